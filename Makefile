@@ -1,0 +1,94 @@
+# make demo | test | lint | bench: each sets up all that it needs, the first time, in .venv.
+
+PYTHON ?=
+JOBS   ?= 2
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+LOG    := $(VENV)/install.log
+
+# Where no PYTHON is given: the first of these that is new enough.
+PYTHONS := python3 python3.13 python3.12 python3.11 python3.10 python3.14 python
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 10))
+
+# An editable install knows its folder by full path: in a copied or moved tree it would run the code
+# of the old place. The stamp holds the path; where that differs, install again.
+ifneq ($(wildcard $(STAMP)),)
+ifneq ($(file < $(STAMP)),$(CURDIR))
+$(shell rm -f $(STAMP))
+endif
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean distclean
+
+help:
+	@echo 'make demo       see recursion run in a static graph'
+	@echo 'make test       lint, formatting, types, tests, doctests'
+	@echo 'make lint       lint, formatting and types only'
+	@echo 'make bench      every script in benchmarks/'
+	@echo 'make clean      remove what builds and tests left behind'
+	@echo 'make distclean  remove $(VENV) too'
+	@echo
+	@echo 'The first run makes $(VENV); PYTHON=/path/to/python3 chooses the interpreter (3.10 or newer),'
+	@echo 'JOBS=n the number of test processes, ARGS="..." adds arguments for pytest.'
+
+demo: $(STAMP)
+	@$(BIN)/undertow demo
+
+test: lint
+	@echo '== tests'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+lint: $(STAMP)
+	@echo '== lint'
+	@$(BIN)/python -m ruff check .
+	@echo '== formatting'
+	@$(BIN)/python -m ruff format --check . || { \
+	  echo 'hint: $(BIN)/ruff format . does it for you'; exit 1; }
+	@echo '== types'
+	@$(BIN)/python -m mypy
+
+bench: $(STAMP)
+	@set -e; found=no; for script in benchmarks/*.py; do \
+	  [ -e "$$script" ] || continue; \
+	  found=yes; echo "== $$script"; $(BIN)/python "$$script"; \
+	done; [ $$found = yes ] || echo 'There are no benchmarks yet.'
+
+clean:
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean
+	@rm -rf $(VENV)
+
+# The environment, made or brought up to date whenever pyproject.toml changes.
+$(STAMP): pyproject.toml
+	@set -e; \
+	python='$(PYTHON)'; \
+	if [ -z "$$python" ]; then \
+	  for try in $(PYTHONS); do \
+	    if $$try -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then python=$$try; break; fi; \
+	  done; \
+	fi; \
+	if [ -z "$$python" ]; then \
+	  echo 'Undertow needs Python 3.10 or newer, and none was found.' >&2; \
+	  echo 'hint: sudo apt-get install python3 python3-venv, or make PYTHON=/path/to/python3' >&2; exit 1; \
+	fi; \
+	if ! "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+	  echo "Undertow needs Python 3.10 or newer; $$python is $$("$$python" -V 2>/dev/null || echo missing)." >&2; exit 1; \
+	fi; \
+	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  echo "Making $(VENV) with $$("$$python" -V) ..."; \
+	  if ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+	    echo 'This Python cannot make virtual environments.' >&2; \
+	    echo 'hint: sudo apt-get install python3-venv' >&2; exit 1; \
+	  fi; \
+	  "$$python" -m venv --clear $(VENV); \
+	fi; \
+	echo 'Installing Undertow and its tools into $(VENV) (up to a minute) ...'; \
+	if ! $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
+	  cat $(LOG) >&2; \
+	  echo 'The installation failed; what pip said is above.' >&2; exit 1; \
+	fi; \
+	printf '%s\n' '$(CURDIR)' >$(STAMP)

@@ -1,0 +1,34 @@
+"""Undertow: recursive functions in static dataflow graphs.
+
+Layers, each importing only from those before it:
+errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- cli
+"""
+
+from undertow.api.function import Function as Function
+from undertow.api.function import function as function
+from undertow.api.options import options as options
+from undertow.errors import CaptureError as CaptureError
+from undertow.errors import Fault as Fault
+from undertow.errors import FrameLimit as FrameLimit
+from undertow.errors import GraphError as GraphError
+from undertow.errors import InternalError as InternalError
+from undertow.errors import RecursionLimit as RecursionLimit
+from undertow.errors import RunError as RunError
+from undertow.errors import Timeout as Timeout
+from undertow.errors import TypeMismatch as TypeMismatch
+from undertow.errors import UndertowError as UndertowError
+from undertow.frontend import random as random
+from undertow.frontend.forms import cond as cond
+from undertow.frontend.forms import map as map
+from undertow.frontend.forms import shared as shared
+from undertow.frontend.forms import while_loop as while_loop
+from undertow.frontend.functions import *  # noqa: F403
+from undertow.types import DType as DType
+from undertow.types import Type as Type
+from undertow.types import bool_ as bool
+from undertow.types import f32 as f32
+from undertow.types import f64 as f64
+from undertow.types import i32 as i32
+from undertow.types import i64 as i64
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The public face: functions that call, run, map and show their graph."""

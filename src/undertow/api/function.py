@@ -1,0 +1,199 @@
+"""`@ut.function`: an ordinary Python function that is captured once per signature and run by an engine."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from undertow.api.options import Settings, settings
+from undertow.engines.contract import Engine, Plan, Stats
+from undertow.errors import CaptureError, UndertowError
+from undertow.frontend import forms, tree
+from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
+from undertow.frontend.interpret import drive
+from undertow.frontend.traced import Traced, capturing, context
+from undertow.ir import text
+from undertow.ir.graph import Library, StaticGraph
+from undertow.passes.flatten import flatten
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """A captured signature: its library, its static graph, and a plan per engine."""
+
+    captured: Captured
+    graph: StaticGraph
+    plans: dict[str, Plan] = field(default_factory=dict)
+
+    def plan(self, engine: Engine) -> Plan:
+        if engine.name not in self.plans:
+            self.plans[engine.name] = engine.plan(self.graph)
+        return self.plans[engine.name]
+
+
+class GraphView:
+    """A static graph to look at: prints as text, shows as a picture in a notebook."""
+
+    def __init__(self, graph: StaticGraph, library: Library) -> None:
+        self.static = graph
+        self.library = library
+
+    def __str__(self) -> str:
+        return text.dump(self.static, spans=False)
+
+    def __repr__(self) -> str:
+        return f"<static graph of {self.static.name}: {len(self)} nodes, {len(self.static.sites)} call sites>"
+
+    def __len__(self) -> int:
+        return len(self.static.nodes)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def svg(self) -> str:
+        """The picture, as SVG text."""
+        from undertow.viz.svg import svg  # the layout library is loaded only for pictures
+
+        return svg(self.static)
+
+    def dot(self) -> str:
+        """The graph in Graphviz' language."""
+        from undertow.viz.dot import dot
+
+        return dot(self.static)
+
+    def text(self, spans: bool = True) -> str:
+        """The text form, from which `undertow.ir.text.parse` makes an equal graph."""
+        return text.dump(self.static, spans=spans)
+
+
+class Function:
+    """A recursive Python function as one static graph. Call it like the function that it was made from."""
+
+    def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Any = None) -> None:
+        self.__undertow_definition__ = definition
+        self.__undertow_bound__ = bound
+        self._programs: dict[Any, list[Program]] = {} if programs is None else programs
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, definition.function, updated=())
+
+    def __get__(self, instance: Any, owner: Any = None) -> Function:
+        """As a method: the object becomes the first argument."""
+        if instance is None:
+            return self
+        return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self._programs)
+
+    def __repr__(self) -> str:
+        return f"<undertow function {getattr(self, '__qualname__', '?')}>"
+
+    # -- calling -------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run with the options in force. Inside a capture this writes a call node instead."""
+        current = context()
+        if current is not None and current.builder is not None:
+            bound = [*self.__undertow_bound__, *args]
+            return drive(current.session.call(self.__undertow_definition__, bound, kwargs))
+        given = self._arguments(args, kwargs)
+        return self._run(self._program(given), given, settings())[0]
+
+    def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
+        """Run with options of its own; the function's arguments go by position. `stats=True` gives (result, stats)."""
+        chosen = settings().with_(**changes)
+        given = self._arguments(args, {})
+        result, counted = self._run(self._program(given), given, chosen)
+        return (result, counted) if stats else result
+
+    def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
+        """Many calls in one run: over the leading axis of every argument that is not wrapped in `ut.shared`."""
+        chosen = settings().with_(**changes)
+        current = context()
+        if current is not None and current.builder is not None:
+            return forms.map(self, *args)
+        given, mapped = self._map_arguments(args)
+        result, counted = self._run(self._program(given, mapped), given, chosen)
+        return (result, counted) if stats else result
+
+    def graph(self, *args: Any, **kwargs: Any) -> GraphView:
+        """The static graph for arguments like these."""
+        program = self._program(self._arguments(args, kwargs))
+        return GraphView(program.graph, program.captured.library)
+
+    def library(self, *args: Any, **kwargs: Any) -> Library:
+        """The function graphs that the static graph is made from."""
+        return self._program(self._arguments(args, kwargs)).captured.library
+
+    # -- what happens inside -------------------------------------------------------------------------------
+
+    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        given = arguments(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs)
+        if any(isinstance(leaf, Traced) for leaf in given.leaves):
+            raise CaptureError("a traced value is used after its function was captured")
+        return given
+
+    def _map_arguments(self, args: Sequence[Any]) -> tuple[Arguments, tuple[Any, ...]]:
+        """Arguments of `map`, and for each of them its structure if it is mapped, else None."""
+        bound = [forms.Shared(value) for value in self.__undertow_bound__]
+        leaves: list[Any] = []
+        names: list[str] = []
+        structures: list[tree.Structure] = []
+        mapped: list[bool] = []
+        for number, arg in enumerate([*bound, *args]):
+            is_shared = isinstance(arg, forms.Shared)
+            value = arg.value if is_shared else forms.as_mapped(arg)
+            found, structure = tree.flatten(value)
+            leaves += [np.asarray(forms.constant(x)) for x in found]
+            names += tree.paths(value, f"x{number}")
+            structures.append(structure)
+            mapped.append(not is_shared)
+        types = tuple(forms.leaf_type(leaf) for leaf in leaves)
+        parameters = tuple(f"x{n}" for n in range(len(mapped)))
+        given = Arguments(leaves, types, tuple(structures), names, parameters, (False,) * len(leaves))
+        return given, tuple(mapped)
+
+    def _program(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
+        """The program for these types, captured when there is none yet."""
+        key = (given.structures, mapped)
+        with self._lock:
+            for program in self._programs.get(key, ()):
+                if all(a.accepts(b) for a, b in zip(program.captured.types, given.types, strict=True)):
+                    return program
+        # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
+        with capturing(None):
+            definition = self.__undertow_definition__
+            captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
+        program = Program(captured, flatten(captured.library, definition.name))
+        with self._lock:
+            self._programs.setdefault(key, []).append(program)
+        return program
+
+    def _run(self, program: Program, given: Arguments, chosen: Settings) -> tuple[Any, Stats]:
+        inputs = list(given.leaves)
+        if program.captured.needs_seed:
+            seed = chosen.limits.seed
+            inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
+        values, stats = program.plan(chosen.find_engine()).run(inputs, chosen.limits)
+        return tree.unflatten(program.captured.result, values[: program.captured.result_count]), stats
+
+
+def function(python: Callable[..., Any]) -> Function:
+    """Decorate a Python function: it is captured as one static graph when first called.
+
+    >>> @function
+    ... def double(x):
+    ...     return x * 2
+    """
+    if isinstance(python, Function):
+        raise UndertowError(f"{python!r} is already decorated", hint="use @ut.function once")
+    if isinstance(python, (staticmethod, classmethod)):
+        raise CaptureError(
+            f"@ut.function above @{type(python).__name__} is the wrong order",
+            hint=f"put @{type(python).__name__} first, @ut.function below it",
+        )
+    return Function(Definition(python))

@@ -1,0 +1,77 @@
+"""Options of runs: defaults, `with ut.options(...)`, and the keywords of `f.run`, the later the stronger.
+
+>>> with options(engine="reference", max_depth=100):
+...     settings().limits.max_depth
+100
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from undertow.engines.contract import Engine, Options
+from undertow.engines.reference import Reference
+from undertow.errors import UndertowError
+
+ENGINES: dict[str, Engine] = {"reference": Reference()}
+DEFAULT_ENGINE = "reference"
+_LIMITS = {f.name for f in fields(Options)}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The engine, and what it is told."""
+
+    engine: str = "auto"
+    limits: Options = Options()
+    memory_is_default: bool = True
+
+    def with_(self, **changes: Any) -> Settings:
+        """These settings with some changed."""
+        unknown = changes.keys() - _LIMITS - {"engine"}
+        if unknown:
+            raise UndertowError(
+                f"there is no option {sorted(unknown)[0]!r}", hint=f"one of engine, {', '.join(sorted(_LIMITS))}"
+            )
+        engine = changes.pop("engine", self.engine)
+        if engine != "auto" and engine not in ENGINES:
+            raise UndertowError(f"there is no engine {engine!r}", hint=f"one of auto, {', '.join(ENGINES)}")
+        is_default = self.memory_is_default and "memory" not in changes
+        return Settings(engine, replace(self.limits, **changes), is_default)
+
+    def find_engine(self) -> Engine:
+        return ENGINES[DEFAULT_ENGINE if self.engine == "auto" else self.engine]
+
+
+def _memory_available() -> int | None:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):  # not known on this system: no limit
+        return None
+
+
+_AVAILABLE = _memory_available()
+# A quarter of what is free at start.
+_SETTINGS: ContextVar[Settings] = ContextVar(
+    "undertow_settings", default=Settings(limits=Options(memory=None if _AVAILABLE is None else _AVAILABLE // 4))
+)
+
+
+def settings() -> Settings:
+    """The settings in force here."""
+    return _SETTINGS.get()
+
+
+@contextlib.contextmanager
+def options(**changes: Any) -> Iterator[None]:
+    """Run everything inside with these options: engine, scheduler, frames, max_depth, memory, timeout, ..."""
+    token = _SETTINGS.set(settings().with_(**changes))
+    try:
+        yield
+    finally:
+        _SETTINGS.reset(token)

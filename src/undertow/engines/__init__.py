@@ -1,0 +1,1 @@
+"""Engines: ways to run a static graph, all under one contract."""

@@ -1,0 +1,76 @@
+"""What every engine promises: plan a static graph once, then run the plan as often as you like.
+
+A plan is immutable and holds no state of a run, so a run that fails or is interrupted leaves it usable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from undertow.errors import UndertowError
+from undertow.ir.graph import Array, StaticGraph
+from undertow.ir.trace import Event, Tag
+
+SCHEDULERS = ("fifo", "lifo", "random")
+Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run; what an engine has no use for it ignores. None means: no limit."""
+
+    scheduler: str = "fifo"  # which ready node fires next: "fifo", "lifo" or "random"
+    schedule_seed: int = 0  # of the random scheduler
+    seed: int | None = None  # of the program's own random numbers
+    frames: int | None = None  # at once
+    max_depth: int | None = None  # of nested calls; loops and maps add none
+    memory: int | None = None  # bytes in frames and in the arrays that wait there
+    timeout: float | None = None  # seconds
+    check_finite: bool = False  # a float result with nan or inf is a fault
+    trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
+
+    def __post_init__(self) -> None:
+        if self.scheduler not in SCHEDULERS:
+            raise UndertowError(f"there is no scheduler {self.scheduler!r}", hint=f"one of {', '.join(SCHEDULERS)}")
+        for name in ("frames", "max_depth", "memory", "timeout"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 0:
+                raise UndertowError(f"{name}={limit} is below zero", hint=f"leave {name} out for no limit")
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a run did."""
+
+    engine: str
+    firings: int = 0  # live ones
+    dead_firings: int = 0
+    per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
+    activations: int = 0  # of functions: calls that were entered
+    peak_frames: int = 0
+    peak_bytes: int = 0
+    max_depth: int = 0  # of nested calls
+    deepest_tag: Tag = ()  # of the first activation at that depth
+    seconds: float = 0.0
+
+
+class Plan(Protocol):
+    """A graph made ready to run."""
+
+    def run(self, inputs: Sequence[Result], options: Options = ...) -> tuple[list[Result], Stats]:
+        """Run once: a value for each input, a value for each fetch."""
+
+
+class Engine(Protocol):
+    """A way to run static graphs."""
+
+    @property
+    def name(self) -> str: ...
+
+    def plan(self, graph: StaticGraph) -> Plan:
+        """Make a graph ready; everything that does not depend on the inputs happens here."""

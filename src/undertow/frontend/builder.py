@@ -1,0 +1,208 @@
+"""Writes one function graph, node by node: what every face of Undertow writes through.
+
+The builder knows regions. A value that is used inside a branch is brought there by a chain of Switch nodes,
+made once per branch and value; a node without inputs is triggered by its region's pivot; a value that
+belongs to an enclosing graph is lifted: it becomes a parameter of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from undertow.errors import CaptureError, InternalError, Span
+from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port, Region
+from undertow.types import CTL, Type, bool_
+
+START = Port(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a builder had come, so that it can go back."""
+
+    nodes: int
+    regions: int
+    region: int
+    params: int
+    effect: Port | None
+
+
+@dataclass(slots=True, eq=False)
+class Builder:
+    """One graph in the making. `region` is where new nodes are put."""
+
+    name: str
+    kind: str
+    span: Span | None = None
+    nodes: list[Node] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    region: int = 0
+    params: list[int] = field(default_factory=list)
+    effect: Port | None = None  # the last effect so far, in program order
+    is_open: bool = True
+    key: Port | None = None  # the random key of this activation, in region 0
+    draws: int = 0  # how many sites have drawn from the key so far
+    lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> our parameter
+    _through: dict[tuple[Port, int], Port] = field(default_factory=dict)  # (value, region) -> as seen there
+    _homes: dict[Port, int] = field(default_factory=dict)  # outputs of Switch -> their branch
+    _names: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.regions.append(Region(self.kind, self.name, starts=(START,)))
+        self.add("start", (), (CTL,), Attrs(phase=0), name="start")
+
+    # -- nodes ---------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        op: str,
+        inputs: Sequence[Operand],
+        types: tuple[Type, ...],
+        attrs: Attrs = EMPTY,
+        span: Span | None = None,
+        name: str = "",
+        controls: tuple[Port, ...] = (),
+        region: int | None = None,
+    ) -> int:
+        """Append a node to the current (or the given) region; its inputs must be visible there."""
+        where = self.region if region is None else region
+        triggered = op in ("start", "param") or any(isinstance(i, Port) for i in inputs)
+        if not triggered and not controls:
+            controls = (self.use(START, where),)
+        full = self._fresh(name or op, where)
+        self.nodes.append(Node(op, tuple(inputs), types, full, where, attrs, controls, span))
+        return len(self.nodes) - 1
+
+    def rename(self, port: Port, name: str) -> None:
+        """Give the newest node a better name: that of the variable that it was assigned to."""
+        node = self.nodes[port.node]
+        if port.node == len(self.nodes) - 1 and node.op != "param":
+            self.nodes[port.node] = replace(node, name=self._fresh(name, node.region))
+
+    def param(self, type: Type, name: str) -> Port:
+        """A new parameter, after those that there are."""
+        number = self.add("param", (), (type,), Attrs(index=len(self.params), phase=0), name=name, region=0)
+        self.params.append(number)
+        return Port(number)
+
+    def gate(self, value: Const, span: Span | None = None, name: str = "") -> Port:
+        """A constant as a token of the current region: live where the region is."""
+        return Port(self.add("identity", (value,), (value.type,), span=span, name=name or "value"))
+
+    def type_of(self, operand: Operand) -> Type:
+        return operand.type if isinstance(operand, Const) else self.nodes[operand.node].types[operand.index]
+
+    def _fresh(self, name: str, region: int) -> str:
+        scope = "" if region == 0 else self.regions[region].name + "/"
+        full = scope + name
+        while full in self._names:
+            self._names[full] += 1
+            full = f"{scope}{name}_{self._names[full]}"
+        self._names[full] = 1
+        return full
+
+    # -- regions -------------------------------------------------------------------------------------------
+
+    def branch(self, pred: Port) -> tuple[int, int]:
+        """Two new regions below the current one: where `pred` is true, and where it is false."""
+        pred = self.use(pred)
+        if self.type_of(pred) != Type(bool_):
+            raise InternalError(f"a branch on {self.type_of(pred)}")
+        number = len(self.regions)
+        for side, suffix in ((True, "then"), (False, "else")):
+            self.regions.append(Region("branch", f"if{(number + 1) // 2}.{suffix}", self.region, pred, side))
+        return number, number + 1
+
+    def home(self, port: Port) -> int:
+        """The region that a port's tokens are live in."""
+        return self._homes.get(port, self.nodes[port.node].region)
+
+    def use(self, port: Port, region: int | None = None) -> Port:
+        """The port as seen in the current (or the given) region: through a Switch for each branch on the way."""
+        at = self.region if region is None else region
+        home = self.home(port)
+        path: list[int] = []
+        found = port if at == home else self._through.get((port, at))
+        while found is None:
+            parent = self.regions[at].parent
+            if parent is None:
+                raise CaptureError(
+                    "a value made inside one branch is used outside of it",
+                    hint="return it from the branch, or assign it to a variable on both sides",
+                )
+            path.append(at)
+            at = parent
+            found = port if at == home else self._through.get((port, at))
+        if not path:
+            return found
+        origin = self.nodes[port.node]
+        short = origin.name.rsplit("/", 1)[-1]
+        while path:
+            inner = path.pop()
+            pred = self.regions[inner].pred
+            assert pred is not None
+            type = self.type_of(found)
+            number = self.add("switch", (pred, found), (type, type), EMPTY, origin.span, f"{short}.if", region=at)
+            # A Switch has two outputs: the other branch may want the value too.
+            then = inner if self.regions[inner].side else inner - 1
+            for region_of_side, side in ((then, Port(number, 0)), (then + 1, Port(number, 1))):
+                self._through[port, region_of_side] = side
+                self._homes[side] = region_of_side
+                if port == START:
+                    self.regions[region_of_side] = replace(self.regions[region_of_side], starts=(side,))
+            found, at = self._through[port, inner], inner
+        return found
+
+    # -- going back, and the end ---------------------------------------------------------------------------
+
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(len(self.nodes), len(self.regions), self.region, len(self.params), self.effect)
+
+    def rollback(self, mark: Checkpoint) -> None:
+        """Forget what was written since the checkpoint."""
+        del self.nodes[mark.nodes :], self.regions[mark.regions :], self.params[mark.params :]
+        self.region, self.effect = mark.region, mark.effect
+        self.lifted = {outer: inner for outer, inner in self.lifted.items() if inner.node < mark.nodes}
+        if self.key is not None and self.key.node >= mark.nodes:
+            self.key = None
+        for key, seen in list(self._through.items()):
+            if seen.node >= mark.nodes or key[0].node >= mark.nodes or key[1] >= mark.regions:
+                del self._through[key]
+                self._homes.pop(seen, None)
+        for number, region in enumerate(self.regions):
+            if any(start.node >= mark.nodes for start in region.starts):
+                self.regions[number] = replace(region, starts=())
+
+    def finish(self, results: Sequence[Port], carried: int = 0) -> FunctionGraph:
+        """The finished graph, parameters first."""
+        self.is_open = False
+        first = [0, *self.params]
+        taken = set(first)
+        order = first + [n for n in range(len(self.nodes)) if n not in taken]
+        place = {old: new for new, old in enumerate(order)}
+
+        def moved(operand: Operand) -> Operand:
+            return operand if isinstance(operand, Const) else Port(place[operand.node], operand.index)
+
+        def moved_port(port: Port) -> Port:
+            return Port(place[port.node], port.index)
+
+        nodes = tuple(
+            replace(
+                self.nodes[old],
+                inputs=tuple(moved(i) for i in self.nodes[old].inputs),
+                controls=tuple(moved_port(c) for c in self.nodes[old].controls),
+            )
+            for old in order
+        )
+        regions = tuple(
+            replace(
+                region,
+                pred=None if region.pred is None else moved_port(region.pred),
+                starts=tuple(moved_port(s) for s in region.starts),
+            )
+            for region in self.regions
+        )
+        phase = Phase(tuple(place[p] for p in self.params), tuple(moved_port(r) for r in results))
+        return FunctionGraph(nodes, regions, self.name, self.kind, (phase,), carried, self.span)

@@ -1,0 +1,492 @@
+"""Python functions become a library: one graph per function and signature, captured once.
+
+A session captures everything that one outer call needs. A function that is called while it is still being
+captured is recursive; its result annotation says what the call gives. What turns out during a capture
+(values of an enclosing function that it uses, effects, random draws, a dimension that changes at a recursive
+call) is remembered, and the function is captured again with that knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, InternalError, TypeMismatch, UndertowError
+from undertow.frontend import annotations, tree
+from undertow.frontend.builder import START, Builder
+from undertow.frontend.flow import leaf_type, port_in
+from undertow.frontend.interpret import Work, bind_arguments, drive, library_closure
+from undertow.frontend.loops import NeedFeature
+from undertow.frontend.source import Closure, closure_of
+from undertow.frontend.statements import StatementInterpreter
+from undertow.frontend.termination import refuse_endless
+from undertow.frontend.traced import Context, Traced, capturing, context, emit, operand
+from undertow.ir.graph import Attrs, FunctionGraph, Library, Operand, Port
+from undertow.types import CTL, Type, i64, join
+
+_MOST_SPECIALISATIONS = 64
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, Traced)
+
+
+class Definition:
+    """A function that the user decorated: its Python, and what its annotations say. Captured when first called."""
+
+    def __init__(self, function: Callable[..., Any] | Closure) -> None:
+        self.function = function
+        self._closure = function if isinstance(function, Closure) else None
+        self._notes: dict[str, annotations.Annotation | None] | None = None
+
+    @property
+    def closure(self) -> Closure:
+        if self._closure is None:
+            if not isinstance(self.function, FunctionType):
+                raise CaptureError(
+                    f"@ut.function works on Python functions, not on a {type(self.function).__name__}",
+                    hint="decorate a `def` or a lambda; a class is decorated method by method",
+                )
+            self._closure = closure_of(self.function)
+        return self._closure
+
+    @property
+    def name(self) -> str:
+        return self.closure.name
+
+    def note(self, name: str) -> annotations.Annotation | None:
+        """What the annotation of a parameter, or of "return", says."""
+        if self._notes is None:
+            self._notes = {}
+        if name not in self._notes:
+            closure = self.closure
+            has = name in closure.annotations
+            self._notes[name] = annotations.read(closure.annotations[name]) if has else None
+        return self._notes[name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arguments:
+    """Arguments of a call: their leaves, and what the leaves were taken from."""
+
+    leaves: list[Any]  # traced or NumPy values
+    types: tuple[Type, ...]  # as the graph shall see them
+    structures: tuple[tree.Structure, ...]  # one per parameter
+    names: list[str]  # one per leaf
+    parameters: tuple[str, ...]
+    is_fixed: tuple[bool, ...]  # was the leaf's type annotated?
+
+
+def arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+    """Bind and check the arguments of a call."""
+    current = context()
+    span = current.span if current is not None else None
+    values = bind_arguments(definition.closure, args, kwargs, span)
+    leaves: list[Any] = []
+    types: list[Type] = []
+    structures: list[tree.Structure] = []
+    names: list[str] = []
+    fixed: list[bool] = []
+    dims: dict[str, int] = {}
+    for name, value in values.items():
+        note = definition.note(name)
+        called = f"argument `{name}` of `{definition.name}`"
+        if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
+            # A list of numbers where an array is annotated.
+            value = value if _has_traced_leaf(value) else np.asarray(value, note.types[0].dtype.numpy)
+        found, structure = tree.flatten(value, _is_traced)
+        if note is not None and note.structure != structure:
+            raise TypeMismatch(
+                f"{called} is {tree.show(structure) or 'empty'}, but {tree.show(note.structure)} is annotated", span
+            )
+        wanted = note.types if note is not None else (None,) * len(found)
+        for leaf, type, path in zip(found, wanted, tree.paths(value, name, _is_traced), strict=True):
+            converted, seen = annotations.convert(leaf, type, called if path == name else f"`{path}` of {called}", dims)
+            leaves.append(converted)
+            types.append(seen)
+            names.append(path)
+            fixed.append(type is not None)
+        structures.append(structure)
+    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), tuple(fixed))
+
+
+def _has_traced_leaf(value: Any) -> bool:
+    return any(isinstance(leaf, Traced) for leaf in tree.flatten(value, _is_traced)[0])
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """A function at one signature, on its way to a graph."""
+
+    definition: Definition
+    name: str
+    types: tuple[Type, ...]
+    arguments: Arguments
+    hidden: dict[Any, None] = field(default_factory=dict)  # "effect", "key", or (builder, port) of an enclosing graph
+    results: annotations.Annotation | None = None
+    graph: FunctionGraph | None = None
+    is_open: bool = False
+    was_called_open: bool = False
+
+
+class _Generalise(Exception):
+    """A recursive call has other dimensions: capture the unit again with run-time dimensions there."""
+
+    def __init__(self, unit: Unit, types: tuple[Type, ...]) -> None:
+        self.unit = unit
+        self.types = types
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Captured:
+    """A library and how to feed it: `types` of the leaves, the structure of the result."""
+
+    library: Library
+    types: tuple[Type, ...]
+    structures: tuple[tree.Structure, ...]
+    result: tree.Structure
+    result_count: int
+    needs_seed: bool
+
+
+class Session:
+    """One capture, from the outer call to the finished library."""
+
+    def __init__(self) -> None:
+        self.ctx = Context(self)
+        self.interpreter = StatementInterpreter(self.ctx)
+        self.units: list[Unit] = []
+        self.graphs: dict[str, FunctionGraph] = {}  # loops and maps, and units when done
+        self._names: dict[str, int] = {}
+        self._closures: dict[Any, Closure | None] = {}
+        self._open: dict[Builder, Unit] = {}
+
+    # -- what traced values and the interpreter ask for ----------------------------------------------------
+
+    def fresh_name(self, name: str) -> str:
+        self._names[name] = self._names.get(name, 0) + 1
+        return name if self._names[name] == 1 else f"{name}~{self._names[name]}"
+
+    def closure(self, function: FunctionType) -> Closure | None:
+        """The syntax of a plain Python function, or None where it has no source."""
+        if function not in self._closures:
+            self._closures[function] = library_closure(function)
+        return self._closures[function]
+
+    def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A captured function called by native Python, such as `functools.reduce`."""
+        return drive(self.interpreter.invoke(closure, args, kwargs))
+
+    def resolve(self, value: Traced) -> Operand:
+        """A traced value as seen in the graph and region that are being written."""
+        builder = self.ctx.open_builder
+        if value.builder is builder:
+            return builder.use(value.port)
+        outer = (value.builder, value.port)
+        if outer not in builder.lifted:
+            name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
+            builder.lifted[outer] = builder.param(value.type, name)
+            self._hide(builder, outer)
+        return builder.use(builder.lifted[outer])
+
+    def effect_token(self) -> Port:
+        """The order token after which the next effect may happen."""
+        builder = self.ctx.open_builder
+        if builder.effect is None:
+            if builder.kind in ("loop", "map"):
+                raise NeedFeature(builder, "effect")
+            if builder.kind == "main":
+                return builder.use(START)
+            builder.effect = builder.param(CTL, "effect")
+            self._hide(builder, "effect")
+        return builder.use(builder.effect)
+
+    def draw(self) -> Traced:
+        """A random key of its own for one place in the program."""
+        builder = self.ctx.open_builder
+        if builder.key is None:
+            if builder.kind in ("loop", "map"):
+                raise NeedFeature(builder, "key")
+            builder.key = builder.param(Type(i64), "key" if builder.kind == "function" else "seed")
+            self._hide(builder, "key")
+        builder.draws += 1
+        made: Traced = emit("fold_in", [Traced(builder, builder.key), np.int64(builder.draws)])[0]
+        return made
+
+    def _hide(self, builder: Builder, what: Any) -> None:
+        unit = self._open.get(builder)
+        if unit is not None:
+            unit.hidden[what] = None
+
+    def forget_hidden(self, builder: Builder) -> None:
+        """After a rollback: the hidden parameters are those that are still there."""
+        unit = self._open.get(builder)
+        if unit is not None:
+            there = {"effect": builder.effect is not None, "key": builder.key is not None}
+            unit.hidden = {
+                what: None
+                for what in unit.hidden
+                if (there[what] if isinstance(what, str) else what in builder.lifted)
+            }
+
+    # -- calls ---------------------------------------------------------------------------------------------
+
+    def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        """Write a call node; capture the callee first where its graph is not there yet."""
+        given = arguments(definition, args, kwargs)
+        span = self.ctx.span
+        unit = self._find(definition, given)
+        if unit is None:
+            unit = self._new(definition, given)
+            yield self._capture(unit)
+            self.ctx.span = span
+        elif unit.is_open:
+            unit.was_called_open = True
+            if unit.results is None:
+                raise CaptureError(
+                    f"`{definition.name}` calls itself, so its result must be annotated",
+                    span,
+                    hint=f"write e.g. `def {definition.closure.node.name}(...) -> ut.f32:`"  # type: ignore[union-attr]
+                    if hasattr(definition.closure.node, "name")
+                    else "use a `def` with an annotated result instead of a lambda",
+                )
+        assert unit.results is not None
+        return self._write_call(unit, given)
+
+    def _write_call(self, unit: Unit, given: Arguments) -> Any:
+        builder = self.ctx.open_builder
+        assert unit.results is not None
+        effectful = "effect" in unit.hidden
+        if not unit.results.types and not effectful:
+            return tree.unflatten(unit.results.structure, [])
+        inputs = [operand(leaf) for leaf in given.leaves]
+        for what in list(unit.hidden):
+            if what == "effect":
+                inputs.append(self.effect_token())
+            elif what == "key":
+                inputs.append(operand(self.draw()))
+            else:
+                inputs.append(operand(Traced(*what)))
+        types = tuple(t.erased() for t in unit.results.types) + ((CTL,) if effectful else ())
+        short = unit.name.rsplit(".", 1)[-1]
+        number = builder.add("call", inputs, types, Attrs(callee=unit.name), self.ctx.span, name=short)
+        values = [Traced(builder, Port(number, k)) for k in range(len(unit.results.types))]
+        if effectful:
+            builder.effect = Port(number, len(types) - 1)
+        return tree.unflatten(unit.results.structure, values)
+
+    def _find(self, definition: Definition, given: Arguments) -> Unit | None:
+        """The unit that takes these arguments, if there is one."""
+        nearly: Unit | None = None
+        specialisations = 0
+        for unit in reversed(self.units):
+            if unit.definition is not definition:
+                continue
+            specialisations += 1
+            if unit.arguments.structures != given.structures:
+                continue
+            if unit.types == given.types:
+                return unit
+            both = [join(a, b) for a, b in zip(unit.types, given.types, strict=True)]
+            if None in both:
+                continue
+            if tuple(both) == unit.types:
+                nearly = nearly or unit
+            elif unit.is_open:
+                raise _Generalise(unit, tuple(both))  # type: ignore[arg-type]
+        if nearly is None and specialisations >= _MOST_SPECIALISATIONS:
+            raise CaptureError(
+                f"`{definition.name}` is called with more and more different types of arguments",
+                hint="a recursive call must keep dtypes, ranks and structures of its arguments",
+            )
+        return nearly
+
+    def _new(self, definition: Definition, given: Arguments) -> Unit:
+        unit = Unit(definition, self.fresh_name(definition.name), given.types, given)
+        unit.results = definition.note("return")
+        self.units.append(unit)
+        return unit
+
+    def _capture(self, unit: Unit) -> Work:
+        """Write the graph of a unit, again where it turns out that more must be known."""
+        outer, closure = self.ctx.builder, unit.definition.closure
+        while True:
+            known = len(unit.hidden)
+            before = len(self.units)
+            unit.was_called_open = False
+            builder = Builder(unit.name, "function", closure.span)
+            leaves = [Traced(builder, builder.param(t, n)) for t, n in zip(unit.types, unit.arguments.names, strict=True)]
+            for what in unit.hidden:
+                self._hidden_param(builder, what)
+            self._open[builder] = unit
+            unit.is_open = True
+            self.ctx.builder = builder
+            try:
+                value = yield self.interpreter.invoke(closure, *self._actual(unit, leaves))
+                if len(unit.hidden) != known and unit.was_called_open:
+                    del self.units[before:]
+                    continue
+                unit.graph = self._finish(unit, builder, value)
+                self.graphs[unit.name] = unit.graph
+                return
+            except _Generalise as wider:
+                if wider.unit is not unit:
+                    raise
+                unit.types = wider.types
+                del self.units[before:]
+            finally:
+                builder.is_open = False
+                unit.is_open = False
+                del self._open[builder]
+                self.ctx.builder = outer
+
+    def _hidden_param(self, builder: Builder, what: Any) -> None:
+        if what == "effect":
+            builder.effect = builder.param(CTL, "effect")
+        elif what == "key":
+            builder.key = builder.param(Type(i64), "key")
+        else:
+            owner, port = what
+            name = owner.nodes[port.node].name.rsplit("/", 1)[-1]
+            builder.lifted[what] = builder.param(owner.type_of(port), name)
+
+    def _actual(self, unit: Unit, leaves: list[Traced]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments as the body sees them."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        at = 0
+        for name, structure in zip(unit.arguments.parameters, unit.arguments.structures, strict=True):
+            count = sum(token == tree.LEAF for token in structure)
+            value = tree.unflatten(structure, leaves[at : at + count])
+            at += count
+            kind = unit.definition.closure.signature.parameters[name].kind
+            if kind == kind.VAR_POSITIONAL:
+                args.extend(value)
+            elif kind == kind.VAR_KEYWORD:
+                kwargs.update(value)
+            elif kind == kind.KEYWORD_ONLY:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+    def _finish(self, unit: Unit, builder: Builder, value: Any) -> FunctionGraph:
+        """Check the result against the annotation, and close the graph."""
+        closure = unit.definition.closure
+        note = unit.definition.note("return")
+        called = f"the result of `{unit.definition.name}`"
+        if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
+            raise TypeMismatch(f"{called} is {tree.show(tree.flatten(value, _is_traced)[1])}, but {note.types[0]} is annotated", closure.span)
+        leaves, structure = tree.flatten(value, _is_traced)
+        if note is not None and note.structure != structure:
+            found = "nothing (None)" if value is None else tree.show(structure)
+            raise TypeMismatch(f"{called} is {found}, but {tree.show(note.structure)} is annotated", closure.span)
+        ports: list[Port] = []
+        types: list[Type] = []
+        dims: dict[str, int] = {}
+        for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):
+            converted, type = annotations.convert(leaf, wanted, called, dims)
+            ports.append(port_in(converted, 0, self.ctx))
+            types.append(type if wanted is not None else leaf_type(converted))
+        unit.results = annotations.Annotation(tuple(types), structure)
+        if "effect" in unit.hidden:
+            assert builder.effect is not None
+            ports.append(builder.use(builder.effect))
+        return builder.finish(ports)
+
+    # -- the outer call ------------------------------------------------------------------------------------
+
+    def capture(self, name: str, given: Arguments, work: Callable[[list[Traced]], Work]) -> Captured:
+        """The library of a main graph whose parameters are the given leaves and whose body is `work`."""
+        builder = Builder("main", "main")
+        self.fresh_name("main")
+        leaves = [Traced(builder, builder.param(t, n)) for t, n in zip(given.types, given.names, strict=True)]
+        self.ctx.builder = builder
+        with capturing(self.ctx):
+            try:
+                value = drive(work(leaves))
+                results, structure = tree.flatten(value, _is_traced)
+                ports = [port_in(leaf, 0, self.ctx) for leaf in results]
+            except UndertowError as fault:
+                if fault.span is None:
+                    fault.span = self.ctx.span
+                raise
+            except (_Generalise, NeedFeature) as fault:
+                raise InternalError(f"an unhandled {type(fault).__name__}", self.ctx.span) from fault
+            except RecursionError as fault:
+                raise InternalError("capture ran out of stack", self.ctx.span) from fault
+            except Exception as fault:
+                raise CaptureError(f"{type(fault).__name__}: {fault}", self.ctx.span) from fault
+        if builder.effect is not None:
+            ports.append(builder.use(builder.effect))
+        main = builder.finish(ports)
+        library = self._library(main)
+        refuse_endless(library)
+        types = tuple(t for t in given.types)
+        return Captured(library, types, given.structures, structure, len(results), builder.key is not None)
+
+    def _library(self, main: FunctionGraph) -> Library:
+        """The graphs that main needs, callers before callees."""
+        found: dict[str, FunctionGraph] = {"main": main}
+        waiting = [main]
+        while waiting:
+            for node in waiting.pop(0).nodes:
+                name = node.attrs.get("callee", node.attrs.get("body"))
+                if isinstance(name, str) and name not in found:
+                    found[name] = self.graphs[name]
+                    waiting.append(found[name])
+        return Library(found, "main")
+
+
+def capture_call(definition: Definition, given: Arguments) -> Captured:
+    """The library for calling a function with arguments of these types."""
+    while True:
+        session = Session()
+        unit_types: list[tuple[Type, ...]] = []
+
+        def work(leaves: list[Traced], session: Session = session, out: Any = unit_types) -> Work:
+            session.ctx.span = definition.closure.span
+            probe = Unit(definition, "", given.types, given)
+            args, kwargs = session._actual(probe, leaves)
+            value = yield session.call(definition, args, kwargs)
+            out.append(session.units[0].types)
+            return value
+
+        captured = session.capture(definition.name, given, work)
+        if unit_types[0] == given.types:
+            return captured
+        # The function turned out to work for more sizes: let the main graph take them all.
+        given = Arguments(given.leaves, unit_types[0], given.structures, given.names, given.parameters, given.is_fixed)
+
+
+def capture_map(definition: Definition, given: Arguments, mapped: tuple[bool, ...]) -> Captured:
+    """The library for many calls in one run, over the leading axis of the mapped arguments."""
+    from undertow.frontend import forms
+
+    session = Session()
+
+    def work(leaves: list[Traced]) -> Work:
+        session.ctx.span = definition.closure.span
+        values: list[Any] = []
+        at = 0
+        for structure, is_mapped in zip(given.structures, mapped, strict=True):
+            count = sum(token == tree.LEAF for token in structure)
+            value = tree.unflatten(structure, leaves[at : at + count])
+            at += count
+            values.append(value if is_mapped else forms.Shared(value))
+        return (yield forms.graph_map(session.interpreter, values, lambda args: session.call(definition, args, {})))
+
+    # The length is not part of the signature: one graph serves any number of calls.
+    types: list[Type] = []
+    at = 0
+    for structure, is_mapped in zip(given.structures, mapped, strict=True):
+        for _ in range(sum(token == tree.LEAF for token in structure)):
+            type = given.types[at]
+            types.append(type.with_shape((None, *type.shape[1:])) if is_mapped and type.rank else type)
+            at += 1
+    widened = Arguments(given.leaves, tuple(types), given.structures, given.names, given.parameters, given.is_fixed)
+    return session.capture(definition.name, widened, work)

@@ -1,0 +1,313 @@
+"""What happens to variables where control splits and joins.
+
+A branch on a traced value is captured by running both sides, each from the same state, and joining the two
+states afterwards. A join is lazy: a Merge node is written when the variable is read, not before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.builder import START, Builder
+from undertow.frontend.source import Env, Undefined
+from undertow.frontend.traced import Context, Traced, constant
+from undertow.frontend.tree import Structure, flatten, show, unflatten
+from undertow.ir.graph import Const, Port
+from undertow.types import CTL, DType, Type, bool_, i64, join, promote, weak_dtype
+
+
+class Absent:
+    """Stands for the value of a side that never comes to the join; a zero is merged in its place."""
+
+
+ABSENT = Absent()
+
+
+@dataclass(slots=True, eq=False)
+class Joined:
+    """A variable after a join, not yet merged: its value on each side, and the two regions."""
+
+    name: str
+    then: Any
+    other: Any
+    regions: tuple[int, int]
+    builder: Builder
+    span: Span | None
+    made: list[Any] = field(default_factory=list)  # the merged value, once read
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """Everything that a branch may change: variables, the effect token, the contents of lists and dicts."""
+
+    vars: dict[str, Any]
+    effect: Port | None
+    contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy of what it holds)
+
+
+def save(env: Env, builder: Builder) -> State:
+    """The state now."""
+    return State(dict(env.vars), builder.effect, _contents(env))
+
+
+def restore(state: State, env: Env, builder: Builder) -> None:
+    """Go back to a state."""
+    env.vars = dict(state.vars)
+    builder.effect = state.effect
+    for container, held in state.contents.values():
+        _refill(container, held)
+
+
+def _contents(env: Env) -> dict[int, tuple[Any, Any]]:
+    found: dict[int, tuple[Any, Any]] = {}
+    stack: list[Any] = []
+    at: Env | None = env
+    while at is not None:
+        stack.extend(at.vars.values())
+        at = at.parent
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Joined):
+            stack.extend((item.then, item.other))
+        elif isinstance(item, (list, dict)) and id(item) not in found:
+            found[id(item)] = (item, item.copy())
+            stack.extend(item if isinstance(item, list) else item.values())
+        elif isinstance(item, tuple):
+            stack.extend(item)
+    return found
+
+
+def _refill(container: Any, held: Any) -> None:
+    if _is_same(container, held):
+        return
+    container.clear()
+    if isinstance(container, list):
+        container.extend(held)
+    else:
+        container.update(held)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, list):
+        return all(x is y for x, y in zip(a, b, strict=True))
+    return all(k in b and v is b[k] for k, v in a.items())
+
+
+def join_states(
+    before: State, then: State | None, other: State | None, regions: tuple[int, int], env: Env, ctx: Context
+) -> None:
+    """Continue after a join: from both sides, or where one side never comes here, from the other alone."""
+    names = dict.fromkeys([*(then.vars if then else ()), *(other.vars if other else ())])
+    env.vars = {}
+    for name in names:
+        a = then.vars.get(name, Undefined("")) if then else ABSENT
+        b = other.vars.get(name, Undefined("")) if other else ABSENT
+        env.vars[name] = _join(name, a, b, regions, ctx)
+    sides = [s for s in (then, other) if s is not None]
+    for key, (container, held) in before.contents.items():
+        ends = [s.contents[key][1] if key in s.contents else held for s in sides]
+        if all(_is_same(end, held) for end in ends):
+            _refill(container, held)
+        elif len(ends) == 1:
+            _refill(container, _map(ends[0], lambda v: _join("", v, ABSENT, regions, ctx, then is None)))
+        elif len(ends[0]) != len(ends[1]) or (isinstance(held, dict) and list(ends[0]) != list(ends[1])):
+            raise CaptureError(
+                "a list or dict has another length after one branch of a traced `if` than after the other",
+                ctx.span,
+                hint="change it in the same way on both sides, or use an array and ut.where",
+            )
+        elif isinstance(held, list):
+            _refill(container, [_join("", a, b, regions, ctx) for a, b in zip(*ends, strict=True)])
+        else:
+            _refill(container, {k: _join("", ends[0][k], ends[1][k], regions, ctx) for k in ends[0]})
+
+
+def join_effects(before: State, ends: list[Port | None], regions: tuple[int, int], builder: Builder) -> None:
+    """What either side did to the world comes before what follows."""
+    builder.effect = before.effect
+    if any(end != before.effect for end in ends):
+        ports = [builder.use(end or START, region) for end, region in zip(ends, regions, strict=True)]
+        builder.effect = Port(builder.add("merge", ports, (CTL,), name="done"))
+
+
+def _map(held: Any, f: Any) -> Any:
+    return [f(v) for v in held] if isinstance(held, list) else {k: f(v) for k, v in held.items()}
+
+
+def _join(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, flipped: bool = False) -> Any:
+    if flipped:
+        a, b = b, a
+    if a is b:
+        return a
+    for side in (a, b):
+        if isinstance(side, Undefined):
+            return Undefined(
+                f"`{name}` is assigned in only one branch of an `if` whose condition is traced",
+                "assign it before the `if`, or in both branches",
+            )
+    if is_static_equal(a, b):
+        return a
+    joined = Joined(name, a, b, regions, ctx.open_builder, ctx.span)
+    # Containers hold plain values, so what is inside them is merged at once.
+    return joined if name else force(joined, ctx)
+
+
+def is_static_equal(a: Any, b: Any) -> bool:
+    """Are both the same Python constant?"""
+    plain = (bool, int, float, str, bytes, type(None))
+    return type(a) is type(b) and isinstance(a, plain) and (a == b)
+
+
+def force(value: Any, ctx: Context) -> Any:
+    """The value of a variable; a pending join is merged now, in the region where it happened."""
+    # A join of joins of joins ... is forced innermost first, by hand: depth is user data.
+    stack = [value]
+    while stack:
+        top = stack[-1]
+        if not isinstance(top, Joined) or top.made:
+            stack.pop()
+            continue
+        pending = [v for v in (top.then, top.other) if isinstance(v, Joined) and not v.made]
+        if pending:
+            stack.extend(pending)
+            continue
+        sides = [v.made[0] if isinstance(v, Joined) else v for v in (top.then, top.other)]
+        top.made.append(_merge_now(top, sides, ctx))
+        stack.pop()
+    return value.made[0] if isinstance(value, Joined) else value
+
+
+def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
+    if sides[0] is sides[1]:
+        return sides[0]
+    for side in sides:
+        if isinstance(side, Undefined):
+            return side
+    builder = ctx.builder
+    ctx.builder = joined.builder
+    try:
+        return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span)
+    except TypeMismatch as fault:
+        return Undefined(fault.what, fault.hint)
+    finally:
+        ctx.builder = builder
+
+
+def merge(
+    a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str = "", span: Span | None = None
+) -> Any:
+    """The value that is `a` where the first region ran and `b` where the second did: Merge per leaf."""
+    if a is b or is_static_equal(a, b):
+        return a
+    is_leaf = lambda v: isinstance(v, (Traced, Absent))  # noqa: E731
+    leaves_a, structure_a = flatten(a, is_leaf)
+    leaves_b, structure_b = flatten(b, is_leaf)
+    if isinstance(a, Absent):
+        leaves_a, structure_a = [ABSENT] * len(leaves_b), structure_b
+    elif isinstance(b, Absent):
+        leaves_b, structure_b = [ABSENT] * len(leaves_a), structure_a
+    called = f"`{name}`" if name else "the result"
+    if structure_a != structure_b:
+        raise TypeMismatch(
+            f"{called} is not the same kind of thing on both sides: {_describe(a, structure_a)} where the condition "
+            f"is true, {_describe(b, structure_b)} where it is false",
+            span,
+            hint="both branches must give the same structure",
+        )
+    merged = [
+        x if x is y or is_static_equal(x, y) else _merge_leaf(x, y, regions, ctx, name, called, span)
+        for x, y in zip(leaves_a, leaves_b, strict=True)
+    ]
+    return unflatten(structure_a, merged)
+
+
+def _describe(value: Any, structure: Structure) -> str:
+    return "nothing (None)" if value is None else show(structure)
+
+
+def _merge_leaf(
+    a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, called: str, span: Span | None
+) -> Traced:
+    builder = ctx.open_builder
+    if isinstance(a, Absent) and isinstance(b, Absent):
+        raise CaptureError("neither side gives a value", span)
+    sample = b if isinstance(a, Absent) else a
+    dtype = unify(sample, sample if isinstance(b, Absent) else b)
+    types = [None if isinstance(v, Absent) else leaf_type(v, dtype) for v in (a, b)]
+    fits = types[0] or types[1] if None in types else join(types[0], types[1])  # type: ignore[arg-type]
+    if dtype is None or fits is None:
+        raise TypeMismatch(
+            f"{called} has another type in each branch: {leaf_type(a)} where the condition is true, "
+            f"{leaf_type(b)} where it is false",
+            span,
+            hint="convert one side, e.g. with ut.astype(x, ut.f32)",
+        )
+    zero = np.zeros([d if isinstance(d, int) else 0 for d in fits.shape], fits.dtype.numpy)
+    ports = [
+        port_in(zero if isinstance(v, Absent) else v, region, ctx, dtype)
+        for v, region in zip((a, b), regions, strict=True)
+    ]
+    number = builder.add(
+        "merge", ports, (fits,), span=span or ctx.span, name=name or "merge", region=builder.regions[regions[0]].parent
+    )
+    return Traced(builder, Port(number))
+
+
+def unify(a: Any, b: Any) -> DType | None:
+    """The dtype that both leaves have or can take as Python numbers; None if there is none."""
+    weak_a, weak_b = (isinstance(v, (bool, int, float)) and not isinstance(v, np.generic) for v in (a, b))
+    if weak_a and weak_b:
+        return a_kind if (a_kind := weak_dtype(a)) == weak_dtype(b) else _both_numbers(a, b)
+    if weak_a or weak_b:
+        number, strong = (a, b) if weak_a else (b, a)
+        dtype = leaf_type(strong).dtype
+        return dtype if weak_dtype(number, dtype) == dtype else None
+    types = leaf_type(a).dtype, leaf_type(b).dtype
+    return types[0] if types[0] == types[1] else None
+
+
+def _both_numbers(a: Any, b: Any) -> DType | None:
+    kinds = weak_dtype(a), weak_dtype(b)
+    return None if bool_ in kinds else promote(*kinds)
+
+
+def leaf_type(value: Any, dtype: DType | None = None) -> Type:
+    """The type of a leaf; a Python number takes `dtype`."""
+    if isinstance(value, Traced):
+        return value.type
+    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+        return Type(dtype or weak_dtype(value))
+    array = np.asarray(constant(value))
+    return Const(array).type
+
+
+def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, name: str = "") -> Port:
+    """A leaf as a token of a region of the graph that is being written."""
+    builder = ctx.open_builder
+    before = builder.region
+    builder.region = region
+    try:
+        if isinstance(value, Traced):
+            found = ctx.session.resolve(value)
+            assert isinstance(found, Port)
+            return found
+        if dtype is None and isinstance(value, (bool, int, float)):
+            dtype = weak_dtype(value)
+        if isinstance(value, int) and dtype is not None and dtype.kind == "int":
+            check_range(value, dtype)
+        return builder.gate(Const(np.asarray(constant(value, dtype))), ctx.span, name)
+    finally:
+        builder.region = before
+
+
+def check_range(value: int, dtype: DType) -> None:
+    """Does a Python integer fit the dtype that it takes?"""
+    bounds = np.iinfo(dtype.numpy if dtype.kind == "int" else i64.numpy)
+    if not bounds.min <= value <= bounds.max:
+        raise TypeMismatch(f"{value} does not fit in {dtype}", hint="use a wider dtype, or a float")

@@ -1,0 +1,367 @@
+"""Explicit control: `ut.cond`, `ut.while_loop`, `ut.map`; and what Python's own functions mean for traced values.
+
+Outside of a capture they simply run.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch
+from undertow.frontend import functions, tree
+from undertow.frontend.builder import Builder
+from undertow.frontend.flow import leaf_type, port_in
+from undertow.frontend.interpret import SPECIAL, Interpreter, TracedRange, Work, drive
+from undertow.frontend.loops import NeedFeature, graph_loop
+from undertow.frontend.source import Env
+from undertow.frontend.traced import Traced, constant, context, emit, operand
+from undertow.ir.graph import Attrs, Port
+from undertow.types import CTL, Type, bool_, f64, i32, i64, promote
+
+
+class Shared:
+    """An argument of `map` that every call gets whole."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def shared(value: Any) -> Shared:
+    """Mark an argument of `map` as not mapped: every call gets all of it."""
+    return Shared(value)
+
+
+def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Any:
+    """`then(*operands)` where `pred` is true, else `other(*operands)`; only that one runs.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 5)
+    6
+    """
+    current = context()
+    if current is None or current.builder is None:
+        return then(*operands) if pred else other(*operands)
+    return drive(_cond(current.session.interpreter, [pred, then, other, *operands], {}, None))
+
+
+def _cond(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if len(args) < 3 or kwargs:
+        raise CaptureError("ut.cond takes a condition, two functions and their arguments")
+    pred, then, other, *operands = args
+    truth = interp.truth(pred)
+    if not isinstance(truth, Traced):
+        return (yield interp.call(then if truth else other, operands, {}, env))
+    return (
+        yield interp.choose(
+            truth, lambda: interp.call(then, operands, {}, env), lambda: interp.call(other, operands, {}, env), env
+        )
+    )
+
+
+def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], initial: Any) -> Any:
+    """Apply `body` to the value while `test` of it is true.
+
+    >>> while_loop(lambda x: x < 100, lambda x: x * 2, 3)
+    192
+    """
+    current = context()
+    if current is None or current.builder is None:
+        value = initial
+        while test(value):
+            value = body(value)
+        return value
+    return drive(_while_loop(current.session.interpreter, [test, body, initial], {}, None))
+
+
+def _while_loop(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if len(args) != 3 or kwargs:
+        raise CaptureError("ut.while_loop takes a test, a body and an initial value")
+    test, body, initial = args
+    leaves, structure = tree.flatten(initial, lambda v: isinstance(v, Traced))
+
+    def header(params: list[Traced]) -> Work:
+        value = yield interp.call(test, [tree.unflatten(structure, params)], {}, env)
+        truth = interp.truth(value)
+        if not isinstance(truth, Traced):
+            raise CaptureError("the test of this loop does not depend on its value", hint="it would never end")
+        return truth
+
+    def step(params: list[Traced]) -> Work:
+        value = yield interp.call(body, [tree.unflatten(structure, params)], {}, env)
+        found, after = tree.flatten(value, lambda v: isinstance(v, Traced))
+        if after != structure:
+            raise TypeMismatch(
+                f"the body of ut.while_loop gives {tree.show(after)}, but got {tree.show(structure)}",
+                hint="the value keeps its structure",
+            )
+        return found
+
+    names = tree.paths(initial, "value", lambda v: isinstance(v, Traced))
+    results = yield graph_loop(interp, leaves, names, header, step)
+    return tree.unflatten(structure, results)
+
+
+def map(function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` on every element along the leading axis of the arrays, all in parallel; results are stacked.
+
+    >>> map(lambda x: x * x, np.array([1, 2, 3]))
+    array([1, 4, 9])
+    """
+    current = context()
+    if current is None or current.builder is None:
+        return _map_now(function, arrays)
+    return drive(_map(current.session.interpreter, [function, *arrays], {}, None))
+
+
+def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    if hasattr(function, "map"):
+        return function.map(*arrays)
+    whole = [arg.value if isinstance(arg, Shared) else [np.asarray(x) for x in tree.flatten(arg)[0]] for arg in arrays]
+    counts = {len(x) for arg, held in zip(arrays, whole, strict=True) if not isinstance(arg, Shared) for x in held}
+    if len(counts) != 1:
+        raise TypeMismatch("the arrays of ut.map must have the same length", hint="wrap what is not mapped in ut.shared")
+    rows = []
+    for k in range(counts.pop()):
+        args = [
+            held if isinstance(arg, Shared) else tree.unflatten(tree.flatten(arg)[1], [x[k] for x in held])
+            for arg, held in zip(arrays, whole, strict=True)
+        ]
+        rows.append(function(*args))
+    if not rows:
+        raise TypeMismatch("ut.map over nothing, outside of a captured function, gives no type")
+    structure = tree.flatten(rows[0])[1]
+    return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
+
+
+def _map(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if len(args) < 2 or kwargs:
+        raise CaptureError("ut.map takes a function and one or more arrays")
+    function, *arrays = args
+
+    def body(values: list[Any]) -> Work:
+        return (yield interp.call(function, values, {}, env))
+
+    return (yield graph_map(interp, [as_mapped(a) for a in arrays], body))
+
+
+def as_mapped(value: Any) -> Any:
+    """A list of numbers is an array to be mapped over; other containers are mapped leaf by leaf."""
+    if isinstance(value, (list, tuple)) and not isinstance(value, Shared):
+        leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
+        if leaves and all(isinstance(x, (bool, int, float)) for x in leaves) and all(
+            token[0] in ("leaf", "list") for token in structure
+        ):
+            return np.asarray(value)
+    return value
+
+
+def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Work]) -> Work:
+    """Write a `map` node: `body` is captured once, for one element of each array that is not shared."""
+    ctx = interp.ctx
+    parent, span, session = ctx.open_builder, ctx.span, ctx.session
+    leaves: list[Any] = []
+    names: list[str] = []
+    structures: list[Any] = []
+    for number, array in enumerate(arrays):
+        if isinstance(array, Shared):
+            structures.append(array)
+            continue
+        found, structure = tree.flatten(array, lambda v: isinstance(v, Traced))
+        leaves += [x if isinstance(x, Traced) else constant(x) for x in found]
+        names += tree.paths(array, f"x{number}" if len(arrays) > 1 else "x", lambda v: isinstance(v, Traced))
+        structures.append((structure, len(found)))
+    types = [leaf_type(leaf) for leaf in leaves]
+    length = _common_length(types)
+    features: list[str] = []
+    while True:
+        inner = Builder(session.fresh_name(f"{parent.name}.map"), "map", span)
+        params = [Traced(inner, inner.param(t.with_shape(t.shape[1:]), n)) for t, n in zip(types, names, strict=True)]
+        mapped = list(leaves)
+        try:
+            if "key" in features:
+                outer_key = session.draw()
+                mapped.append(functions.arange(functions.shape(leaves[0])[0]))
+                index = Traced(inner, inner.param(Type(i64), "index"))
+            before = Traced(parent, session.effect_token()) if "effect" in features else None
+            ctx.builder = inner
+            if "key" in features:
+                inner.key = emit("fold_in", [outer_key, index])[0].port
+            if before is not None:
+                found_effect = session.resolve(before)
+                assert isinstance(found_effect, Port)
+                inner.effect = found_effect
+            value = yield body(_elements(structures, params))
+            ctx.span = span
+            results, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
+            ports = [port_in(r, 0, ctx) for r in results]
+            if before is not None:
+                assert inner.effect is not None
+                ports.append(inner.use(inner.effect))
+            graph = inner.finish(ports, carried=len(mapped))
+            break
+        except NeedFeature as need:
+            if need.builder is not inner:
+                raise
+            features.append(need.feature)
+        finally:
+            ctx.builder = parent
+            inner.is_open = False
+            ctx.span = span
+    session.graphs[graph.name] = graph
+    inputs = [operand(x) for x in mapped] + [operand(Traced(*outer)) for outer in inner.lifted]
+    outputs = tuple(
+        CTL if (t := inner.type_of(p)) == CTL else t.with_shape((length, *t.shape)) for p in ports
+    )
+    number = parent.add("map", inputs, outputs, Attrs(body=graph.name), span, name="map")
+    if before is not None:
+        parent.effect = Port(number, len(outputs) - 1)
+    return tree.unflatten(structure, [Traced(parent, Port(number, k)) for k in range(len(results))])
+
+
+def _common_length(types: list[Type]) -> Any:
+    if not types:
+        raise TypeMismatch("ut.map needs at least one array that is not shared")
+    length: Any = None
+    for type in types:
+        if type.rank == 0:
+            raise TypeMismatch(
+                "ut.map over a scalar", hint="wrap arguments that every call gets whole in ut.shared(x)"
+            )
+        if isinstance(type.shape[0], int):
+            if length is not None and length != type.shape[0]:
+                raise TypeMismatch(f"ut.map over arrays of different lengths: {length} and {type.shape[0]}")
+            length = type.shape[0]
+    return length
+
+
+def _elements(structures: list[Any], params: list[Traced]) -> list[Any]:
+    values: list[Any] = []
+    at = 0
+    for entry in structures:
+        if isinstance(entry, Shared):
+            values.append(entry.value)
+        else:
+            structure, count = entry
+            values.append(tree.unflatten(structure, params[at : at + count]))
+            at += count
+    return values
+
+
+# -- Python's own functions --------------------------------------------------------------------------------
+
+
+def _any_traced(args: Sequence[Any]) -> bool:
+    return any(isinstance(a, Traced) for a in args)
+
+
+def _plain(function: Any, traced: Callable[..., Any]) -> Any:
+    """The Python function, unless an argument is traced."""
+
+    def work(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+        flat = [*args, *kwargs.values()]
+        nested = [x for a in args if isinstance(a, (list, tuple)) for x in a]
+        if _any_traced(flat) or _any_traced(nested):
+            return traced(*args, **kwargs)
+        return function(*args, **kwargs)
+        yield
+
+    return work
+
+
+def _range(*args: Any) -> Any:
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    for bound in (start, stop, step):
+        if isinstance(bound, Traced) and (bound.dtype not in (i32, i64) or bound.type.shape):
+            raise TypeMismatch(f"a bound of range is a {bound.type}, not an integer")
+        if not isinstance(bound, (Traced, int, np.integer)):
+            raise TypeMismatch(f"a bound of range is {bound!r}, not an integer")
+    return TracedRange(start, stop, step)
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    def pick(*args: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 else list(args)
+        best = values[0]
+        for value in values[1:]:
+            best = getattr(functions, name)(best, value)
+        return best
+
+    return pick
+
+
+def _fold(name: str, empty: bool) -> Callable[..., Any]:
+    def run(values: Any) -> Any:
+        if isinstance(values, Traced):
+            return getattr(functions, "all" if empty else "any")(values)
+        result: Any = empty
+        for value in values:
+            truth = value if not isinstance(value, Traced) or value.dtype == bool_ else functions.not_equal(value, 0)
+            result = truth if result is empty else getattr(functions, name)(result, truth)
+        return result
+
+    return run
+
+
+def _sum(values: Any, start: Any = 0) -> Any:
+    if isinstance(values, Traced):
+        return functions.sum(values, axis=0) if values.ndim > 1 else functions.sum(values)
+    total = start
+    for value in values:
+        total = total + value
+    return total
+
+
+def _length(value: Any) -> Any:
+    if isinstance(value, Traced):
+        return functions.length(value)
+    return len(value)
+
+
+def _print(*values: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
+    parts = ["{}" if isinstance(v, Traced) else str(v).replace("{", "{{").replace("}", "}}") for v in values]
+    functions.print(sep.join(parts), *[v for v in values if isinstance(v, Traced)])
+
+
+def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
+    value = base**exponent
+    return value if mod is None else value % mod
+
+
+_MATH = {
+    "sqrt": "sqrt", "exp": "exp", "log1p": "log1p", "expm1": "expm1", "sin": "sin", "cos": "cos", "tan": "tan",
+    "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
+    "erf": "erf", "fabs": "abs", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "pow": "pow",
+    "log": "log", "log2": "log2", "log10": "log10",
+}  # fmt: skip
+
+
+def _whole(name: str) -> Callable[[Any], Any]:
+    return lambda x: functions.astype(getattr(functions, name)(x), i64)
+
+
+def _install() -> None:
+    SPECIAL.update({cond: _cond, while_loop: _while_loop, map: _map})
+    table: dict[Any, Callable[..., Any]] = {
+        builtins.range: _range, builtins.len: _length, builtins.min: _extreme("minimum"),
+        builtins.max: _extreme("maximum"), builtins.sum: _sum, builtins.any: _fold("logical_or", False),
+        builtins.all: _fold("logical_and", True), builtins.print: _print, builtins.pow: _power,
+        builtins.int: lambda x: functions.astype(functions.trunc(x), i64),
+        builtins.float: lambda x: functions.astype(x, promote(x.dtype, f64)),
+        builtins.bool: lambda x: functions.astype(x, bool_),
+        builtins.round: lambda x, digits=None: functions.round(x) if digits is not None else _whole("round")(x),
+        builtins.divmod: lambda a, b: (a // b, a % b),
+        math.floor: _whole("floor"), math.ceil: _whole("ceil"), math.trunc: _whole("trunc"),
+    }  # fmt: skip
+    for name, ours in _MATH.items():
+        table[getattr(math, name)] = getattr(functions, ours)
+    for function, traced in table.items():
+        SPECIAL[function] = _plain(function, traced)
+
+
+_install()

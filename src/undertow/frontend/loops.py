@@ -1,0 +1,378 @@
+"""Loops whose condition is traced become `loop` nodes, with a graph of their own for the body.
+
+The variables that the body assigns are carried from one iteration to the next; what it only reads from outside
+is lifted into invariants. `break` and `return` inside become a carried number that says how the loop was left.
+A body is captured again when a first attempt shows that a variable needs a wider type, or that the loop is
+left early, draws random numbers or acts on the world.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch
+from undertow.frontend.builder import Builder
+from undertow.frontend.flow import Joined, State, force, leaf_type, port_in, restore, save
+from undertow.frontend.interpret import TracedRange, Work, _function
+from undertow.frontend.source import Env, Undefined, assigned_names
+from undertow.frontend.statements import RETURN, Cell, Leave, Mixed, Outcome, Return, StatementInterpreter, cells
+from undertow.frontend.traced import Traced, emit, operand
+from undertow.frontend.tree import Structure, flatten, show, unflatten
+from undertow.ir.graph import Attrs, Const, Port
+from undertow.types import CTL, Type, i32, i64, join, promote, weak_dtype
+
+BREAK, CONTINUE = Leave(True), Leave(False)
+_GO_ON, _RETURNED, _BROKE = 0, 1, 2
+
+
+class NeedFeature(Exception):
+    """The body that this builder writes needs an effect token or a random key: capture it again with one."""
+
+    def __init__(self, builder: Builder, feature: str) -> None:
+        self.builder = builder
+        self.feature = feature
+
+
+class _LeftEarly(Exception):
+    """The body breaks or returns: capture it again with a carried number that says so."""
+
+    def __init__(self, exits: tuple[Any, ...], value: Any) -> None:
+        self.exits = exits
+        self.value = value
+
+
+def is_weak(value: Any) -> bool:
+    """A Python number, which takes the dtype of what it meets."""
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def graph_loop(
+    interp: StatementInterpreter,
+    initial: list[Any],
+    names: list[str],
+    header: Callable[[list[Traced]], Work],
+    body: Callable[[list[Traced]], Work],
+) -> Work:
+    """Write a `loop` node: `header` gives the condition, `body` the next values of the carried leaves."""
+    ctx = interp.ctx
+    parent, span, session = ctx.open_builder, ctx.span, ctx.session
+    types = [leaf_type(value) for value in initial]
+    features: list[str] = []
+    outer_key: Traced | None = None
+    while True:
+        inner = Builder(session.fresh_name(f"{parent.name}.loop"), "loop", span)
+        params = [Traced(inner, inner.param(t, n)) for t, n in zip(types, names, strict=True)]
+        extras: list[Any] = []
+        counter: Traced | None = None
+        try:
+            if "effect" in features:
+                extras.append(Traced(parent, session.effect_token()))
+                inner.effect = inner.param(CTL, "effect")
+            if "key" in features:
+                outer_key = outer_key or session.draw()
+                extras.append(np.int64(0))
+                counter = Traced(inner, inner.param(Type(i64), "round"))
+            ctx.builder = inner
+            if counter is not None:
+                inner.key = emit("fold_in", [outer_key, counter])[0].port
+            pred = yield header(params)
+            port = session.resolve(pred)
+            then, _ = inner.branch(port)
+            inner.region = then
+            values = yield body(params)
+            ctx.span = span
+            wider = [_widen(*row) for row in zip(names, initial, types, values, strict=True)]
+            if wider != types:
+                types = wider
+                continue
+            nexts = [port_in(v, then, ctx, t.dtype) for v, t in zip(values, types, strict=True)]
+            if "effect" in features:
+                assert inner.effect is not None
+                nexts.append(inner.use(inner.effect, then))
+            if counter is not None:
+                nexts.append(session.resolve(_function("add")(counter, 1)))
+            graph = inner.finish([port, *nexts], carried=len(nexts))
+            break
+        except NeedFeature as need:
+            if need.builder is not inner:
+                raise
+            features.append(need.feature)
+        finally:
+            ctx.builder = parent
+            inner.is_open = False
+            ctx.span = span
+    session.graphs[graph.name] = graph
+    operands = [_start(v, t) for v, t in zip(initial, types, strict=True)]
+    operands += [operand(extra) for extra in extras]
+    operands += [operand(Traced(*outer)) for outer in inner.lifted]
+    outputs = tuple(inner.type_of(Port(p)) for p in inner.params[: graph.carried])
+    number = parent.add("loop", operands, outputs, Attrs(body=graph.name), span, name="loop")
+    results = [Traced(parent, Port(number, k)) for k in range(len(outputs))]
+    if "effect" in features:
+        parent.effect = results[len(types)].port
+    return results[: len(types)]
+
+
+def _start(value: Any, type: Type) -> Any:
+    if isinstance(value, Traced):
+        return operand(value)
+    return Const(np.asarray(value, type.dtype.numpy))
+
+
+def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
+    """The type that a carried variable must have to hold its next value too."""
+    called = f"`{name}`" if name else "a loop variable"
+    if is_weak(value):
+        found = Type(weak_dtype(value, type.dtype))
+        if type.shape != ():
+            found = found.with_dtype(type.dtype)
+    else:
+        found = leaf_type(value)
+    if found.dtype != type.dtype and is_weak(initial):
+        wider = promote(found.dtype, type.dtype)
+        if found.rank == 0 and wider == weak_dtype(initial, wider):
+            return Type(wider)
+    both = join(type, found)
+    if both is None:
+        raise TypeMismatch(
+            f"{called} is a {type} before the loop and a {found} after one iteration",
+            hint="give it its final dtype and rank before the loop, e.g. x = ut.zeros(3, ut.f32)",
+        )
+    return both
+
+
+@dataclass(slots=True, eq=False)
+class _Carried:
+    """The variables that a loop carries, and how their leaves lie in the list of carried values."""
+
+    names: list[str] = field(default_factory=list)
+    structures: list[Structure] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    leaves: list[Any] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+
+    def put(self, values: list[Any], env: Env) -> None:
+        at = 0
+        for name, structure, count in zip(self.names, self.structures, self.counts, strict=True):
+            env.vars[name] = unflatten(structure, values[at : at + count])
+            at += count
+
+    def take(self, env: Env, interp: StatementInterpreter) -> list[Any]:
+        found: list[Any] = []
+        for name, structure in zip(self.names, self.structures, strict=True):
+            value = force(env.vars.get(name), interp.ctx)
+            if isinstance(value, Undefined):
+                raise CaptureError(value.why, interp.ctx.span, hint=value.hint)
+            leaves, after = flatten(value, lambda v: isinstance(v, Traced))
+            if after != structure:
+                raise TypeMismatch(
+                    f"`{name}` changes its structure inside a loop whose condition is traced: "
+                    f"{show(structure)} before, {show(after)} after one iteration",
+                    interp.ctx.span,
+                    hint="a loop variable keeps its structure; collect values in an array, or use ut.map",
+                )
+            found += leaves
+        return found
+
+
+def _carry(names: set[str], env: Env, interp: StatementInterpreter) -> _Carried:
+    carried = _Carried()
+    for name in sorted(names & env.vars.keys()):
+        value = force(env.vars[name], interp.ctx)
+        if isinstance(value, Undefined):
+            continue
+        leaves, structure = flatten(value, lambda v: isinstance(v, Traced))
+        if not leaves:
+            continue
+        carried.names.append(name)
+        carried.structures.append(structure)
+        carried.counts.append(len(leaves))
+        carried.leaves += leaves
+        carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
+    return carried
+
+
+def while_loop(interp: StatementInterpreter, node: ast.While, after: Cell | None, env: Env) -> Work:
+    """`while` with a traced condition, or left on one."""
+
+    def test() -> Work:
+        value = yield interp.expr(node.test, env)
+        interp.at(node.test, env)
+        return interp.truth(value)
+
+    return (yield _statement_loop(interp, node, [], [], lambda _: test(), lambda _: None, lambda _: [], after, env))
+
+
+def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, after: Cell | None, env: Env) -> Work:
+    """`for ... in range(...)` with traced bounds."""
+    if not isinstance(node.target, ast.Name):
+        raise CaptureError("the variable of this loop must be a name", interp.span(node.target, env))
+    bounds = [over.start, over.stop, over.step]
+    dtype = next(b.dtype for b in bounds if isinstance(b, Traced))
+    for bound in bounds:
+        if isinstance(bound, Traced):
+            dtype = promote(dtype, bound.dtype)
+    start = over.start if isinstance(over.start, Traced) else dtype.numpy.type(over.start)
+    start = _function("astype")(start, dtype)
+    target = node.target.id
+
+    def test(leaves: list[Traced]) -> Work:
+        less, greater = _function("less"), _function("greater")
+        up, down = less(leaves[0], over.stop), greater(leaves[0], over.stop)
+        if not isinstance(over.step, Traced):
+            return up if over.step > 0 else down
+        return _function("where")(greater(over.step, 0), up, down)
+        yield
+
+    def enter(leaves: list[Traced]) -> None:
+        env.vars[target] = leaves[0]
+
+    if not isinstance(over.step, Traced) and over.step == 0:
+        raise CaptureError("the step of a range must not be zero", interp.span(node.iter, env))
+    if isinstance(over.step, Traced):
+        _function("assert_")(_function("not_equal")(over.step, 0), "the step of a range must not be zero")
+    step = lambda leaves: [_function("add")(leaves[0], over.step)]  # noqa: E731
+    return (yield _statement_loop(interp, node, [start], [target], test, enter, step, after, env))
+
+
+def _statement_loop(
+    interp: StatementInterpreter,
+    node: ast.While | ast.For,
+    own: list[Any],  # carried values of the loop itself: the index of a `for`
+    own_names: list[str],
+    test: Callable[[list[Traced]], Work],
+    enter: Callable[[list[Traced]], None],
+    step: Callable[[list[Traced]], list[Any]],
+    after: Cell | None,
+    env: Env,
+) -> Work:
+    ctx = interp.ctx
+    if node.orelse:
+        raise CaptureError(
+            "`else` of a loop whose condition is traced cannot be captured",
+            interp.span(node, env),
+            hint="set a variable before `break`, and test it after the loop",
+        )
+    interp.at(node, env)
+    span = ctx.span
+    assigned = assigned_names(node.body) | assigned_names([ast.Expr(node.test)] if isinstance(node, ast.While) else [])
+    carried = _carry(assigned - set(own_names), env, interp)
+    before = save(env, ctx.open_builder)
+    early: _LeftEarly | None = None
+    endless = False
+    while True:
+        value_leaves: list[Any] = []
+        value_structure: Structure = ()
+        if early is not None and RETURN in early.exits:
+            leaves, value_structure = flatten(early.value, lambda v: isinstance(v, Traced))
+            value_leaves = [_zero(leaf_type(leaf)) for leaf in leaves]
+        flags = [] if early is None else [np.int32(_GO_ON), *value_leaves]
+        initial = [*own, *carried.leaves, *flags]
+        names = [*own_names, *carried.labels, *(["flow"] if flags else []), *(["value"] * len(value_leaves))]
+        first, last = len(own), len(own) + len(carried.leaves)
+
+        def header(params: list[Traced], flagged: bool = early is not None, first: int = first, last: int = last) -> Work:
+            nonlocal endless
+            env.vars = dict(before.vars)
+            carried.put(params[first:last], env)
+            if not flagged:
+                truth = yield test(params)
+            else:
+                going = _function("equal")(params[last], _GO_ON)
+                truth = yield interp.choose(going, lambda: test(params), _no, env) if _may_end(node) else test(params)
+                if not isinstance(truth, Traced):
+                    endless = True
+                    truth = going
+            if not isinstance(truth, Traced):
+                if not truth:
+                    raise CaptureError("this loop never runs", span)
+                # Python's `while True`: it must be left from inside, which the body will tell.
+                endless = True
+                truth = Traced(ctx.open_builder, ctx.open_builder.gate(Const(np.True_), span))
+            return truth
+
+        def body(params: list[Traced], flagged: bool = early is not None, first: int = first, last: int = last) -> Work:
+            enter(params)
+            outcome: Outcome = yield interp.run(cells(node.body), None, env)
+            _refuse_changed_containers(before, interp)
+            nexts = [*step(params), *carried.take(env, interp)]
+            if outcome is None or outcome == CONTINUE:
+                return nexts + (params[last:] if flagged else [])
+            if not flagged:
+                exits = outcome.exits if isinstance(outcome, Mixed) else ((RETURN,) if isinstance(outcome, Return) else (outcome,))
+                raise _LeftEarly(exits, getattr(outcome, "value", None))
+            return nexts + _flags(outcome, params[last:], interp)
+
+        try:
+            restore(before, env, ctx.open_builder)
+            results = yield graph_loop(interp, initial, names, header, body)
+        except _LeftEarly as fault:
+            early = fault
+            continue
+        break
+    if early is None and endless:
+        raise CaptureError(
+            "this loop never ends: nothing in it breaks or returns", span, hint="leave it with `break` or `return`"
+        )
+    env.vars = dict(before.vars)
+    for name in assigned | set(own_names):
+        if name not in carried.names and name in env.local:
+            env.vars[name] = Undefined(
+                f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop"
+            )
+    carried.put(results[first:last], env)
+    if early is None or RETURN not in early.exits:
+        return None, after
+    value = unflatten(value_structure, results[last + 1 :])
+    if endless and BREAK not in early.exits:
+        return Return(value), after
+    flow = _function("astype")(_function("equal")(results[last], _RETURNED), i32)
+    return Mixed(flow, (RETURN,), value, True), after
+
+
+def _may_end(node: ast.While | ast.For) -> bool:
+    """Is the loop's own condition more than `True`?"""
+    return isinstance(node, ast.For) or not (isinstance(node.test, ast.Constant) and bool(node.test.value))
+
+
+def _no() -> Work:
+    return False
+    yield
+
+
+def _zero(type: Type) -> Any:
+    return np.zeros([d if isinstance(d, int) else 0 for d in type.shape], type.dtype.numpy)[()]
+
+
+def _flags(outcome: Outcome, flags: list[Traced], interp: StatementInterpreter) -> list[Any]:
+    """How the loop was left after this iteration, and with what value."""
+    numbers = {RETURN: _RETURNED, BREAK: _BROKE, CONTINUE: _GO_ON}
+    if isinstance(outcome, Return):
+        leaves, _ = flatten(outcome.value, lambda v: isinstance(v, Traced))
+        return [np.int32(_RETURNED), *leaves]
+    if isinstance(outcome, Leave):
+        return [np.int32(numbers[outcome]), *flags[1:]]
+    assert isinstance(outcome, Mixed)
+    table = np.array([_GO_ON, *(numbers[exit] for exit in outcome.exits)], np.int32)
+    leaves = flags[1:]
+    if RETURN in outcome.exits:
+        leaves, _ = flatten(outcome.value, lambda v: isinstance(v, Traced))
+    return [interp.item(table, outcome.flow), *leaves]
+
+
+def _refuse_changed_containers(before: State, interp: StatementInterpreter) -> None:
+    for container, held in before.contents.values():
+        values = zip(container, held, strict=False) if isinstance(container, list) else zip(
+            container.values(), held.values(), strict=False
+        )
+        if len(container) != len(held) or any(a is not b and not isinstance(b, Joined) for a, b in values):
+            raise CaptureError(
+                "a list or dict from outside changes inside a loop whose condition is traced",
+                interp.ctx.span,
+                hint="assign a new one to the variable instead: state = {**state, 'x': x}",
+            )

@@ -1,0 +1,46 @@
+"""Random numbers: every place that draws, in every activation, has a key of its own.
+
+Inside a captured function the key comes from the run's `seed=`, through every call, loop and map on the way, so a
+run with a seed gives the same numbers on every engine. Outside of a capture the numbers are fresh.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import numpy as np
+
+from undertow.frontend import functions
+from undertow.frontend.traced import context, emit
+from undertow.types import dtype_of, f64
+
+__all__ = ["normal", "uniform"]
+
+
+def _key() -> Any:
+    current = context()
+    if current is None or current.builder is None:
+        return np.int64(secrets.randbits(63))
+    return current.session.draw()
+
+
+def _draw(op: str, shape: Any, dtype: Any) -> Any:
+    dims = (shape,) if isinstance(shape, int) else tuple(shape)
+    return emit(op, [_key()], shape=dims, dtype=dtype_of(dtype).name)[0]
+
+
+def uniform(shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = f64) -> Any:
+    """Uniform numbers in [low, high)."""
+    found = _draw("random_uniform", shape, dtype)
+    if isinstance(low, float) and isinstance(high, float) and (low, high) == (0.0, 1.0):
+        return found
+    return functions.add(functions.multiply(found, functions.subtract(high, low)), low)
+
+
+def normal(shape: Any = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = f64) -> Any:
+    """Normal numbers with this mean and standard deviation."""
+    found = _draw("random_normal", shape, dtype)
+    if isinstance(mean, float) and isinstance(std, float) and (mean, std) == (0.0, 1.0):
+        return found
+    return functions.add(functions.multiply(found, std), mean)

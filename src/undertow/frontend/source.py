@@ -1,0 +1,232 @@
+"""From a Python function to its syntax tree, and the closures that capture makes of both.
+
+Python's own parser needs its recursion limit for deep sources; `parse` raises the limit for that moment only,
+on a thread with a stack that is large enough. Everything else here is loops.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Union
+
+from undertow.errors import CaptureError, Span
+
+FunctionNode = Union[ast.FunctionDef, ast.Lambda]
+_PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
+_PARSER_DEPTH = 200_000
+
+
+class Undefined:
+    """What a name holds before it is assigned, or when only one branch assigned it; reading it raises `why`."""
+
+    __slots__ = ("hint", "why")
+
+    def __init__(self, why: str, hint: str = "") -> None:
+        self.why = why
+        self.hint = hint
+
+
+@dataclass(slots=True, eq=False)
+class Env:
+    """The variables of one Python-level activation during capture, and where its free names are found."""
+
+    closure: Closure
+    local: frozenset[str]
+    parent: Env | None
+    vars: dict[str, Any] = field(default_factory=dict)
+    is_comprehension: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Closure:
+    """A Python function as capture sees it: syntax, where free names are looked up, defaults."""
+
+    node: FunctionNode
+    name: str
+    file: str
+    globals: dict[str, Any]
+    cells: dict[str, Any]  # cell contents by name, for real Python closures
+    env: Env | None  # the enclosing activation, for functions made during capture
+    signature: inspect.Signature
+    python: Callable[..., Any] | None = None  # the function itself, where there is one
+    annotations: dict[str, Any] = field(default_factory=dict)
+    call: Callable[..., Any] | None = None  # runs it when native code calls it
+    local: frozenset[str] = frozenset()  # names that the body binds, parameters included
+
+    def __post_init__(self) -> None:
+        arguments = self.node.args
+        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+        names = {a.arg for a in every if a is not None}
+        body = self.node.body
+        self.local = frozenset(names | assigned_names(body if isinstance(body, list) else [ast.Expr(body)]))
+
+    @property
+    def span(self) -> Span:
+        return Span(self.file, self.node.lineno, self.node.col_offset + 1, self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.call is None:
+            raise CaptureError(f"`{self.name}` was made during a capture that is over", self.span)
+        return self.call(self, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+def parse(source: str, filename: str) -> ast.Module:
+    """`ast.parse`, whatever the depth of the source."""
+    try:
+        return ast.parse(source, filename)
+    except RecursionError:
+        return _on_large_stack(lambda: ast.parse(source, filename))
+
+
+def _on_large_stack(work: Callable[[], ast.Module]) -> ast.Module:
+    outcome: list[Any] = []
+
+    def target() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as fault:
+            outcome.append(fault)
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size()
+    try:
+        threading.stack_size(_PARSER_STACK)
+        sys.setrecursionlimit(_PARSER_DEPTH)
+        thread = threading.Thread(target=target)
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+    if isinstance(outcome[0], ast.Module):
+        return outcome[0]
+    raise outcome[0]
+
+
+@functools.lru_cache(maxsize=64)
+def _module(source: str, filename: str, first_line: int = 1) -> dict[int, list[FunctionNode]]:
+    """The functions of a source text by the line that Python says they start at."""
+    found: dict[int, list[FunctionNode]] = {}
+    tree = parse(source, filename)
+    if first_line > 1:
+        ast.increment_lineno(tree, first_line - 1)
+    for node in walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            first = node.lineno
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                first = node.decorator_list[0].lineno
+            found.setdefault(first, []).append(node)
+    return found
+
+
+def walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node below, this one included, in source order; a loop, unlike recursive visitors."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def closure_of(function: FunctionType) -> Closure:
+    """The syntax tree of a Python function, with what its free names mean."""
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise CaptureError(
+            f"the source of `{function.__name__}` cannot be found ({code.co_filename})",
+            hint="define it in a file or a notebook cell; functions made by exec or typed at a plain prompt "
+            "have no source to capture",
+        )
+    source = "".join(lines)
+    try:
+        functions = _module(source, code.co_filename)
+    except (SyntaxError, RecursionError):
+        functions = _module_of_block(lines, code.co_firstlineno, code.co_filename)
+    matches = [n for n in functions.get(code.co_firstlineno, []) if _is_same(n, function)]
+    if len(matches) != 1:
+        what = "is not where Python says that it is" if not matches else "shares its line with another like it"
+        raise CaptureError(
+            f"the source of `{function.__name__}` {what} ({code.co_filename}:{code.co_firstlineno})",
+            hint="if the file was edited after it was imported, import it again; put each lambda on its own line",
+        )
+    cells: dict[str, Any] = {}
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        cells[name] = cell
+    name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
+    return Closure(
+        matches[0], name, code.co_filename, function.__globals__, cells, None,
+        inspect.signature(function), function, _annotations(function, cells),
+    )  # fmt: skip
+
+
+def _module_of_block(lines: list[str], first: int, filename: str) -> dict[int, list[FunctionNode]]:
+    """Where the whole file does not parse (a notebook with magics), only the function's own block."""
+    block = "".join(inspect.getblock(lines[first - 1 :]))
+    return _module(textwrap.dedent(block), filename, first)
+
+
+def _is_same(node: FunctionNode, function: FunctionType) -> bool:
+    if isinstance(node, ast.Lambda):
+        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        code = function.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        return function.__name__ == "<lambda>" and tuple(names) == code.co_varnames[:count]
+    return node.name == function.__name__
+
+
+def _annotations(function: FunctionType, cells: dict[str, Any]) -> dict[str, Any]:
+    """Annotations as objects; strings (`from __future__ import annotations`) are evaluated."""
+    found = dict(function.__annotations__)
+    known = {name: cell.cell_contents for name, cell in cells.items() if _is_filled(cell)}
+    for name, value in found.items():
+        if isinstance(value, str):
+            try:
+                found[name] = eval(value, function.__globals__, known)
+            except Exception as fault:
+                raise CaptureError(
+                    f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {fault}",
+                    Span(function.__code__.co_filename, function.__code__.co_firstlineno),
+                    hint="names in annotations must be globals of the file or variables that the body uses",
+                ) from fault
+    return found
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def assigned_names(statements: list[ast.stmt]) -> set[str]:
+    """The names that these statements bind, functions defined in them not looked into."""
+    names: set[str] = set()
+    stack: list[ast.AST] = list(statements)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+            continue
+        if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            # Their own variables stay inside; only `:=` leaks out.
+            stack.extend(n for n in walk(node) if isinstance(n, ast.NamedExpr) and n is not node)
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            names.add(node.id)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        stack.extend(ast.iter_child_nodes(node))
+    return names

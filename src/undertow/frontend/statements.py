@@ -1,0 +1,524 @@
+"""Runs Python statements during capture, both sides of every branch that depends on traced values.
+
+The statements still to do are a linked list of cells. A traced `if` runs each side's block in its own region;
+where the sides then stand at different places (one returned, or broke out of a loop), the side that is
+behind goes on alone until both stand at the same place, and there they join. So `if n <= 1: return 1` puts
+the rest of the function into the other branch, and nothing is captured twice.
+
+A side that can still be at two places when its block ends (`if a: if b: return x`) becomes `Mixed`: a
+number computed at run time says where it goes on.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+
+from undertow.errors import CaptureError, InternalError
+from undertow.frontend.flow import (
+    ABSENT,
+    State,
+    join_effects,
+    join_states,
+    merge,
+    port_in,
+    restore,
+    save,
+)
+from undertow.frontend.interpret import BINARY, INPLACE, Interpreter, TracedRange, Work, _function, _said
+from undertow.frontend.source import Env
+from undertow.frontend.traced import Traced, effect
+from undertow.ir.graph import Port
+from undertow.types import Type, i32
+
+_UNROLL_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """A statement to do, and what comes after it."""
+
+    statement: Any  # ast.stmt or Mark
+    next: Cell | None
+
+
+@dataclass(slots=True, eq=False)
+class Mark:
+    """Stands in the list where a loop that Python runs comes round: start the next iteration, or leave."""
+
+    node: ast.For | ast.While
+    items: Iterator[Any] | None  # of a `for`
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Return:
+    """The function is left with a value."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """`break` or `continue` of the innermost loop: that of the next Mark in the list."""
+
+    is_break: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixed:
+    """Where control goes is computed: `flow` is 0 to fall through, else the number of an exit."""
+
+    flow: Traced
+    exits: tuple[Any, ...]  # exit number n is exits[n - 1]: RETURN or a Leave
+    value: Any  # what is returned, where it is returned
+    falls: bool
+
+
+RETURN = "return"
+Outcome = Union[None, Return, Leave, Mixed]  # None: fell through to the end
+
+
+class LoopIsTraced(Exception):
+    """A `while` that Python was running is left on a traced condition: it must become a loop of the graph."""
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
+
+
+@dataclass(slots=True, eq=False)
+class Side:
+    """One side of a branch on its way to the join."""
+
+    region: int
+    state: State
+    place: Cell | None  # where it goes on, if it falls; None is the end of the statements at hand
+    outcome: Outcome
+
+
+def cells(statements: list[ast.stmt], after: Cell | None = None) -> Cell | None:
+    """The statements as a list that goes on with `after`."""
+    for statement in reversed(statements):
+        after = Cell(statement, after)
+    return after
+
+
+def falls(outcome: Outcome) -> bool:
+    """May control fall through with this outcome?"""
+    return outcome is None or (isinstance(outcome, Mixed) and outcome.falls)
+
+
+def keeps_state(outcome: Outcome) -> bool:
+    """Does anything in this function go on from here? (After `return` the variables are of no use.)"""
+    return falls(outcome) or any(isinstance(exit, Leave) for exit in exits_of(outcome))
+
+
+def exits_of(outcome: Outcome) -> tuple[Any, ...]:
+    """The ways, other than falling through, that control may go."""
+    if isinstance(outcome, Mixed):
+        return outcome.exits
+    if isinstance(outcome, Return):
+        return (RETURN,)
+    return () if outcome is None else (outcome,)
+
+
+def value_of(outcome: Outcome) -> Any:
+    """What is returned, or ABSENT where nothing can be."""
+    if isinstance(outcome, Return):
+        return outcome.value
+    return outcome.value if isinstance(outcome, Mixed) and RETURN in outcome.exits else ABSENT
+
+
+class StatementInterpreter(Interpreter):
+    """Adds statements to expressions."""
+
+    def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
+        outcome = yield self.run(cells(node.body), None, env)
+        if outcome is None:
+            return None
+        if isinstance(outcome, Return):
+            return outcome.value
+        raise CaptureError(
+            f"`{env.closure.name}` returns a value on some paths and nothing on others",
+            self.span(node, env),
+            hint="end every path with `return`",
+        )
+
+    def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
+        """Do the statements from `cell` up to `stop` (or the end)."""
+        begun: dict[Mark, tuple[Any, State, Cell | None]] = {}
+        while cell is not None and cell is not stop:
+            statement = cell.statement
+            if isinstance(statement, ast.If):
+                test = yield self.expr(statement.test, env)
+                self.at(statement.test, env)
+                truth = self.truth(test)
+                if not isinstance(truth, Traced):
+                    cell = cells(statement.body if truth else statement.orelse, cell.next)
+                    continue
+                self.at(statement, env)
+                step = self.branch(truth, statement, cell.next, stop, env)
+            elif isinstance(statement, ast.While):
+                mark = Mark(statement, None)
+                builder = self.ctx.open_builder
+                begun[mark] = (builder.checkpoint(), save(env, builder), cell.next)
+                cell = Cell(mark, cell.next)
+                continue
+            elif isinstance(statement, ast.For):
+                step = self.begin_for(statement, cell.next, env)
+            elif isinstance(statement, Mark):
+                step = self.come_round(statement, cell, env)
+            elif isinstance(statement, ast.With):
+                step = self.with_block(statement, cell.next, env)
+            elif isinstance(statement, ast.Return):
+                value = None
+                if statement.value is not None:
+                    value = yield self.expr(statement.value, env)
+                self.at(statement, env)
+                return Return(value)
+            elif isinstance(statement, (ast.Break, ast.Continue)):
+                leave = Leave(isinstance(statement, ast.Break))
+                place = self._leave(leave, cell, stop)
+                if isinstance(place, Leave):
+                    return place
+                cell = place
+                continue
+            else:
+                yield self.simple(statement, env)
+                cell = cell.next
+                continue
+            try:
+                outcome, cell = yield step
+            except LoopIsTraced as fault:
+                if fault.mark not in begun:
+                    raise
+                checkpoint, state, after = begun[fault.mark]
+                self.ctx.open_builder.rollback(checkpoint)
+                self.ctx.session.forget_hidden(self.ctx.open_builder)
+                restore(state, env, self.ctx.open_builder)
+                outcome, cell = yield self._loops().while_loop(self, fault.mark.node, after, env)
+            if isinstance(outcome, Mixed) and outcome.falls and cell is not None and cell is not stop:
+                return (yield self.go_on(outcome, cell, stop, env))
+            if outcome is not None:
+                return outcome
+        return None
+
+    # -- branches ------------------------------------------------------------------------------------------
+
+    def branch(self, pred: Traced, node: ast.If, after: Cell | None, stop: Cell | None, env: Env) -> Work:
+        """Run both blocks of a traced `if`."""
+
+        def block(statements: list[ast.stmt]) -> Work:
+            outcome = yield self.run(cells(statements), None, env)
+            return outcome, after
+
+        return (yield self.fork(pred, lambda: block(node.body), lambda: block(node.orelse), after, stop, env))
+
+    def go_on(self, mixed: Mixed, cell: Cell, stop: Cell | None, env: Env) -> Work:
+        """Do what follows from `cell` on, where control really falls through to it."""
+        pred = _function("equal")(mixed.flow, 0)
+
+        def fall() -> Work:
+            return None, cell
+            yield
+
+        def leave() -> Work:
+            if len(mixed.exits) > 1:
+                return Mixed(mixed.flow, mixed.exits, mixed.value, False), None
+            exit = mixed.exits[0]
+            return (Return(mixed.value) if exit == RETURN else exit), None
+            yield
+
+        outcome, place = yield self.fork(pred, fall, leave, cell, stop, env)
+        if place is not None and place is not stop:
+            if outcome is None:
+                return (yield self.run(place, stop, env))
+            if isinstance(outcome, Mixed) and outcome.falls:
+                return (yield self.go_on(outcome, place, stop, env))
+        return outcome
+
+    def fork(self, pred: Traced, then: Any, other: Any, after: Cell | None, stop: Cell | None, env: Env) -> Work:
+        """Run both sides until they stand at one place; the outcome there, and the place."""
+        ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
+        outside = builder.region
+        regions = builder.branch(ctx.session.resolve(pred))
+        before = save(env, builder)
+        sides: list[Side] = []
+        try:
+            for region, work in zip(regions, (then, other), strict=True):
+                restore(before, env, builder)
+                builder.region = region
+                outcome, place = yield work()
+                sides.append(self._side(region, outcome, place, after, stop, env))
+            while (behind := self._behind(sides, stop)) is not None:
+                number, target = behind
+                side = sides[number]
+                restore(side.state, env, builder)
+                builder.region = side.region
+                assert side.place is not None
+                if isinstance(side.outcome, Mixed):
+                    outcome = yield self.go_on(side.outcome, side.place, target, env)
+                else:
+                    outcome = yield self.run(side.place, target, env)
+                sides[number] = self._side(side.region, outcome, target, side.place, stop, env)
+        finally:
+            builder.region = outside
+        ctx.span = span
+        result = self._join_outcomes(sides, regions)
+        kept = [side.state if keeps_state(side.outcome) else None for side in sides]
+        if kept != [None, None]:
+            join_states(before, kept[0], kept[1], regions, env, ctx)
+        join_effects(before, [side.state.effect for side in sides], regions, builder)
+        return result, next((side.place for side in sides if falls(side.outcome)), None)
+
+    def _side(
+        self, region: int, outcome: Outcome, place: Cell | None, start: Cell | None, stop: Cell | None, env: Env
+    ) -> Side:
+        """Where a side stands: `break` and `continue` of a loop that Python runs are places like any other."""
+        if isinstance(outcome, Leave):
+            found = self._leave(outcome, start, stop)
+            if not isinstance(found, Leave):
+                outcome, place = None, found
+        return Side(region, save(env, self.ctx.open_builder), None if place is stop else place, outcome)
+
+    def _behind(self, sides: list[Side], stop: Cell | None) -> tuple[int, Cell | None] | None:
+        """The side that must go on before they can join, and how far; None if they stand at one place."""
+        going = [n for n, side in enumerate(sides) if falls(side.outcome) and side.place is not None]
+        if not going or (falls(sides[0].outcome) and falls(sides[1].outcome) and sides[0].place is sides[1].place):
+            return None
+        ends = [side.place if falls(side.outcome) else None for side in sides]
+        for number in going:
+            target = ends[1 - number]
+            at = sides[number].place
+            marks: list[Mark] = []
+            while at is not None and at is not stop and at is not target:
+                if isinstance(at.statement, Mark):
+                    marks.append(at.statement)
+                at = at.next
+            if at is target or target is None:
+                for mark in marks:
+                    if isinstance(mark.node, ast.While):
+                        raise LoopIsTraced(mark)
+                return number, stop if target is None else target
+        raise InternalError("two sides of a branch are both ahead of each other")
+
+    def _leave(self, leave: Leave, start: Cell | None, stop: Cell | None) -> Cell | Leave | None:
+        """Where `break` or `continue` goes on, if that is among the statements at hand; else the Leave itself."""
+        at = start
+        while at is not None and at is not stop:
+            if isinstance(at.statement, Mark):
+                return at.next if leave.is_break else at
+            at = at.next
+        return leave
+
+    def _join_outcomes(self, sides: list[Side], regions: tuple[int, int]) -> Outcome:
+        a, b = sides[0].outcome, sides[1].outcome
+        if (a is None and b is None) or (isinstance(a, Leave) and a == b):
+            return a
+        if isinstance(a, Return) and isinstance(b, Return):
+            return Return(merge(a.value, b.value, regions, self.ctx, "", self.ctx.span))
+        exits = tuple(dict.fromkeys((*exits_of(a), *exits_of(b))))
+        builder = self.ctx.open_builder
+        ports = [self.flow_port(outcome, exits, region) for outcome, region in zip((a, b), regions, strict=True)]
+        flow = Traced(builder, Port(builder.add("merge", ports, (Type(i32),), name="flow", span=self.ctx.span)))
+        value = None
+        if RETURN in exits:
+            value = merge(value_of(a), value_of(b), regions, self.ctx, "", self.ctx.span)
+        return Mixed(flow, exits, value, falls(a) or falls(b))
+
+    def flow_port(self, outcome: Outcome, exits: tuple[Any, ...], region: int) -> Port:
+        """The number of the way that control goes, as a token of the region."""
+        if not isinstance(outcome, Mixed):
+            found = exits_of(outcome)
+            return port_in(np.int32(exits.index(found[0]) + 1 if found else 0), region, self.ctx)
+        if outcome.exits == exits[: len(outcome.exits)]:
+            return port_in(outcome.flow, region, self.ctx)
+        # Renumber through a table: exit n of the side is exit table[n] of the join.
+        table = np.array([0, *(exits.index(exit) + 1 for exit in outcome.exits)], np.int32)
+        builder, before = self.ctx.open_builder, self.ctx.open_builder.region
+        builder.region = region
+        try:
+            return port_in(self.item(table, outcome.flow), region, self.ctx)
+        finally:
+            builder.region = before
+
+    # -- loops ---------------------------------------------------------------------------------------------
+
+    def _loops(self) -> Any:
+        return importlib.import_module("undertow.frontend.loops")
+
+    def begin_for(self, node: ast.For, after: Cell | None, env: Env) -> Work:
+        """Over a range with traced bounds: a loop of the graph; over anything else Python runs it."""
+        over = yield self.expr(node.iter, env)
+        self.at(node.iter, env)
+        if isinstance(over, TracedRange):
+            return (yield self._loops().for_loop(self, node, over, after, env))
+        return None, Cell(Mark(node, self.iterate(over, self.span(node.iter, env))), after)
+
+    def come_round(self, mark: Mark, cell: Cell, env: Env) -> Work:
+        """One more round of a loop that Python runs, or the statements after it."""
+        node = mark.node
+        if isinstance(node, ast.While):
+            test = yield self.expr(node.test, env)
+            self.at(node.test, env)
+            truth = self.truth(test)
+            if isinstance(truth, Traced):
+                return (yield self._loops().while_loop(self, node, cell.next, env))
+            more = truth
+        else:
+            assert mark.items is not None
+            item = next(mark.items, _DONE)
+            more = item is not _DONE
+            if more:
+                yield self.assign(node.target, item, env)
+        mark.rounds += 1
+        if mark.rounds > _UNROLL_LIMIT:
+            raise CaptureError(
+                f"this loop does not depend on traced values and went on for {_UNROLL_LIMIT} rounds",
+                self.span(node, env),
+                hint="let its condition depend on a traced value, or make it shorter",
+            )
+        return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
+
+    def with_block(self, node: ast.With, after: Cell | None, env: Env) -> Work:
+        """Only our own context managers (placement, control edges) mean something in a graph."""
+        managers: list[Any] = []
+        for item in node.items:
+            manager = yield self.expr(item.context_expr, env)
+            if not getattr(manager, "__undertow_capture__", False):
+                raise CaptureError(
+                    "`with` cannot be captured", self.span(node, env), hint=_HINTS["With"]
+                )
+            managers.append(manager)
+        try:
+            for manager, item in zip(managers, node.items, strict=True):
+                entered = manager.__enter__()
+                if item.optional_vars is not None:
+                    yield self.assign(item.optional_vars, entered, env)
+            outcome = yield self.run(cells(node.body), None, env)
+        finally:
+            for manager in reversed(managers):
+                manager.__exit__(None, None, None)
+        return outcome, after
+
+    # -- statements that only run --------------------------------------------------------------------------
+
+    def simple(self, node: Any, env: Env) -> Work:
+        """A statement without control flow of its own."""
+        handler = _STATEMENTS.get(type(node))
+        if handler is None:
+            raise CaptureError(
+                f"{_said(node)} cannot be captured", self.span(node, env), hint=_HINTS.get(type(node).__name__, "")
+            )
+        return (yield handler(self, node, env))
+
+    def expression(self, node: ast.Expr, env: Env) -> Work:
+        yield self.expr(node.value, env)
+
+    def assignment(self, node: ast.Assign, env: Env) -> Work:
+        value = yield self.expr(node.value, env)
+        for target in node.targets:
+            yield self.assign(target, value, env)
+
+    def annotated(self, node: ast.AnnAssign, env: Env) -> Work:
+        if node.value is not None:
+            value = yield self.expr(node.value, env)
+            yield self.assign(node.target, value, env)
+
+    def augmented(self, node: ast.AugAssign, env: Env) -> Work:
+        target = node.target
+        if isinstance(target, ast.Name):
+            before = self.name(ast.copy_location(ast.Name(target.id, ast.Load()), target), env)
+        elif isinstance(target, ast.Subscript):
+            container = yield self.expr(target.value, env)
+            key = yield self.expr(target.slice, env)
+            before = self.item(container, key)
+        else:
+            before = None  # `assign` refuses it
+        value = yield self.expr(node.value, env)
+        self.at(node, env)
+        # An array that was captured must not change in place.
+        table = INPLACE if isinstance(before, (list, dict, set)) else BINARY
+        yield self.assign(target, table[type(node.op)](before, value), env)
+
+    def define(self, node: ast.FunctionDef, env: Env) -> Work:
+        made: Any = yield self.make_closure(node, env)
+        for decorator in reversed(node.decorator_list):
+            wrap = yield self.expr(decorator, env)
+            self.at(decorator, env)
+            made = yield self.call(wrap, [made], {}, env)
+        self.bind(node.name, made, env)
+
+    def check(self, node: ast.Assert, env: Env) -> Work:
+        test = yield self.expr(node.test, env)
+        self.at(node, env)
+        truth = self.truth(test)
+        message = "" if node.msg is None else str((yield self.expr(node.msg, env)))
+        self.at(node, env)
+        if isinstance(truth, Traced):
+            effect("assert", [truth], message=message or self.ctx.span.source().strip())
+        elif not truth:
+            raise CaptureError(f"assertion failed while capturing{': ' + message if message else ''}")
+
+    def throw(self, node: ast.Raise, env: Env) -> Work:
+        if self.ctx.open_builder.region != 0 or node.exc is None:
+            raise CaptureError("`raise` cannot be captured", self.span(node, env), hint=_HINTS["Raise"])
+        error = yield self.expr(node.exc, env)
+        self.at(node, env)
+        raise error
+
+    def delete(self, node: ast.Delete, env: Env) -> Work:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                env.vars.pop(target.id, None)
+            elif isinstance(target, ast.Subscript):
+                container = yield self.expr(target.value, env)
+                del container[(yield self.expr(target.slice, env))]
+            else:
+                raise CaptureError("`del` of this cannot be captured", self.span(target, env))
+
+    def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> Work:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                module = importlib.import_module(alias.name)
+                value = module if alias.asname else importlib.import_module(alias.name.split(".")[0])
+            else:
+                package = env.closure.globals.get("__package__") or None
+                source = importlib.import_module("." * node.level + (node.module or ""), package)
+                value = getattr(source, alias.name)
+            env.vars[(alias.asname or alias.name).split(".")[0]] = value
+        return None
+        yield
+
+    def nothing(self, node: ast.Pass, env: Env) -> Work:
+        return None
+        yield
+
+
+_DONE = object()
+_STATEMENTS: dict[type, Any] = {
+    ast.Expr: StatementInterpreter.expression, ast.Assign: StatementInterpreter.assignment,
+    ast.AnnAssign: StatementInterpreter.annotated, ast.AugAssign: StatementInterpreter.augmented,
+    ast.FunctionDef: StatementInterpreter.define, ast.Assert: StatementInterpreter.check,
+    ast.Raise: StatementInterpreter.throw, ast.Delete: StatementInterpreter.delete,
+    ast.Import: StatementInterpreter.bring_in, ast.ImportFrom: StatementInterpreter.bring_in,
+    ast.Pass: StatementInterpreter.nothing,
+}  # fmt: skip
+_HINTS = {
+    "Try": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
+    "TryStar": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
+    "With": "open files and locks outside of @ut.function, and pass what was read as an argument",
+    "AsyncWith": "move it outside of @ut.function",
+    "AsyncFor": "use an ordinary `for`",
+    "AsyncFunctionDef": "use an ordinary `def`: a graph runs in parallel by itself",
+    "Global": "return the new value instead, and assign it where the function is called",
+    "Nonlocal": "return the new value instead: `total = add(total, x)`",
+    "ClassDef": "define the class outside of the function",
+    "Match": "use `if`/`elif`, or index a table of functions' results",
+    "Raise": "state what must hold: `assert x > 0, \"x must be positive\"`, or ut.assert_",
+}

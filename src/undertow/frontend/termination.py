@@ -1,0 +1,66 @@
+"""Refuses functions that can never return: all of whose paths call themselves again.
+
+A region finishes if everything that it always does finishes: each call, the header of each loop, and at
+least one side of each branch. The least fixpoint over the library says which functions can finish at all.
+"""
+
+from __future__ import annotations
+
+from undertow.errors import CaptureError
+from undertow.ir.graph import FunctionGraph, Library, Node
+
+
+def refuse_endless(library: Library) -> None:
+    """Raise if some function has no base case, showing the cycle of calls."""
+    finishing: set[str] = set()
+    blocked: dict[str, Node] = {}
+    waiting = True
+    while waiting:
+        waiting = False
+        for name, graph in library.functions.items():
+            if name not in finishing:
+                stuck = _stuck(graph, finishing)
+                if stuck is None:
+                    finishing.add(name)
+                    waiting = True
+                else:
+                    blocked[name] = stuck
+    for name in library.functions:
+        if name not in finishing:
+            raise _endless(name, blocked)
+
+
+def _stuck(graph: FunctionGraph, finishing: set[str]) -> Node | None:
+    """A call that this body always makes and that never returns; None if the body can finish."""
+    stuck: list[Node | None] = [None] * len(graph.regions)
+    for node in graph.nodes:
+        target = node.attrs.get("callee") if node.op == "call" else node.attrs.get("body") if node.op == "loop" else None
+        if target is not None and target not in finishing and stuck[node.region] is None:
+            stuck[node.region] = node
+    if graph.kind == "loop":
+        # The body of a loop may run zero times: only what the condition needs counts.
+        return stuck[0]
+    # Inner regions have higher numbers than those around them.
+    branches = sorted(graph.branches().items(), key=lambda item: -min(item[1]))
+    for (_, parent), (then, other) in branches:
+        if stuck[then] is not None and stuck[other] is not None and stuck[parent] is None:
+            stuck[parent] = stuck[then]
+    return stuck[0]
+
+
+def _endless(name: str, blocked: dict[str, Node]) -> CaptureError:
+    chain: list[Node] = []
+    seen: list[str] = []
+    at = name
+    while at not in seen and at in blocked:
+        seen.append(at)
+        chain.append(blocked[at])
+        at = str(blocked[at].attrs.get("callee", blocked[at].attrs.get("body")))
+    cycle = chain[seen.index(at) :] if at in seen else chain
+    names = [*seen[seen.index(at) :], at] if at in seen else [*seen, at]
+    steps = " -> ".join(f"`{n}`" for n in names)
+    return CaptureError(
+        f"no path through `{names[0]}` returns without calling it again: {steps}",
+        cycle[0].span if cycle else None,
+        hint="give it a base case: an `if` with a `return` that does not recurse",
+    )

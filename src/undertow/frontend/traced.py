@@ -1,0 +1,313 @@
+"""Traced values: what a captured function computes with while its graph is being written.
+
+A `Traced` stands for a token that will exist at run time. Its operators write nodes. `emit` is the one
+door to the builder; with no traced operand it computes at once, with the reference kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
+from undertow.frontend.builder import Builder
+from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.ops.op import find
+from undertow.types import CTL, DType, Type, dtype_of
+
+
+class Context:
+    """What a capture knows at any moment: the builder that is being written to, and the user's line."""
+
+    __slots__ = ("builder", "session", "span")
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.builder: Builder | None = None
+        self.span: Span | None = None
+
+    @property
+    def open_builder(self) -> Builder:
+        if self.builder is None:
+            raise InternalError("nothing is being captured")
+        return self.builder
+
+
+_CONTEXT: ContextVar[Context | None] = ContextVar("undertow_capture", default=None)
+
+
+def context() -> Context | None:
+    """The capture that is going on in this thread, if any."""
+    return _CONTEXT.get()
+
+
+@contextlib.contextmanager
+def capturing(new: Context | None) -> Iterator[None]:
+    """Make a capture the current one."""
+    token = _CONTEXT.set(new)
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+class Traced:
+    """A value that exists at run time: a port of a graph in the making."""
+
+    __slots__ = ("builder", "port", "type")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, builder: Builder, port: Port) -> None:
+        self.builder = builder
+        self.port = port
+        self.type = builder.type_of(port)
+
+    # -- what it is ----------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.type.rank
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The dimensions; one that is known only at run time is a traced i64."""
+        return tuple(
+            d if isinstance(d, int) else emit("dim", [self], axis=axis)[0] for axis, d in enumerate(self.type.shape)
+        )
+
+    @property
+    def size(self) -> Any:
+        return _function("size")(self)
+
+    @property
+    def T(self) -> Any:
+        return _function("permute_dims")(self, tuple(reversed(range(self.ndim))))
+
+    def __repr__(self) -> str:
+        return f"<traced {self.type}>"
+
+    # -- what Python may not do with it --------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise CaptureError(
+            f"the truth of a traced {self.type} is not known while the graph is captured",
+            hint="inside @ut.function use `if`, `while`, `and`, `or`, `not` or ut.where on it directly; "
+            "code of a library that tests it cannot be captured",
+        )
+
+    def __index__(self) -> int:
+        raise CaptureError(
+            f"a traced {self.type} is used where Python needs a number now",
+            hint="an array can be indexed by a traced value with x[i]; a Python list cannot: "
+            "make it an array with ut.asarray",
+        )
+
+    def __int__(self) -> int:
+        raise CaptureError(
+            f"int() of a traced {self.type} is not known while the graph is captured", hint="use ut.astype(x, ut.i64)"
+        )
+
+    def __float__(self) -> float:
+        raise CaptureError(
+            f"float() of a traced {self.type} is not known while the graph is captured",
+            hint="use ut.astype(x, ut.f64), and the functions of ut instead of those of `math`",
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise CaptureError(
+            f"a traced {self.type} has no NumPy value while the graph is captured",
+            hint="use the functions of ut, such as ut.stack or ut.concat, instead of np.array",
+        )
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise CaptureError("len() of a scalar")
+        if not isinstance(self.type.shape[0], int):
+            raise CaptureError("this length is known only at run time", hint="use x.shape[0], a traced i64")
+        return self.type.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.type.shape or not isinstance(self.type.shape[0], int):
+            raise CaptureError(
+                f"a traced {self.type} cannot be iterated over: its length is not known now",
+                hint="loop with `for i in range(x.shape[0])`, or use ut.map",
+            )
+        return (self[i] for i in range(self.type.shape[0]))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise CaptureError(
+            "a traced array cannot be changed in place", hint="make a new one: x = ut.scatter_add(x, i, v), ut.where..."
+        )
+
+    # -- operators -----------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        return _indexing().getitem(self, key)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = _indexing().UFUNCS.get(ufunc)
+        if method != "__call__" or name is None or kwargs:
+            raise CaptureError(
+                f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} cannot be captured",
+                hint="the functions of ut follow the array API standard",
+            )
+        return _function(name)(*inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = _indexing().ARRAY_FUNCTIONS.get(func)
+        if name is None:
+            raise CaptureError(
+                f"np.{func.__name__} cannot be captured", hint="the functions of ut follow the array API standard"
+            )
+        return _function(name)(*args, **kwargs)
+
+    def astype(self, dtype: Any) -> Any:
+        return _function("astype")(self, dtype)
+
+    def reshape(self, *shape: Any) -> Any:
+        return _function("reshape")(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return _function("permute_dims")(self, tuple(order) or tuple(reversed(range(self.ndim))))
+
+
+def _function(name: str) -> Any:
+    return getattr(importlib.import_module("undertow.frontend.functions"), name)
+
+
+def _indexing() -> Any:
+    return importlib.import_module("undertow.frontend.indexing")
+
+
+_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+_COMPARE = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert", "round": "round",
+          "floor": "floor", "ceil": "ceil", "trunc": "trunc"}  # fmt: skip
+_METHODS = ("sum", "mean", "prod", "max", "min", "argmax", "argmin", "any", "all", "squeeze")
+
+
+def _install() -> None:
+    def forward(name: str) -> Any:
+        return lambda self, other: _function(name)(self, other)
+
+    def backward(name: str) -> Any:
+        return lambda self, other: _function(name)(other, self)
+
+    def method(name: str) -> Any:
+        return lambda self, *args, **kwargs: _function(name)(self, *args, **kwargs)
+
+    for dunder, name in _BINARY.items():
+        setattr(Traced, f"__{dunder}__", forward(name))
+        setattr(Traced, f"__r{dunder}__", backward(name))
+    for dunder, name in _COMPARE.items():
+        setattr(Traced, f"__{dunder}__", forward(name))
+    for dunder, name in _UNARY.items():
+        setattr(Traced, f"__{dunder}__", method(name))
+    for name in _METHODS:
+        setattr(Traced, name, method(name))
+
+
+_install()
+
+
+# -- the door to the builder -------------------------------------------------------------------------------
+
+
+def is_traced(value: object) -> bool:
+    return isinstance(value, Traced)
+
+
+def operand(value: Any) -> Operand:
+    """A traced value or a NumPy value as an operand of the graph that is being written."""
+    if isinstance(value, Traced):
+        current = context()
+        if current is None or current.builder is None or not value.builder.is_open:
+            raise CaptureError(
+                f"a traced {value.type} is used after its function was captured",
+                hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
+            )
+        return current.session.resolve(value)  # type: ignore[no-any-return]
+    return Const(value)
+
+
+def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
+    """Apply an operator: write a node where an operand is traced, compute at once where none is."""
+    row = find(op)
+    packed = Attrs(**attrs)
+    current = context()
+    in_capture = current is not None and current.builder is not None
+    if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
+        values = [np.asarray(x)[()] for x in operands]
+        types = row.type([Type(dtype_of(v.dtype), v.shape) for v in values], packed)
+        with np.errstate(all="ignore"):
+            results = row.eval(values, packed)
+        return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
+    if current is None:
+        raise CaptureError(
+            "a traced value is used after its function was captured",
+            hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
+        )
+    builder = current.open_builder
+    ports = [operand(x) for x in operands]
+    types = row.type([builder.type_of(p) for p in ports], packed)
+    number = builder.add(op, ports, types, packed, current.span)
+    return tuple(Traced(builder, Port(number, k)) for k in range(len(types)))
+
+
+def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
+    """Apply an operator that acts on the world, after those before it in program order."""
+    current = context()
+    if current is None or current.builder is None:
+        emit(op, operands, **attrs)
+        return
+    builder = current.builder
+    before = current.session.effect_token()
+    packed = Attrs(**attrs)
+    ports = [operand(x) for x in operands]
+    row = find(op)
+    types = row.type([builder.type_of(p) for p in ports], packed)
+    if types != (CTL,):
+        raise InternalError(f"the effect {op} gives {types}, not an order token")
+    number = builder.add(op, ports, types, packed, current.span, controls=(before,))
+    builder.effect = Port(number)
+
+
+def constant(value: Any, dtype: DType | None = None) -> Any:
+    """A Python number, list or array as a NumPy value of one of our dtypes."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+    elif isinstance(value, float):
+        array = np.float64(value)  # type: ignore[assignment]
+    else:
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError) as fault:
+            raise TypeMismatch(f"{value!r} is not an array: {fault}") from fault
+    if dtype is not None:
+        return np.asarray(array, dtype.numpy)[()]
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeMismatch(
+            f"a {type(value).__name__} ({array.dtype}) is not a value that Undertow computes with",
+            hint="use numbers, arrays of bool, i32, i64, f32 or f64, and containers of them",
+        )
+    if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        return np.asarray(array, np.int64 if array.dtype.itemsize > 2 else np.int32)[()]
+    if array.dtype == np.dtype(np.float16):
+        return np.asarray(array, np.float32)[()]
+    return array[()]

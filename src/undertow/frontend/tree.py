@@ -1,0 +1,171 @@
+"""Containers: tuples, lists, dicts and dataclasses of values, as a flat list of leaves and a structure.
+
+A structure is a flat tuple of tokens in preorder, so it hashes and compares without recursion,
+however deep the container is.
+
+>>> leaves, structure = flatten({"b": [1, 2], "a": 3})
+>>> leaves
+[1, 2, 3]
+>>> unflatten(structure, leaves)
+{'b': [1, 2], 'a': 3}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Token = tuple[Any, ...]
+Structure = tuple[Token, ...]
+
+LEAF: Token = ("leaf",)
+
+
+class Identity:
+    """A static object in a structure, equal only to itself (or to an equal string, enum or None)."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Identity):
+            return False
+        same_kind = type(self.value) is type(other.value) and isinstance(self.value, (str, bytes))
+        return self.value is other.value or (same_kind and self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value) if isinstance(self.value, (str, bytes)) else id(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def is_namedtuple(value: object) -> bool:
+    return isinstance(value, tuple) and hasattr(type(value), "_fields")
+
+
+def children(value: object) -> tuple[Token, list[Any]] | None:
+    """The token of a container and what it holds, or None if the value is no container."""
+    if isinstance(value, tuple):
+        if is_namedtuple(value):
+            return ("namedtuple", len(value), type(value)), list(value)
+        return ("tuple", len(value)), list(value)
+    if isinstance(value, list):
+        return ("list", len(value)), value
+    if isinstance(value, dict):
+        return ("dict", len(value), tuple(value)), list(value.values())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(f.name for f in dataclasses.fields(value))
+        return ("dataclass", len(names), type(value), names), [getattr(value, name) for name in names]
+    return None
+
+
+def is_number(value: object) -> bool:
+    """A Python number, a NumPy scalar or a NumPy array of numbers."""
+    return isinstance(value, (bool, int, float, np.generic)) or (
+        isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    )
+
+
+def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tuple[list[Any], Structure]:
+    """The leaves of a container and its structure.
+
+    Leaves are numbers, arrays and whatever `is_leaf` accepts; anything else that is no container is static:
+    part of the structure.
+    """
+    leaves: list[Any] = []
+    tokens: list[Token] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if (is_leaf is not None and is_leaf(item)) or is_number(item):
+            leaves.append(item)
+            tokens.append(LEAF)
+            continue
+        found = children(item)
+        if found is None:
+            tokens.append(("static", Identity(item)))
+        else:
+            token, held = found
+            tokens.append(token)
+            stack.extend(reversed(held))
+    return leaves, tuple(tokens)
+
+
+def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
+    """The container of that structure with those leaves."""
+    # Each entry: the token, and the values gathered for it so far.
+    stack: list[tuple[Token, list[Any]]] = [(("tuple", 1), [])]
+    rest = iter(leaves)
+    for token in structure:
+        kind = token[0]
+        if kind == "leaf":
+            stack[-1][1].append(next(rest))
+        elif kind == "static":
+            stack[-1][1].append(token[1].value)
+        else:
+            stack.append((token, []))
+        while len(stack) > 1 and len(stack[-1][1]) == stack[-1][0][1]:
+            done, held = stack.pop()
+            stack[-1][1].append(_build(done, held))
+    return stack[0][1][0]
+
+
+def _build(token: Token, held: list[Any]) -> Any:
+    kind = token[0]
+    if kind == "tuple":
+        return tuple(held)
+    if kind == "list":
+        return held
+    if kind == "namedtuple":
+        return token[2](*held)
+    if kind == "dict":
+        return dict(zip(token[2], held, strict=True))
+    # A dataclass may check its fields or have fields that __init__ does not take: set them directly.
+    made = object.__new__(token[2])
+    for name, value in zip(token[3], held, strict=True):
+        object.__setattr__(made, name, value)
+    return made
+
+
+def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
+    """A readable name for each leaf, in the order of `flatten`.
+
+    >>> paths({"W": 1, "b": (2, 3)}, "params")
+    ['params.W', 'params.b.0', 'params.b.1']
+    """
+    found: list[str] = []
+    stack: list[tuple[str, Any]] = [(name, value)]
+    while stack:
+        path, item = stack.pop()
+        if (is_leaf is not None and is_leaf(item)) or is_number(item):
+            found.append(path)
+        elif (inner := children(item)) is not None:
+            token, held = inner
+            keys = {"dict": 2, "dataclass": 3}.get(token[0])
+            labels = range(len(held)) if keys is None else token[keys]
+            stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, held, strict=True)]))
+    return found
+
+
+def show(structure: Structure) -> str:
+    """A short readable form of a structure, for messages."""
+    parts: list[str] = []
+    for token in structure[:12]:
+        kind = token[0]
+        if kind == "leaf":
+            parts.append("value")
+        elif kind == "static":
+            parts.append(repr(token[1]))
+        elif kind == "dict":
+            parts.append("dict of " + ", ".join(map(repr, token[2])))
+        elif kind in ("dataclass", "namedtuple"):
+            parts.append(token[2].__name__)
+        else:
+            parts.append(f"{kind} of {token[1]}")
+    return "; ".join(parts) + ("; ..." if len(structure) > 12 else "")

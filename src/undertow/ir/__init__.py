@@ -1,0 +1,1 @@
+"""Graphs as data: typed, frozen, printable. Knows nothing of what operators compute."""

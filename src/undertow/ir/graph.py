@@ -1,0 +1,219 @@
+"""Nodes, edges and regions: what function graphs and static graphs are made of.
+
+Everything is frozen. A port names an output of a node by numbers; names explain and never identify.
+An operand is a port or a constant: constants are present under every tag and are no nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from undertow.errors import Span
+from undertow.types import Type, type_of
+
+Array = npt.NDArray[np.generic]
+# Attribute values are plain data, so that every graph prints and parses.
+Attr = Union[None, bool, int, float, str, tuple["Attr", ...]]
+
+
+class Port(NamedTuple):
+    """Output `index` of node number `node`."""
+
+    node: int
+    index: int = 0
+
+
+class Const:
+    """A constant operand. Equal when dtype, shape and bits are equal."""
+
+    __slots__ = ("_key", "type", "value")
+
+    def __init__(self, value: Array | np.generic) -> None:
+        array = np.array(value, order="C", copy=True)
+        array.flags.writeable = False
+        self.value: Array = array
+        self.type: Type = type_of(array)
+        self._key: tuple[str, tuple[int, ...], bytes] | None = None
+
+    def _identity(self) -> tuple[str, tuple[int, ...], bytes]:
+        if self._key is None:
+            self._key = (self.type.dtype.name, self.value.shape, self.value.tobytes())
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Const) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __repr__(self) -> str:
+        return f"Const({self.type}, {self.value.tolist() if self.value.size <= 8 else '...'})"
+
+
+Operand = Union[Port, Const]
+
+
+class Attrs(Mapping[str, Attr]):
+    """A frozen, hashable mapping from attribute name to plain data, ordered by name."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, **items: Attr) -> None:
+        self._items = dict(sorted(items.items()))
+
+    def __getitem__(self, key: str) -> Attr:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attrs) and self._items == other._items
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"Attrs({', '.join(f'{k}={v!r}' for k, v in self._items.items())})"
+
+    def integer(self, key: str) -> int:
+        """An attribute that must be an integer."""
+        value = self._items[key]
+        assert isinstance(value, int), f"{key} is {value!r}, not an integer"
+        return value
+
+    def text(self, key: str) -> str:
+        """An attribute that must be a string."""
+        value = self._items[key]
+        assert isinstance(value, str), f"{key} is {value!r}, not a string"
+        return value
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """An attribute that must be a tuple of integers."""
+        value = self._items[key]
+        assert isinstance(value, tuple), f"{key} is {value!r}, not a tuple"
+        return tuple(int(v) for v in value)  # type: ignore[arg-type]
+
+
+EMPTY = Attrs()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator. Fires under a tag when every input and control has a token of that tag."""
+
+    op: str
+    inputs: tuple[Operand, ...]
+    types: tuple[Type, ...]  # one per output
+    name: str  # unique within its graph; explains, never identifies
+    region: int = 0
+    attrs: Attrs = EMPTY
+    controls: tuple[Port, ...] = ()  # order only: the tokens' values are ignored, their deadness is not
+    span: Span | None = None  # the user's file:line:column; every pass copies it
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Nodes that share frames. A branch region is the part of its parent where `pred` is `side`."""
+
+    kind: str  # "main", "function", "loop", "map" or "branch"
+    name: str
+    parent: int | None = None  # the region that it stands in; functions and main have none
+    pred: Port | None = None  # branch only
+    side: bool = False  # branch only
+    starts: tuple[Port, ...] = ()  # the pivot of each phase: triggers nodes that have no inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes and the regions that they stand in; what function graphs and static graphs share."""
+
+    nodes: tuple[Node, ...]
+    regions: tuple[Region, ...]
+
+    def type_of(self, operand: Operand) -> Type:
+        if isinstance(operand, Const):
+            return operand.type
+        return self.nodes[operand.node].types[operand.index]
+
+    def branches(self) -> dict[tuple[Port, int], tuple[int, int]]:
+        """(predicate, parent region) -> (region of the true side, region of the false side)."""
+        found: dict[tuple[Port, int], list[int]] = {}
+        for number, region in enumerate(self.regions):
+            if region.kind == "branch":
+                assert region.pred is not None and region.parent is not None
+                sides = found.setdefault((region.pred, region.parent), [-1, -1])
+                sides[0 if region.side else 1] = number
+        return {key: (sides[0], sides[1]) for key, sides in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One visit to an activation: the parameters that come with it and the results that it gives."""
+
+    params: tuple[int, ...]  # node numbers of `param` nodes
+    results: tuple[Port, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionGraph(Graph):
+    """The body of a function, loop or map: acyclic, nodes in topological order, calls still single nodes.
+
+    Region 0 is the body itself, its `starts` the `start` node of each phase.
+    A *loop* has as first `carried` parameters its variables, the others are invariants read from the parent
+    frame; its results are the predicate (do another iteration?) and then the next value of each variable, which
+    stands in the predicate's true branch. A *map* has as first `carried` parameters the mapped elements.
+    """
+
+    name: str = ""
+    kind: str = "function"  # "main", "function", "loop" or "map"
+    phases: tuple[Phase, ...] = ()
+    carried: int = 0
+    span: Span | None = None
+
+    @property
+    def params(self) -> tuple[int, ...]:
+        return self.phases[0].params
+
+    @property
+    def results(self) -> tuple[Port, ...]:
+        return self.phases[0].results
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Function graphs by name; `main` is the one that a run enters."""
+
+    functions: Mapping[str, FunctionGraph] = field(default_factory=dict)
+    main: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A call site, loop or map in the static graph. Its number (from 1) is the label that it puts on tags."""
+
+    kind: str  # "call", "loop" or "map"
+    label: str  # readable: "fib/left"
+    caller: int  # region that it stands in
+    callee: int  # region that it enters
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StaticGraph(Graph):
+    """The one graph that engines run. Site number n is `sites[n - 1]`."""
+
+    name: str = ""
+    sites: tuple[Site, ...] = ()
+    inputs: tuple[int, ...] = ()  # node numbers of `input` nodes, in the order in which values are fed
+    fetches: tuple[Port, ...] = ()

@@ -1,0 +1,834 @@
+"""What a valid graph is, as tables of rules: `check` raises a GraphError that shows the node and the rule it breaks.
+
+A row is (what it is about, what must hold, what is wrong otherwise). Tables run in order, row by row over the whole
+graph, so a row may rely on all rows above it. Passes are checked by checking what they return.
+
+>>> from undertow.ir.text import parse
+>>> check(parse('''
+... library 1 main=main
+... main main(x: f32) -> (y)
+...   y: f32 = multiply x, z
+...   z: f32 = add x, x
+... '''))
+Traceback (most recent call last):
+undertow.errors.GraphError: main: a node stands before one that it depends on
+  y: f32 = multiply x, z in main
+  around it:
+  x: f32 = param index=0 phase=0 in main
+  z: f32 = add x, x in main
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import NoReturn, TypeVar
+
+from undertow.errors import GraphError, Span, UndertowError
+from undertow.ir.graph import (
+    Const,
+    FunctionGraph,
+    Graph,
+    Library,
+    Node,
+    Operand,
+    Phase,
+    Port,
+    Region,
+    Site,
+    StaticGraph,
+)
+from undertow.ir.text import dump_node, quote
+from undertow.ir.walk import port_regions
+from undertow.types import CTL, Type, bool_
+
+# (node, types of its operands) -> types of its outputs; raises an UndertowError where there are none.
+TypeRule = Callable[[Node, Sequence[Type]], tuple[Type, ...]]
+
+ANY = "*"
+BOOL = Type(bool_)
+_KINDS = ("main", "function", "loop", "map")
+
+# --------------------------------------------------------------------------------------------------------------
+# Facts: what the rules look up
+
+
+class Facts:
+    """One graph, and what can be derived from it. The derived facts rely on rules; their rows come first."""
+
+    def __init__(self, graph: Graph, library: Library | None = None) -> None:
+        self.graph = graph
+        self.library = library
+        self.nodes = graph.nodes
+        self.regions = graph.regions
+        self.is_static = isinstance(graph, StaticGraph)
+        self.sites = graph.sites if isinstance(graph, StaticGraph) else ()
+
+    def exists(self, operand: Operand) -> bool:
+        if isinstance(operand, Const):
+            return True
+        return 0 <= operand.node < len(self.nodes) and 0 <= operand.index < len(self.nodes[operand.node].types)
+
+    def type(self, operand: Operand) -> Type:
+        return self.graph.type_of(operand)
+
+    @cached_property
+    def names(self) -> Counter[str]:
+        return Counter(node.name for node in self.nodes)
+
+    @cached_property
+    def branches(self) -> dict[tuple[Port, int], tuple[int, int]]:
+        return self.graph.branches()
+
+    @cached_property
+    def sides(self) -> Counter[tuple[Port | None, int | None, bool]]:
+        return Counter((r.pred, r.parent, r.side) for r in self.regions if r.kind == "branch")
+
+    @cached_property
+    def _port_region(self) -> Callable[[Port], int]:
+        return port_regions(self.graph)
+
+    def home(self, port: Port) -> int:
+        """The region that a port's tokens live in: that of its node, a branch, or where its tags lead."""
+        node = self.nodes[port.node]
+        is_inward = node.op in _INWARD or (node.op in _STARTS and port.index == 0)
+        return self.site(node).callee if is_inward and self.is_static else self._port_region(port)
+
+    def lives(self, operand: Operand, region: int) -> bool:
+        return isinstance(operand, Const) or self.home(operand) == region
+
+    def side(self, region: int) -> tuple[int | None, bool] | None:
+        """What a branch region is a side of: (parent, which side); None for other regions."""
+        found = self.regions[region]
+        return (found.parent, found.side) if found.kind == "branch" else None
+
+    # Libraries
+
+    def callee(self, node: Node) -> FunctionGraph | None:
+        """The graph that a call, resume, loop or map enters."""
+        assert self.library is not None
+        if node.op == "resume":
+            node = self.nodes[self.link(node).node]
+        name = node.attrs.get(_ENTERS.get(node.op, ("", ""))[0])
+        return self.library.functions.get(name) if isinstance(name, str) else None
+
+    def link(self, node: Node) -> Port:
+        port = node.inputs[0]
+        assert isinstance(port, Port)
+        return port
+
+    def visit(self, node: Node) -> Phase:
+        """The phase that a call, resume, loop or map begins."""
+        callee = self.callee(node)
+        assert callee is not None
+        return callee.phases[node.attrs.integer("phase") if node.op == "resume" else 0]
+
+    def params(self, node: Node) -> list[Type]:
+        callee = self.callee(node)
+        assert callee is not None
+        return [callee.nodes[param].types[0] for param in self.visit(node).params]
+
+    def results(self, node: Node) -> list[Type]:
+        """The types that the callee gives; a loop's predicate is its own affair."""
+        callee = self.callee(node)
+        assert callee is not None
+        given = [callee.type_of(port) for port in self.visit(node).results]
+        return given[1:] if node.op == "loop" else given
+
+    @cached_property
+    def resumes(self) -> Counter[tuple[int, object]]:
+        return Counter((self.link(n).node, n.attrs["phase"]) for n in self.nodes if n.op == "resume")
+
+    # Static graphs
+
+    def site(self, node: Node) -> Site:
+        return self.sites[node.attrs.integer("site") - 1]
+
+    def visit_key(self, node: Node) -> tuple[object, ...]:
+        return node.attrs["site"], node.attrs.get("phase")
+
+    @cached_property
+    def starts(self) -> dict[tuple[object, ...], list[int]]:
+        """The start tokens of each (site, phase)."""
+        found: dict[tuple[object, ...], list[int]] = {}
+        for number, node in enumerate(self.nodes):
+            if node.op in _STARTS:
+                found.setdefault(self.visit_key(node), []).append(number)
+        return found
+
+    @cached_property
+    def arguments(self) -> Counter[tuple[object, ...]]:
+        return Counter((n.op, *self.visit_key(n), n.attrs["index"]) for n in self.nodes if n.op in _INDEXED)
+
+    @cached_property
+    def entered(self) -> Counter[int]:
+        return Counter(site.callee for site in self.sites)
+
+    @cached_property
+    def uses(self) -> dict[Port, list[tuple[Node, bool]]]:
+        """The consumers of what only some operators may consume, and whether as control."""
+        found: dict[Port, list[tuple[Node, bool]]] = {}
+        for node in self.nodes:
+            for is_control, ports in ((False, node.inputs), (True, node.controls)):
+                for port in ports:
+                    if isinstance(port, Port) and self.nodes[port.node].op in _SITED:
+                        found.setdefault(port, []).append((node, is_control))
+        return found
+
+    def used(self, number: int, index: int = 0) -> list[tuple[Node, bool]]:
+        return self.uses.get(Port(number, index), [])
+
+
+# operator -> (attribute that names the graph it enters, kind of that graph)
+_ENTERS = {"call": ("callee", "function"), "loop": ("body", "loop"), "map": ("body", "map")}
+# operator -> kind of its site; the operators in between tags
+_SITED = {
+    **dict.fromkeys(("call_start", "call", "return"), "call"),
+    **dict.fromkeys(("enter_start", "enter", "next", "exit"), "loop"),
+    **dict.fromkeys(("fan_start", "fan", "gather"), "map"),
+}
+_STARTS = {"call_start": "call", "enter_start": "loop", "fan_start": "map"}
+_INWARD = frozenset(("call", "enter", "next", "fan"))  # what they emit is tagged for the callee
+_INDEXED = frozenset(("call", "return", "enter", "exit", "fan", "gather"))
+
+# operator -> (inputs, outputs), None: any number
+_LIBRARY_SHAPES: dict[str, tuple[int | None, int | None]] = {
+    "start": (0, 1),
+    "param": (0, 1),
+    "switch": (2, 2),
+    "merge": (2, 1),
+    "call": (None, None),
+    "resume": (None, None),
+    "loop": (None, None),
+    "map": (None, None),
+}
+_STATIC_SHAPES: dict[str, tuple[int | None, int | None]] = {
+    "start": (0, 1),
+    "input": (0, 1),
+    "switch": (2, 2),
+    "merge": (None, 1),
+    "call_start": (0, 2),
+    "call": (1, 1),
+    "return": (1, 1),
+    "enter_start": (0, 2),
+    "enter": (1, 1),
+    "next": (1, 1),
+    "exit": (1, 1),
+    "outer": (1, 1),
+    "fan_start": (1, 2),
+    "fan": (1, 1),
+    "gather": (1, 1),
+}
+# operator -> the attributes that must be integers, those that must be strings
+_LIBRARY_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "start": (("phase",), ()),
+    "param": (("index", "phase"), ()),
+    "call": ((), ("callee",)),
+    "resume": (("phase",), ()),
+    "loop": ((), ("body",)),
+    "map": ((), ("body",)),
+}
+_STATIC_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "input": (("index",), ()),
+    "call_start": (("site", "phase"), ()),
+    "call": (("site", "phase", "index"), ()),
+    "return": (("site", "phase", "index"), ()),
+    "enter_start": (("site",), ()),
+    "enter": (("site", "index"), ()),
+    "next": (("site",), ()),
+    "exit": (("site", "index"), ()),
+    "outer": (("site",), ()),
+    "fan_start": (("site",), ()),
+    "fan": (("site", "index"), ()),
+    "gather": (("site", "index"), ()),
+}
+
+
+def _fits_shape(f: Facts, n: Node) -> bool:
+    shapes = _STATIC_SHAPES if f.is_static else _LIBRARY_SHAPES
+    inputs, outputs = shapes.get(n.op, (None, None))
+    return inputs in (None, len(n.inputs)) and outputs in (None, len(n.types))
+
+
+def _has_attrs(f: Facts, n: Node) -> bool:
+    table = _STATIC_ATTRS if f.is_static else _LIBRARY_ATTRS
+    integers, strings = table.get(n.op, ((), ()))
+    return all(type(n.attrs.get(key)) is int for key in integers) and all(
+        isinstance(n.attrs.get(key), str) for key in strings
+    )
+
+
+def is_primitive(op: str) -> bool:
+    """Is it an operator of the catalogue, rather than one of the form itself?"""
+    return op not in _LIBRARY_SHAPES and op not in _STATIC_SHAPES
+
+
+def _ports(n: Node) -> Iterator[Port]:
+    yield from (operand for operand in n.inputs if isinstance(operand, Port))
+    yield from n.controls
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The tables: (operators or kinds, (facts, node or region or site or graph, its number) -> holds, message)
+
+_T = TypeVar("_T")
+Row = tuple[str, Callable[[Facts, _T, int], bool], str]
+
+NODES: list[Row[Node]] = [
+    (ANY, lambda f, n, k: f.names[n.name] == 1, "two nodes have the same name"),
+    (ANY, lambda f, n, k: all(map(f.exists, (*n.inputs, *n.controls))), "a node or output that is used is not there"),
+    (ANY, lambda f, n, k: 0 <= n.region < len(f.regions), "a node is in a region that is not there"),
+    (
+        ANY,
+        lambda f, n, k: not any(isinstance(dim, str) for type_ in n.types for dim in type_.shape),
+        "a type names a dimension; in graphs the names are erased",
+    ),
+    (ANY, lambda f, n, k: _fits_shape(f, n), "an operator has the wrong number of inputs or outputs"),
+    (ANY, lambda f, n, k: _has_attrs(f, n), "an operator lacks an attribute that it must have"),
+    ("start", lambda f, n, k: n.types == (CTL,), "a start token is not of type ctl"),
+    ("start param input", lambda f, n, k: not n.controls, "a node that comes from outside has a control edge"),
+    (
+        "switch",
+        lambda f, n, k: isinstance(n.inputs[0], Port) and f.type(n.inputs[0]) == BOOL,
+        "the predicate of a switch is not the bool scalar of a node",
+    ),
+    (
+        "switch",
+        lambda f, n, k: all(type_ == f.type(n.inputs[1]) for type_ in n.types),
+        "the outputs of a switch have another type than its value",
+    ),
+    ("merge", lambda f, n, k: all(isinstance(i, Port) for i in n.inputs), "a merge of a constant, which is never dead"),
+    (
+        "merge",
+        lambda f, n, k: bool(n.inputs) and all(n.types[0].accepts(f.type(i)) for i in n.inputs),
+        "a merge has no inputs, or one that its type does not accept",
+    ),
+    (
+        ANY,
+        lambda f, n, k: n.op in ("start", "param", "input") or any(True for _ in _ports(n)),
+        "a node has no input that could trigger it: neither a port nor a control edge",
+    ),
+]
+
+LIBRARY_NODES: list[Row[Node]] = [
+    (ANY, lambda f, n, k: all(port.node < k for port in _ports(n)), "a node stands before one that it depends on"),
+    ("start param", lambda f, n, k: n.region == 0, "a start or param node is inside of a branch"),
+    (
+        ANY,
+        lambda f, n, k: n.op in _LIBRARY_SHAPES or n.op not in _STATIC_SHAPES,
+        "an operator of static graphs stands in a library",
+    ),
+]
+
+REGIONS: list[Row[Region]] = [
+    (
+        "branch",
+        lambda f, r, k: r.parent is not None and 0 <= r.parent < k,
+        "a branch does not come after the region that it stands in",
+    ),
+    (
+        "branch",
+        lambda f, r, k: r.pred is not None and f.exists(r.pred) and f.type(r.pred) == BOOL,
+        "a branch is not decided by a bool scalar",
+    ),
+    (
+        "branch",
+        lambda f, r, k: f.sides[r.pred, r.parent, True] == f.sides[r.pred, r.parent, False] == 1,
+        "a branch has not just one true and one false side",
+    ),
+    ("main function loop map", lambda f, r, k: r.pred is None and not r.side, "a body has a predicate"),
+    (
+        ANY,
+        lambda f, r, k: all(f.exists(port) and f.type(port) == CTL for port in r.starts),
+        "a region does not start at ctl ports",
+    ),
+]
+
+LIBRARY_REGIONS: list[Row[Region]] = [
+    (ANY, lambda f, r, k: (k == 0) != (r.kind == "branch"), "region 0 is not the body, or another is no branch"),
+    (
+        ANY,
+        lambda f, r, k: k > 0 or (r.kind == getattr(f.graph, "kind", "") and r.parent is None),
+        "the body is not of the kind of its graph",
+    ),
+]
+
+STATIC_REGIONS: list[Row[Region]] = [
+    (ANY, lambda f, r, k: r.kind in (*_KINDS, "branch"), "a region is of no kind that there is"),
+    (ANY, lambda f, r, k: (k == 0) == (r.kind == "main"), "region 0 is not the main graph, or there is another"),
+    ("main function", lambda f, r, k: r.parent is None, "a function has a parent"),
+    (
+        "loop map",
+        lambda f, r, k: r.parent is not None and 0 <= r.parent < len(f.regions),
+        "a loop or map stands in no region",
+    ),
+    ("main function loop map", lambda f, r, k: bool(r.starts), "a body has no start"),
+]
+
+SITES: list[Row[Site]] = [
+    (ANY, lambda f, s, k: s.kind in ("call", "loop", "map"), "a site is neither a call nor a loop nor a map"),
+    (
+        ANY,
+        lambda f, s, k: 0 <= s.caller < len(f.regions) and 0 <= s.callee < len(f.regions),
+        "a site joins regions that are not there",
+    ),
+    (
+        ANY,
+        lambda f, s, k: f.regions[s.callee].kind == ("function" if s.kind == "call" else s.kind),
+        "a site enters a region of another kind",
+    ),
+    (
+        "loop map",
+        lambda f, s, k: f.regions[s.callee].parent == s.caller and f.entered[s.callee] == 1,
+        "a loop or map body does not belong to one site, inside the region that the site stands in",
+    ),
+]
+
+# Where tokens live. From here on `home` can be asked.
+SWITCHES: list[Row[Node]] = [
+    (
+        "switch",
+        lambda f, n, k: (n.inputs[0], n.region) in f.branches,
+        "a switch has no branch: its region holds no pair of regions that its predicate decides",
+    ),
+    (
+        "switch",
+        lambda f, n, k: all(f.lives(i, n.region) for i in n.inputs),
+        "the predicate or value of a switch lives in another region",
+    ),
+]
+
+REGION_EDGES: list[Row[Region]] = [
+    (
+        "branch",
+        lambda f, r, k: r.pred is not None and f.home(r.pred) == r.parent,
+        "a branch is decided by a value that lives elsewhere than it stands",
+    ),
+    (
+        ANY,
+        lambda f, r, k: all(f.home(port) == k for port in r.starts),
+        "a region starts at a token that lives elsewhere",
+    ),
+]
+
+
+_ELSEWHERE = frozenset(("merge", "return", "exit", "gather", "outer"))  # rows of their own say where
+
+
+def _is_branch_merge(f: Facts, n: Node) -> bool:
+    """Does it join the true and the false side, in this order, of one branch of its region?"""
+    if len(n.inputs) != 2:
+        return False
+    then, other = (f.regions[f.home(port)] for port in n.inputs if isinstance(port, Port))
+    return (
+        then.kind == other.kind == "branch"
+        and (then.pred, then.parent, then.side) == (other.pred, n.region, True)
+        and (other.parent, other.side) == (n.region, False)
+    )
+
+
+def _is_tag_merge(f: Facts, n: Node) -> bool:
+    """Does it join what the sites of its region send: one parameter, or the start, of one phase?"""
+    makers = [f.nodes[port.node] for port in n.inputs if isinstance(port, Port)]
+    kinds = {(maker.op in _STARTS, maker.attrs.get("phase"), maker.attrs.get("index")) for maker in makers}
+    kind = f.regions[n.region].kind
+    if kind == "function":
+        return {maker.op for maker in makers} <= {"call_start", "call"} and len(kinds) == 1
+    if kind == "loop":
+        return sorted(maker.op for maker in makers) in (["enter", "next"], ["enter_start", "next"])
+    return False
+
+
+EDGES: list[Row[Node]] = [
+    (
+        ANY,
+        lambda f, n, k: n.op in _ELSEWHERE or all(f.lives(i, n.region) for i in n.inputs),
+        "an input lives in another region than its node",
+    ),
+    (ANY, lambda f, n, k: all(f.home(c) == n.region for c in n.controls), "a control edge comes from another region"),
+]
+
+LIBRARY_EDGES: list[Row[Node]] = [
+    (
+        "merge",
+        lambda f, n, k: _is_branch_merge(f, n),
+        "a merge does not join the true and the false side of one branch",
+    ),
+]
+
+# --------------------------------------------------------------------------------------------------------------
+# Function graphs
+
+
+def _has_params(f: Facts, g: FunctionGraph) -> bool:
+    listed = [(param, phase, index) for phase, p in enumerate(g.phases) for index, param in enumerate(p.params)]
+    made = [(k, n.attrs["phase"], n.attrs["index"]) for k, n in enumerate(g.nodes) if n.op == "param"]
+    return sorted(listed) == made
+
+
+def _has_starts(f: Facts, g: FunctionGraph) -> bool:
+    made = {n.attrs["phase"]: Port(k) for k, n in enumerate(g.nodes) if n.op == "start"}
+    return sum(n.op == "start" for n in g.nodes) == len(g.phases) and g.regions[0].starts == tuple(
+        made.get(phase) for phase in range(len(g.phases))
+    )
+
+
+def _next_types(g: FunctionGraph) -> bool:
+    return [g.type_of(port) for port in g.results[1:]] == [g.nodes[p].types[0] for p in g.params[: g.carried]]
+
+
+FUNCTIONS: list[Row[FunctionGraph]] = [
+    (ANY, lambda f, g, k: g.kind in _KINDS, "a graph is of no kind that there is"),
+    (ANY, lambda f, g, k: bool(g.regions), "a graph has no region 0"),
+    (ANY, lambda f, g, k: bool(g.phases), "a graph has no phase"),
+    (ANY, lambda f, g, k: _has_params(f, g), "the parameters of the phases are not the param nodes, each in its place"),
+    (ANY, lambda f, g, k: _has_starts(f, g), "the body does not start at one start node for each phase"),
+    (
+        ANY,
+        lambda f, g, k: all(map(f.exists, (port for phase in g.phases for port in phase.results))),
+        "a result is not there",
+    ),
+    ("main function", lambda f, g, k: g.carried == 0, "only loops and maps have carried parameters"),
+    ("loop map", lambda f, g, k: len(g.phases) == 1, "a loop or map has several phases"),
+    ("loop map", lambda f, g, k: 0 <= g.carried <= len(g.params), "more parameters are carried than there are"),
+    ("map", lambda f, g, k: g.carried > 0, "a map has no mapped parameter, so there is no number of lanes"),
+    ("loop", lambda f, g, k: len(g.results) == g.carried + 1, "a loop's results are not its predicate and next values"),
+    (
+        "loop",
+        lambda f, g, k: f.type(g.results[0]) == BOOL,
+        "a loop's first result, its predicate, is not a bool scalar",
+    ),
+    ("loop", lambda f, g, k: _next_types(g), "the next value of a loop variable has another type than the variable"),
+]
+
+FUNCTION_EDGES: list[Row[FunctionGraph]] = [
+    (
+        "main function map",
+        lambda f, g, k: all(f.home(port) == 0 for phase in g.phases for port in phase.results),
+        "a result lives inside of a branch",
+    ),
+    ("loop", lambda f, g, k: f.home(g.results[0]) == 0, "the predicate of a loop lives inside of a branch"),
+    (
+        "loop",
+        lambda f, g, k: all(f.home(port) == f.branches.get((g.results[0], 0), (-1,))[0] for port in g.results[1:]),
+        "the next value of a loop variable does not live in the true branch of the loop's predicate",
+    ),
+]
+
+
+def _arguments(n: Node) -> tuple[Operand, ...]:
+    return n.inputs[1:] if n.op == "resume" else n.inputs
+
+
+def _row(type_: Type) -> Type | None:
+    """The type of one lane."""
+    return type_.with_shape(type_.shape[1:]) if type_.shape else None
+
+
+def _accepts(takes: Type, given: Type | None) -> bool:
+    return given is not None and takes.accepts(given)
+
+
+def _argument_types(f: Facts, n: Node) -> bool:
+    callee = f.callee(n)
+    assert callee is not None
+    mapped = callee.carried if n.op == "map" else 0
+    given = [f.type(operand) for operand in _arguments(n)]
+    lanes = [_row(type_) for type_ in given[:mapped]] + given[mapped:]
+    return all(_accepts(takes, type_) for takes, type_ in zip(f.params(n), lanes, strict=True))
+
+
+def _result_types(f: Facts, n: Node) -> bool:
+    pairs = list(zip(n.types, f.results(n), strict=True))
+    if n.op == "map":
+        return all(taken.shape and _accepts(_row(taken) or taken, given) for taken, given in pairs)
+    return all(taken.accepts(given) for taken, given in pairs)
+
+
+def _is_link(f: Facts, n: Node) -> bool:
+    if not n.inputs or not isinstance(n.inputs[0], Port):
+        return False
+    call = f.nodes[n.inputs[0].node]
+    return call.op == "call" and call.region == n.region
+
+
+def _phases(f: Facts, n: Node) -> int:
+    callee = f.callee(n)
+    return 0 if callee is None else len(callee.phases)
+
+
+# Checked when every graph of the library has passed the tables above.
+CALLS: list[Row[Node]] = [
+    ("call loop map", lambda f, n, k: f.callee(n) is not None, "a graph that is entered is not in the library"),
+    (
+        "call loop map",
+        lambda f, n, k: getattr(f.callee(n), "kind", "") == _ENTERS[n.op][1],
+        "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map",
+    ),
+    ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call of the same region"),
+    ("resume", lambda f, n, k: 0 < n.attrs.integer("phase") < _phases(f, n), "the callee has no such later phase"),
+    ("resume", lambda f, n, k: f.resumes[f.link(n).node, n.attrs["phase"]] == 1, "a phase of a call is resumed twice"),
+    (
+        "call resume loop map",
+        lambda f, n, k: len(_arguments(n)) == len(f.params(n)),
+        "the number of arguments is not that of the parameters",
+    ),
+    ("call resume loop map", lambda f, n, k: _argument_types(f, n), "a parameter does not accept its argument"),
+    (
+        "call resume loop map",
+        lambda f, n, k: len(n.types) == len(f.results(n)),
+        "the number of outputs is not that of the callee's results",
+    ),
+    ("call resume loop map", lambda f, n, k: _result_types(f, n), "an output does not accept the callee's result"),
+]
+
+# --------------------------------------------------------------------------------------------------------------
+# Static graphs
+
+
+def _has_site(f: Facts, n: Node) -> bool:
+    kinds = ("loop", "map") if n.op == "outer" else (_SITED[n.op],)
+    return 1 <= n.attrs.integer("site") <= len(f.sites) and f.site(n).kind in kinds
+
+
+def _goes_to_merges(f: Facts, n: Node, k: int) -> bool:
+    region = f.site(n).callee
+    return all(user.op == "merge" and user.region == region and not control for user, control in f.used(k))
+
+
+def _orders_the_way_back(f: Facts, n: Node, k: int) -> bool:
+    return all(control and user.op in _BACK and f.visit_key(user) == f.visit_key(n) for user, control in f.used(k, 1))
+
+
+def _handed_on(f: Facts, n: Node) -> bool:
+    given: Type | None = f.type(n.inputs[0])
+    taken: Type | None = n.types[0]
+    if n.op == "fan" and given is not None:
+        given = _row(given)
+    if n.op == "gather" and taken is not None:
+        taken = _row(taken)
+    return taken is not None and _accepts(taken, given)
+
+
+_BACK = frozenset(("return", "exit", "gather"))
+_SITES = "call_start call return enter_start enter next exit fan_start fan gather outer"
+
+
+def _has_inputs(g: StaticGraph) -> bool:
+    made = sorted((n.attrs.integer("index"), k) for k, n in enumerate(g.nodes) if n.op == "input")
+    return made == list(enumerate(g.inputs))
+
+
+STATIC_NODES: list[Row[Node]] = [
+    (
+        ANY,
+        lambda f, n, k: n.op in _STATIC_SHAPES or n.op not in _LIBRARY_SHAPES,
+        "an operator of libraries stands in a static graph",
+    ),
+    (_SITES, lambda f, n, k: _has_site(f, n), "a node names a site that is not there, or of another kind"),
+    ("start input", lambda f, n, k: n.region == 0, "a start or input node is not in the main graph"),
+    (
+        "call_start enter_start",
+        lambda f, n, k: n.types == (CTL, CTL),
+        "the start of a site does not give two ctl tokens",
+    ),
+    ("fan_start", lambda f, n, k: n.types[0] == CTL, "the start of a map does not give a ctl token"),
+    ("call return enter next exit outer fan gather", lambda f, n, k: _handed_on(f, n), "a type changes on the way"),
+]
+
+STATICS: list[Row[StaticGraph]] = [
+    (ANY, lambda f, g, k: bool(g.regions), "a static graph has no region 0"),
+    (
+        ANY,
+        lambda f, g, k: (
+            [(k, index) for index, k in enumerate(g.inputs)]
+            == sorted((k, n.attrs["index"]) for k, n in enumerate(g.nodes) if n.op == "input")
+        ),
+        "the inputs are not the input nodes, in order",
+    ),
+    (ANY, lambda f, g, k: sum(n.op == "start" for n in g.nodes) == 1, "there is not just one start node"),
+    (ANY, lambda f, g, k: all(map(f.exists, g.fetches)), "a fetch is not there"),
+]
+
+STATIC_EDGES: list[Row[Node]] = [
+    (
+        "call_start call return enter_start enter exit fan_start fan gather",
+        lambda f, n, k: n.region == f.site(n).caller,
+        "a node stands elsewhere than its site: what enters together must be dead together",
+    ),
+    ("outer", lambda f, n, k: n.region == f.site(n).callee, "an outer value is read outside of its loop or map"),
+    ("outer", lambda f, n, k: f.lives(n.inputs[0], f.site(n).caller), "an outer value does not live around the site"),
+    (
+        "next",
+        lambda f, n, k: f.side(n.region) == (f.site(n).callee, True),
+        "a next stands elsewhere than in the true branch of its loop",
+    ),
+    (
+        "call_start enter_start fan_start",
+        lambda f, n, k: len(f.starts[f.visit_key(n)]) == 1,
+        "a site has two start tokens for one phase",
+    ),
+    (_SITES, lambda f, n, k: f.visit_key(n) in f.starts, "a site has no start token for this phase"),
+    (
+        "call return enter exit fan gather",
+        lambda f, n, k: f.arguments[(n.op, *f.visit_key(n), n.attrs["index"])] == 1,
+        "two nodes carry the same argument or result of a site",
+    ),
+    (
+        "return exit gather",
+        lambda f, n, k: Port(f.starts[f.visit_key(n)][0], 1) in n.controls,
+        "the way back has no control edge from the start of its site and phase",
+    ),
+    (
+        "return gather",
+        lambda f, n, k: isinstance(n.inputs[0], Port) and f.home(n.inputs[0]) == f.site(n).callee,
+        "a result does not live in the body that it comes back from",
+    ),
+    (
+        "exit",
+        lambda f, n, k: isinstance(n.inputs[0], Port) and f.side(f.home(n.inputs[0])) == (f.site(n).callee, False),
+        "an exit does not take its value from the false branch of its loop",
+    ),
+    (
+        "call enter next call_start enter_start",
+        lambda f, n, k: _goes_to_merges(f, n, k),
+        "what a site sends goes elsewhere than into merges of the body that it enters",
+    ),
+    (
+        "call_start enter_start fan_start",
+        lambda f, n, k: _orders_the_way_back(f, n, k),
+        "the second token of a site's start goes elsewhere than to its way back, as control",
+    ),
+    (
+        "merge",
+        lambda f, n, k: _is_branch_merge(f, n) or _is_tag_merge(f, n),
+        "a merge joins neither the two sides of one branch nor what sites send as one parameter",
+    ),
+]
+
+FETCHES: list[Row[StaticGraph]] = [
+    (ANY, lambda f, g, k: all(f.home(port) == 0 for port in g.fetches), "a fetch does not live in the main graph"),
+    (
+        ANY,
+        lambda f, g, k: {key[0] for key in f.starts} == set(range(1, len(g.sites) + 1)),
+        "a site has no start token",
+    ),
+]
+
+# --------------------------------------------------------------------------------------------------------------
+# The check
+
+
+def check(graph: Library | StaticGraph, type_rule: TypeRule | None = None) -> None:
+    """Raise a GraphError if a rule is broken. `type_rule` gives the types that primitive nodes must carry."""
+    if isinstance(graph, StaticGraph):
+        _check_static(graph, type_rule)
+        return
+    if graph.main not in graph.functions:
+        raise GraphError(f"the library has no {quote(graph.main)}, which should be its main graph")
+    if graph.functions[graph.main].kind != "main":
+        raise GraphError(f"{quote(graph.main)}, which a run enters, is not a main graph")
+    facts = {name: Facts(function, graph) for name, function in graph.functions.items()}
+    for name, function in graph.functions.items():
+        _check_function(name, facts[name], function, type_rule)
+    for name in graph.functions:
+        _check_nodes(name, facts[name], CALLS)
+
+
+def _check_function(name: str, f: Facts, graph: FunctionGraph, type_rule: TypeRule | None) -> None:
+    def fail(_: int, message: str) -> NoReturn:
+        _fail(name, message, f"{graph.kind} {quote(name)}", graph.span)
+
+    if graph.name != name:
+        fail(0, f"the graph calls itself {quote(graph.name)}")
+    _check_nodes(name, f, NODES + LIBRARY_NODES)
+    _check_regions(name, f, REGIONS + LIBRARY_REGIONS)
+    _run(FUNCTIONS, f, [graph], [graph.kind], fail)
+    _check_nodes(name, f, SWITCHES)
+    _check_regions(name, f, REGION_EDGES)
+    _check_nodes(name, f, EDGES + LIBRARY_EDGES)
+    _run(FUNCTION_EDGES, f, [graph], [graph.kind], fail)
+    _check_types(name, f, type_rule)
+
+
+def _check_static(graph: StaticGraph, type_rule: TypeRule | None) -> None:
+    f, name = Facts(graph), graph.name
+
+    def fail(_: int, message: str) -> NoReturn:
+        _fail(name, message, f"static {quote(name)}")
+
+    def fail_site(at: int, message: str) -> NoReturn:
+        site = graph.sites[at]
+        _fail(name, message, f"site {at + 1}, {site.kind} {quote(site.label)}", site.span)
+
+    _check_nodes(name, f, NODES)
+    _check_regions(name, f, STATIC_REGIONS + REGIONS)
+    _run(SITES, f, graph.sites, [site.kind for site in graph.sites], fail_site)
+    _check_nodes(name, f, STATIC_NODES)
+    _run(STATICS, f, [graph], [ANY], fail)
+    _check_nodes(name, f, SWITCHES)
+    _check_regions(name, f, REGION_EDGES)
+    _check_nodes(name, f, EDGES + STATIC_EDGES)
+    _run(FETCHES, f, [graph], [ANY], fail)
+    _check_types(name, f, type_rule)
+
+
+def _run(
+    table: Iterable[Row[_T]],
+    f: Facts,
+    subjects: Sequence[_T],
+    kinds: Sequence[str],
+    fail: Callable[[int, str], NoReturn],
+) -> None:
+    """Check every row on every subject of its kinds."""
+    of_kind: dict[str, list[int]] = {}
+    for number, kind in enumerate(kinds):
+        of_kind.setdefault(kind, []).append(number)
+    for about, holds, message in table:
+        chosen = [range(len(subjects))] if about == ANY else [of_kind.get(kind, ()) for kind in about.split()]
+        for number in chain.from_iterable(chosen):
+            if not holds(f, subjects[number], number):
+                fail(number, message)
+
+
+def _check_nodes(name: str, f: Facts, table: Iterable[Row[Node]]) -> None:
+    _run(table, f, f.nodes, [node.op for node in f.nodes], lambda number, what: _fail_node(name, f, number, what))
+
+
+def _check_regions(name: str, f: Facts, table: Iterable[Row[Region]]) -> None:
+    def fail(number: int, message: str) -> NoReturn:
+        region = f.regions[number]
+        span = f.nodes[region.pred.node].span if region.pred is not None and f.exists(region.pred) else None
+        _fail(name, message, f"region {number}, {region.kind} {quote(region.name)}", span)
+
+    _run(table, f, f.regions, [region.kind for region in f.regions], fail)
+
+
+def _check_types(name: str, f: Facts, type_rule: TypeRule | None) -> None:
+    if type_rule is None:
+        return
+    for number, node in enumerate(f.nodes):
+        if not is_primitive(node.op):
+            continue
+        try:
+            types = tuple(type_rule(node, [f.type(operand) for operand in node.inputs]))
+        except UndertowError as error:
+            _fail_node(name, f, number, f"an operator does not take these operands: {error.what}")
+        if types != node.types:
+            wanted = ", ".join(map(repr, types)) or "no output"
+            _fail_node(name, f, number, f"an operator does not have the types of its rule: {wanted}")
+
+
+def _fail_node(name: str, f: Facts, number: int, message: str) -> NoReturn:
+    node = f.nodes[number]
+    near = dict.fromkeys(port.node for port in _ports(node) if 0 <= port.node < len(f.nodes))
+    lines = [dump_node(f.graph, number)]
+    if near:
+        lines += ["around it:", *(dump_node(f.graph, n) for n in list(near)[:8])]
+    _fail(name, message, "\n  ".join(lines), node.span)
+
+
+def _fail(name: str, message: str, shown: str, span: Span | None = None) -> NoReturn:
+    raise GraphError(f"{quote(name)}: {message}\n  {shown}", span)

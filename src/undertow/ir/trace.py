@@ -1,0 +1,179 @@
+"""What happens in a run, as events: the stream that the viewer plays and tests read.
+
+Frames are numbered as they begin; the main graph's is 0. A frame's beginning names its parent and label, and no
+event spells out a tag: tags are as long as the recursion is deep, so a trace of them would be quadratic. `Tags`
+puts them together for those who ask.
+
+>>> events = [FrameStarted(0, None, None, 0), FrameStarted(1, 0, 3, 1), FrameStarted(2, 1, (4, 0), 2)]
+>>> show_tag(Tags(events)[2])
+'[4.0, 3]'
+>>> from_json(to_json(events[2])) == events[2]
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import GraphError
+from undertow.types import type_of
+
+# A call's label is its site; an iteration of a loop and a lane of a map are (site, index).
+Label = int | tuple[int, int]
+Tag = tuple[Label, ...]  # innermost label first, as in `n:t`
+
+DEAD = "*"  # how an output without data is shown
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run of the graph of that name begins."""
+
+    graph: str
+    engine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameStarted:
+    """An activation begins: a call, an iteration or a lane. The main graph's has no parent and no label."""
+
+    frame: int
+    parent: int | None
+    label: Label | None
+    region: int
+
+    @property
+    def site(self) -> int | None:
+        """The site that made the frame."""
+        return self.label[0] if isinstance(self.label, tuple) else self.label
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A node fired in a frame; `outputs` shows each output, `*` where it is dead."""
+
+    frame: int
+    node: int
+    name: str
+    live: bool
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrameEnded:
+    """Every node of the frame has fired, and its storage is gone."""
+
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The fetches have arrived, or the run failed: then `error` says how."""
+
+    firings: int
+    seconds: float
+    error: str = ""
+
+
+Event = RunStarted | FrameStarted | Fired | FrameEnded | RunEnded
+Record = Callable[[Event], None]
+
+_KINDS: dict[str, type[Event]] = {
+    "run": RunStarted,
+    "frame": FrameStarted,
+    "fired": Fired,
+    "frame_end": FrameEnded,
+    "run_end": RunEnded,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """An event as JSON data; `event` says which."""
+    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    return {"event": _NAMES[type(event)], **fields}
+
+
+def from_json(data: dict[str, Any]) -> Event:
+    """The inverse of `to_json`."""
+    fields = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "event"}
+    try:
+        kind: Callable[..., Event] = _KINDS[data["event"]]
+        return kind(**fields)
+    except (KeyError, TypeError) as error:
+        raise GraphError(f"not an event of a trace: {data}") from error
+
+
+def read_trace(path: str | os.PathLike[str]) -> Iterator[Event]:
+    """The events of a JSONL file, one line after the other."""
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield from_json(json.loads(line))
+
+
+@contextmanager
+def recording(target: str | os.PathLike[str] | list[Event] | None) -> Iterator[Record | None]:
+    """Where a run puts its events: a JSONL file, which is closed at the end whatever happens, a list, or nowhere."""
+    if target is None:
+        yield None
+    elif isinstance(target, list):
+        yield target.append
+    else:
+        with open(target, "w", encoding="utf-8") as file:
+            yield lambda event: print(json.dumps(to_json(event)), file=file)
+
+
+class Tags:
+    """The tags of the frames in a trace, by frame number."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._frames: dict[int, tuple[int | None, Label | None]] = {}
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        """Take note of the next event."""
+        if isinstance(event, FrameStarted):
+            self._frames[event.frame] = event.parent, event.label
+
+    def __getitem__(self, frame: int) -> Tag:
+        labels: list[Label] = []
+        at: int | None = frame
+        while at is not None:
+            at, label = self._frames[at]
+            if label is not None:
+                labels.append(label)
+        return tuple(labels)
+
+
+def show_label(label: Label) -> str:
+    return f"{label[0]}.{label[1]}" if isinstance(label, tuple) else str(label)
+
+
+def show_tag(tag: Tag, longest: int = 12) -> str:
+    """A tag as text, `[2, 2, 1]`; the middle of a long one is left out."""
+    labels: list[str]
+    if len(tag) <= longest:
+        labels = [show_label(label) for label in tag]
+    else:
+        half = longest // 2
+        labels = [show_label(label) for label in (*tag[:half], *tag[-half:])]
+        labels.insert(half, f"... {len(tag) - 2 * half} more ...")
+    return f"[{', '.join(labels)}]"
+
+
+def show_value(value: Any) -> str:
+    """A value in a few characters: small ones in full, others by their type."""
+    array = np.asarray(value)
+    if array.size > 6:
+        return repr(type_of(array))
+    return json.dumps(array.tolist()) if array.ndim else str(array[()])

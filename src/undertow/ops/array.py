@@ -1,0 +1,261 @@
+"""Shapes: the same elements, arranged differently, and arrays put together.
+
+Where a shape may hold sizes known only at run time, it is an attribute with None in their places, and the sizes
+are operands, integer scalars, in order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import Fault, TypeMismatch
+from undertow.ir.graph import Attrs
+from undertow.ops.op import Op, Value
+from undertow.ops.rules import (
+    ELEMENTS,
+    check_axis,
+    check_dtypes,
+    fitting,
+    given_shape,
+    meet,
+    scalar,
+    sized,
+)
+from undertow.types import Dim, Shape, Type, broadcast, i64, show_shape
+
+
+def _shape(attrs: Attrs) -> tuple[Any, ...]:
+    shape = attrs["shape"]
+    assert isinstance(shape, tuple)
+    return shape
+
+
+def _identity_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    return (types[0],)
+
+
+# -- reshape, broadcast_to ---------------------------------------------------------------------------------
+
+
+def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    source = types[0]
+    target = sized("reshape", _shape(attrs), types[1:])
+    known = [d for d in target if isinstance(d, int) and d != -1]
+    open_at = [k for k, d in enumerate(target) if d == -1]
+    wrong = TypeMismatch(
+        f"{source} cannot be reshaped to {show_shape(target)}",
+        hint="the number of elements must stay the same; one size may be -1, which means what is left",
+    )
+    if len(open_at) > 1 or any(d < 0 for d in known):
+        raise wrong
+    product = math.prod(known)
+    if not source.is_static or None in target:
+        if open_at and None not in target and product == 0:
+            raise wrong
+        return (source.with_shape(tuple(None if d == -1 else d for d in target)),)
+    total = math.prod(d for d in source.shape if isinstance(d, int))
+    if open_at:
+        if product == 0 or total % product:
+            raise wrong
+        return (source.with_shape(tuple(total // product if d == -1 else d for d in target)),)
+    if product != total:
+        raise wrong
+    return (source.with_shape(target),)
+
+
+def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x = values[0]
+    shape = given_shape(_shape(attrs), values[1:])
+    try:
+        return (scalar(np.reshape(x, shape)),)
+    except ValueError:
+        raise Fault(
+            f"an array of shape {show_shape(x.shape)} cannot be reshaped to {show_shape(shape)}",
+            hint="the number of elements must stay the same",
+        ) from None
+
+
+def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    source = types[0]
+    target = sized("broadcast_to", _shape(attrs), types[1:])
+    fits = len(target) >= source.rank
+    if fits:
+        result = broadcast(source.shape, target)
+        # The target may take over what is known of the source, but must not be stretched by it.
+        fits = all(t is None or t == r for t, r in zip(target, result, strict=True))
+    if not fits:
+        raise TypeMismatch(
+            f"{source} cannot be broadcast to {show_shape(target)}",
+            hint="only dimensions of length 1 stretch, and new ones come in front",
+        )
+    return (source.with_shape(target),)
+
+
+def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x = values[0]
+    shape = given_shape(_shape(attrs), values[1:])
+    try:
+        return (scalar(np.broadcast_to(x, shape)),)
+    except ValueError:
+        raise Fault(f"shape {show_shape(x.shape)} cannot be broadcast to {show_shape(shape)}") from None
+
+
+# -- axes --------------------------------------------------------------------------------------------------
+
+
+def _transpose_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    axes = attrs.integers("axes")
+    if sorted(axes) != list(range(types[0].rank)):
+        raise TypeMismatch(f"{types[0]} cannot be transposed to axes {axes}", hint="name every axis once")
+    return (types[0].with_shape(tuple(types[0].shape[a] for a in axes)),)
+
+
+def _expand_dims_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    axes = attrs.integers("axes")
+    rank = types[0].rank + len(axes)
+    if len(set(axes)) != len(axes) or any(not 0 <= a < rank for a in axes):
+        raise TypeMismatch(f"new axes {axes} in a result of {rank} axes")
+    rest = iter(types[0].shape)
+    return (types[0].with_shape(tuple(1 if a in axes else next(rest) for a in range(rank))),)
+
+
+def _expand_dims(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    return (np.expand_dims(values[0], attrs.integers("axes")),)
+
+
+def _squeeze_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    axes = attrs.integers("axes")
+    for axis in axes:
+        check_axis("squeeze", axis, types[0])
+        if types[0].shape[axis] not in (1, None):
+            raise TypeMismatch(
+                f"axis {axis} of {types[0]} has length {types[0].shape[axis]} and cannot be squeezed",
+                hint="only an axis of length 1 can be taken away; x[0] takes one element of a longer one",
+            )
+    return (types[0].with_shape(tuple(d for a, d in enumerate(types[0].shape) if a not in axes)),)
+
+
+def _squeeze(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    try:
+        return (scalar(np.squeeze(values[0], attrs.integers("axes"))),)
+    except ValueError:
+        raise Fault(f"a squeezed axis of shape {show_shape(values[0].shape)} does not have length 1") from None
+
+
+def _flip_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    for axis in attrs.integers("axes"):
+        check_axis("flip", axis, types[0])
+    return (types[0],)
+
+
+def _dim_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    check_axis("dim", attrs.integer("axis"), types[0])
+    return (Type(i64),)
+
+
+def _dim(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    return (np.int64(values[0].shape[attrs.integer("axis")]),)
+
+
+# -- concat, stack -----------------------------------------------------------------------------------------
+
+
+def _check_some(name: str, types: Sequence[Type]) -> None:
+    if not types:
+        raise TypeMismatch(f"{name} of nothing", hint="give at least one array")
+    check_dtypes(name, types, ELEMENTS)
+    for type in types:
+        if type.rank != types[0].rank:
+            raise TypeMismatch(
+                f"{name} of {types[0]} and {type}, which have different numbers of axes",
+                hint="x[None] or ut.expand_dims adds an axis",
+            )
+
+
+def _met(name: str, types: Sequence[Type], free: int | None) -> list[Dim]:
+    """The dimensions of operands that must be equal, except along axis `free`."""
+    shape: list[Dim] = list(types[0].shape)
+    for type in types[1:]:
+        for axis, d in enumerate(type.shape):
+            if axis != free:
+                try:
+                    shape[axis] = meet(name, shape[axis], d)
+                except TypeMismatch:
+                    elsewhere = "everywhere" if free is None else f"except along axis {free}"
+                    raise TypeMismatch(
+                        f"{name} of {types[0]} and {type}", hint=f"the shapes must be equal {elsewhere}"
+                    ) from None
+    return shape
+
+
+def _concat_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    _check_some("concat", types)
+    axis = attrs.integer("axis")
+    if types[0].rank == 0:
+        raise TypeMismatch("concat of scalars", hint="use ut.stack to make a vector of scalars")
+    check_axis("concat", axis, types[0])
+    shape = _met("concat", types, axis)
+    lengths = [t.shape[axis] for t in types]
+    shape[axis] = None if None in lengths else sum(d for d in lengths if isinstance(d, int))
+    return (types[0].with_shape(tuple(shape)),)
+
+
+def _concat(values: Sequence[Value], attrs: Attrs) -> Value:
+    return np.concatenate(values, attrs.integer("axis"))
+
+
+def _stack_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    _check_some("stack", types)
+    axis = attrs.integer("axis")
+    if not 0 <= axis <= types[0].rank:
+        raise TypeMismatch(f"stack of {types[0]} along axis {axis}", hint=f"the result has {types[0].rank + 1} axes")
+    shape: Shape = tuple(_met("stack", types, None))
+    return (types[0].with_shape((*shape[:axis], len(types), *shape[axis:])),)
+
+
+def _stack(values: Sequence[Value], attrs: Attrs) -> Value:
+    return np.stack(values, attrs.integer("axis"))
+
+
+ROWS: tuple[Op, ...] = (
+    Op("identity", 1, _identity_rule, lambda values, attrs: (values[0],), "x itself"),
+    Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64"),
+    Op(
+        "reshape",
+        None,
+        _reshape_rule,
+        _reshape,
+        "x in `shape`, row by row; one size may be -1: what is left; operands: x, a size for each None",
+        faults=True,
+    ),
+    Op(
+        "broadcast_to",
+        None,
+        _broadcast_to_rule,
+        _broadcast_to,
+        "x repeated to fill `shape`; operands: x, a size for each None",
+        faults=True,
+    ),
+    Op(
+        "transpose",
+        1,
+        _transpose_rule,
+        lambda values, attrs: (np.transpose(values[0], attrs.integers("axes")),),
+        "axis k of the result is axis `axes[k]` of x",
+    ),
+    Op("expand_dims", 1, _expand_dims_rule, _expand_dims, "x with new axes of length 1 at `axes` of the result"),
+    Op("squeeze", 1, _squeeze_rule, _squeeze, "x without its `axes`, which must have length 1", faults=True),
+    Op(
+        "flip",
+        1,
+        _flip_rule,
+        lambda values, attrs: (scalar(np.flip(values[0], attrs.integers("axes"))),),
+        "x in the opposite order along `axes`",
+    ),
+    Op("concat", None, _concat_rule, fitting("concat", _concat), "arrays one after the other along `axis`"),
+    Op("stack", None, _stack_rule, fitting("stack", _stack), "arrays of one shape side by side along a new `axis`"),
+)

@@ -1,0 +1,87 @@
+"""Arrays made from scalars, of sizes that may be known only at run time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import Fault, TypeMismatch
+from undertow.ir.graph import Attrs
+from undertow.ops.op import Op, Value
+from undertow.ops.rules import (
+    ELEMENTS,
+    MOST_ELEMENTS,
+    NUMBERS,
+    check_dtypes,
+    check_kind,
+    check_size,
+    given_shape,
+    sized,
+)
+from undertow.types import Type
+
+
+def _fill_shape(attrs: Attrs) -> tuple[Any, ...]:
+    shape = attrs["shape"]
+    assert isinstance(shape, tuple)
+    return shape
+
+
+def _fill_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    check_kind("fill", types[0], ELEMENTS)
+    if types[0].shape:
+        raise TypeMismatch(f"an array filled with {types[0]}", hint="fill with a scalar, or use ut.broadcast_to")
+    shape = sized("fill", _fill_shape(attrs), types[1:])
+    if any(isinstance(d, int) and d < 0 for d in shape):
+        raise TypeMismatch(f"an array of shape {shape}", hint="sizes must not be negative")
+    return (types[0].with_shape(shape),)
+
+
+def _fill(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    value = values[0]
+    shape = given_shape(_fill_shape(attrs), values[1:])
+    check_size(shape)
+    return (np.full(shape, value, value.dtype) if shape else value,)
+
+
+def _arange_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    dtype = check_dtypes("arange", types, NUMBERS)
+    if any(t.shape for t in types):
+        raise TypeMismatch(f"arange of {', '.join(map(str, types))}", hint="start, stop and step are scalars")
+    return (Type(dtype, (None,)),)
+
+
+def _arange(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    start, stop, step = (v.item() for v in values)
+    if step == 0:
+        raise Fault("arange with step 0")
+    exact = isinstance(step, int)
+    steps = -((start - stop) // step) if exact else (stop - start) / step
+    if not steps <= MOST_ELEMENTS:
+        raise Fault(f"arange from {start} to {stop} by {step} is too long")
+    count = max(0, math.ceil(steps))
+    dtype = values[0].dtype
+    return (values[0] + np.arange(count, dtype=dtype) * values[2],)
+
+
+ROWS: tuple[Op, ...] = (
+    Op(
+        "fill",
+        None,
+        _fill_rule,
+        _fill,
+        "an array of `shape` full of the first operand; operands: the value, a size for each None",
+        faults=True,
+    ),
+    Op(
+        "arange",
+        3,
+        _arange_rule,
+        _arange,
+        "start, start + step, ... before stop; operands: start, stop, step, which must not be 0",
+        faults=True,
+    ),
+)

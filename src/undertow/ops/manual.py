@@ -1,0 +1,40 @@
+"""The reference manual of the operators, written from the catalogue.
+
+`python -m undertow.ops.manual > docs/reference/ops.md` brings the file up to date.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from undertow.ops import FAMILIES
+
+_HEAD = """\
+# Operators
+
+<!-- Written by `python -m undertow.ops.manual > docs/reference/ops.md`; do not edit. -->
+
+Every operator that computes is one row of `undertow.ops`: a type rule, a reference kernel, and this line. Operands
+are x, y, ... in order unless a row names them; names in `code` are attributes, fixed when the graph is made.
+*Faults* means that the operator can fail at run time because of the values that it meets; any operator can where
+shapes known only at run time do not fit.
+"""
+
+
+def manual() -> str:
+    """The text of docs/reference/ops.md."""
+    parts = [_HEAD.rstrip()]
+    for family in FAMILIES:
+        name = family.__name__.rsplit(".", 1)[-1]
+        parts.append(f"\n## {name}\n\n{inspect.getdoc(family)}\n")
+        parts.append("| operator | operands | meaning | faults | effect |\n|---|---|---|---|---|")
+        for row in family.ROWS:
+            operands = "any" if row.arity is None else str(row.arity)
+            doc = row.doc.replace("|", "\\|")
+            faults, effect = ("yes" if flag else "" for flag in (row.faults, row.effect))
+            parts.append(f"| `{row.name}` | {operands} | {doc} | {faults} | {effect} |")
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(manual(), end="")  # noqa: T201 - the output is the file

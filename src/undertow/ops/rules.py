@@ -1,0 +1,176 @@
+"""What the families of rows share: type rules by kind of element, and kernels that turn NumPy's errors into faults.
+
+A row whose operands have run-time dimensions may find at run time that their shapes do not fit: that is a
+`Fault` whatever the row's `faults` says (`undertow.ops.faults` knows when it can happen).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import Fault, TypeMismatch
+from undertow.ir.graph import Attrs
+from undertow.ops.op import Kernel, Op, TypeRule, Value
+from undertow.types import Dim, DType, Shape, Type, bool_, broadcast, show_shape
+
+Kinds = tuple[str, ...]
+
+BOOLS: Kinds = ("bool",)
+INTEGERS: Kinds = ("int",)
+FLOATS: Kinds = ("float",)
+BITS: Kinds = ("bool", "int")
+NUMBERS: Kinds = ("int", "float")
+ELEMENTS: Kinds = ("bool", "int", "float")
+
+# Arrays whose size is computed at run time may not have more elements than this.
+MOST_ELEMENTS = 2**31
+
+_WORDS = {"bool": "booleans", "int": "integers", "float": "floats", "ctl": "order tokens"}
+_CASTS = {
+    FLOATS: "ut.astype(x, ut.f64) makes floats",
+    INTEGERS: "ut.astype(x, ut.i64) makes integers",
+    NUMBERS: "ut.astype(x, ut.i64) makes integers",
+    BOOLS: "compare, as in x != 0, to get booleans",
+}
+
+
+# -- types -------------------------------------------------------------------------------------------------
+
+
+def check_kind(name: str, type: Type, kinds: Kinds) -> None:
+    """An operand's elements must be of one of these kinds."""
+    if type.dtype.kind not in kinds:
+        wanted = " or ".join(_WORDS[k] for k in kinds)
+        raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_CASTS.get(kinds, ""))
+
+
+def check_dtypes(name: str, types: Sequence[Type], kinds: Kinds) -> DType:
+    """Operands must have one dtype, of one of these kinds; which it is."""
+    for type in types:
+        check_kind(name, type, kinds)
+        if type.dtype != types[0].dtype:
+            raise TypeMismatch(
+                f"{name} of {types[0]} and {type}: the dtypes differ", hint="convert one of them with ut.astype"
+            )
+    return types[0].dtype
+
+
+def check_axis(name: str, axis: int, type: Type) -> None:
+    """An axis must be one that the operand has, counted from the front."""
+    if not 0 <= axis < type.rank:
+        raise TypeMismatch(
+            f"{name} along axis {axis} of {type}, which has {type.rank} axes",
+            hint="axes count from 0; negative ones count from the end",
+        )
+
+
+def broadcast_shapes(types: Sequence[Type]) -> Shape:
+    """The shape of an element-wise result of any number of operands."""
+    shape: Shape = ()
+    for type in types:
+        shape = broadcast(shape, type.shape)
+    return shape
+
+
+def meet(name: str, a: Dim, b: Dim) -> Dim:
+    """One dimension of two operands that must be equal there: the known one, if any."""
+    if a is not None and b is not None and a != b:
+        raise TypeMismatch(f"{name} of operands whose dimensions {a} and {b} must be equal")
+    return b if a is None else a
+
+
+def elementwise(name: str, kinds: Kinds, result: DType | None = None) -> TypeRule:
+    """Operands of one dtype broadcast; the result has that dtype, or the one given."""
+
+    def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        dtype = check_dtypes(name, types, kinds)
+        return (Type(result or dtype, broadcast_shapes(types)),)
+
+    return rule
+
+
+def sized(name: str, shape: Sequence[Any], sizes: Sequence[Type]) -> Shape:
+    """The shape that an attribute and operands give: each None in it is the size that the next operand holds."""
+    if sum(d is None for d in shape) != len(sizes):
+        raise TypeMismatch(f"{name} to {tuple(shape)} needs an operand for each None, and has {len(sizes)}")
+    for size in sizes:
+        if size.dtype.kind != "int" or size.shape:
+            raise TypeMismatch(f"{name} with a size of type {size}", hint="a size is an integer scalar")
+    return tuple(shape)
+
+
+# -- kernels -----------------------------------------------------------------------------------------------
+
+
+def scalar(value: Value) -> Value:
+    """A NumPy scalar in place of an array without axes: arithmetic on it is much faster."""
+    return value[()] if value.ndim == 0 else value
+
+
+def given_shape(shape: Sequence[Any], sizes: Sequence[Value]) -> tuple[int, ...]:
+    """The shape that `sized` promised, with the sizes that the operands hold."""
+    rest = iter(sizes)
+    out = tuple(int(next(rest)) if d is None else int(d) for d in shape)
+    for asked, size in zip(shape, out, strict=True):
+        if asked is None and size < 0:
+            raise Fault(f"{size} is not the size of an axis", hint="sizes must not be negative")
+    return out
+
+
+def check_size(shape: Sequence[int]) -> None:
+    """An array that is made at run time must be of a reasonable size."""
+    total = 1
+    for size in shape:
+        total *= size
+    if total > MOST_ELEMENTS:
+        raise Fault(f"an array of shape {show_shape(tuple(shape))} is too large")
+
+
+def unary(name: str, function: Callable[[Any], Any], kinds: Kinds, doc: str, result: DType | None = None) -> Op:
+    """A row that works on each element of one operand."""
+    return Op(name, 1, elementwise(name, kinds, result), lambda values, attrs: (function(values[0]),), doc)
+
+
+def binary(
+    name: str,
+    function: Callable[[Any, Any], Any],
+    kinds: Kinds,
+    doc: str,
+    result: DType | None = None,
+    faults: bool = False,
+) -> Op:
+    """A row that works on each pair of elements of two operands."""
+
+    def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+        try:
+            return (function(values[0], values[1]),)
+        except ValueError:
+            raise shapes_differ(name, values) from None
+
+    return Op(name, 2, elementwise(name, kinds, result), kernel, doc, faults=faults)
+
+
+def compare(name: str, function: Callable[[Any, Any], Any], doc: str) -> Op:
+    """A row that gives a boolean for each pair of elements."""
+    return binary(name, function, ELEMENTS, doc, bool_)
+
+
+def fitting(name: str, kernel: Callable[[Sequence[Value], Attrs], Value]) -> Kernel:
+    """A kernel of one result in which NumPy's complaint about shapes is a fault."""
+
+    def guarded(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+        try:
+            return (kernel(values, attrs),)
+        except ValueError:
+            raise shapes_differ(name, values) from None
+
+    return guarded
+
+
+def shapes_differ(name: str, values: Sequence[Value]) -> Fault:
+    """The fault of operands whose run-time shapes do not fit."""
+    shapes = " and ".join(show_shape(np.shape(v)) for v in values)
+    return Fault(f"{name} of shapes {shapes}, which do not fit", hint="these dimensions were known only at run time")

@@ -1,0 +1,1 @@
+"""Passes: pure functions from graphs to graphs, one file each."""

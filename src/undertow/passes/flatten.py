@@ -1,0 +1,556 @@
+"""Flatten a library into the one static graph: calls become Call and Return nodes that change tags.
+
+Each body is put into the graph once. A call with m arguments and k results becomes one `call_start`, m `call` and
+k `return` nodes under one site number; each parameter becomes a `merge` over its Call nodes. Loops and maps become
+Enter/Next/Exit and Fan/Gather in the same way. Nothing in the result depends on data.
+
+Only what main can reach is flattened, and of each function only the phases that some site visits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from undertow.errors import GraphError, Span
+from undertow.ir.graph import (
+    EMPTY,
+    Attrs,
+    Const,
+    FunctionGraph,
+    Library,
+    Node,
+    Operand,
+    Port,
+    Region,
+    Site,
+    StaticGraph,
+)
+from undertow.ir.walk import port_regions
+from undertow.types import CTL, Type, i64
+
+
+def flatten(library: Library, name: str = "") -> StaticGraph:
+    """The static graph of a library; `name` is what it is called, by default as its main function."""
+    return _Flattener(library).run(name or library.main)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Which phases are visited
+
+
+def _phase_masks(graph: FunctionGraph) -> list[int]:
+    """For each node, the phases that it depends on, as a set of bits: it can fire once all of those have begun."""
+    starts = {port.node: phase for phase, port in enumerate(graph.regions[0].starts)}
+    masks: list[int] = []
+    for number, node in enumerate(graph.nodes):
+        if node.op == "start":
+            mask = 1 << starts.get(number, 0)
+        elif node.op == "param":
+            mask = 1 << node.attrs.integer("phase")
+        else:
+            mask = 0
+            for operand in (*node.inputs, *node.controls):
+                if isinstance(operand, Port):
+                    mask |= masks[operand.node]
+        masks.append(mask or 1)
+    return masks
+
+
+def _visited(library: Library) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """Of each reachable graph: the phases that some site visits, and the phase mask of each node."""
+    visited: dict[str, int] = {library.main: 1}
+    masks: dict[str, list[int]] = {}
+    entering: dict[str, list[int]] = {}  # nodes that enter other graphs and have not been followed yet
+    todo = deque([library.main])
+    while todo:
+        name = todo.popleft()
+        graph = library.functions[name]
+        if name not in masks:
+            masks[name] = _phase_masks(graph)
+            entering[name] = [n for n, node in enumerate(graph.nodes) if node.op in _ENTERS]
+        left: list[int] = []
+        for number in entering[name]:
+            if masks[name][number] & ~visited[name]:
+                left.append(number)
+                continue
+            target, phase = _target(library, graph, graph.nodes[number])
+            if not visited.get(target, 0) >> phase & 1:
+                visited[target] = visited.get(target, 0) | 1 << phase
+                todo.append(target)
+        entering[name] = left
+    return visited, masks
+
+
+_ENTERS = {"call": "function", "resume": "function", "loop": "loop", "map": "map"}  # op -> kind of graph it enters
+
+
+def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, int]:
+    """The graph and phase that a node enters, after a check that they exist and fit."""
+    where = f"{graph.name}/{node.name}"
+    phase, arguments = 0, len(node.inputs)
+    if node.op == "resume":
+        link = node.inputs[0] if node.inputs else None
+        if not isinstance(link, Port) or graph.nodes[link.node].op != "call":
+            raise GraphError(f"{where}: the first input of `resume` must be a `call`", node.span)
+        target = graph.nodes[link.node].attrs.text("callee")
+        phase, arguments = node.attrs.integer("phase"), arguments - 1
+    else:
+        target = node.attrs.text("callee" if node.op == "call" else "body")
+    callee = library.functions.get(target)
+    if callee is None:
+        raise GraphError(
+            f"{where} enters {target!r}, which is not in the library",
+            node.span,
+            hint="define the function before the graph is made; declaring it is not enough",
+        )
+    if callee.kind != _ENTERS[node.op]:
+        raise GraphError(f"{where}: `{node.op}` cannot enter {target}, which is a {callee.kind} graph", node.span)
+    if not 0 <= phase < len(callee.phases):
+        raise GraphError(f"{where}: {target} has no phase {phase}", node.span)
+    wanted, results = len(callee.phases[phase].params), len(callee.phases[phase].results)
+    if node.op == "loop":
+        results -= 1  # the predicate
+    if arguments != wanted or len(node.types) != results:
+        raise GraphError(
+            f"{where}: {target} takes {wanted} and gives {results}, "
+            f"but this `{node.op}` hands over {arguments} and takes {len(node.types)}",
+            node.span,
+        )
+    if node.op == "map" and callee.carried == 0:
+        raise GraphError(f"{where}: {target} has no mapped parameter, so there is no number of lanes", node.span)
+    return target, phase
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Drafts: nodes that are still being wired
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """A static node in the making. Inputs name drafts, so that a merge can be wired before its callers exist."""
+
+    op: str
+    name: str  # within its body
+    body: _Body
+    region: int  # within its body
+    types: tuple[Type, ...]
+    inputs: list[_Source] = field(default_factory=list)
+    controls: list[_Wire] = field(default_factory=list)
+    attrs: Attrs = EMPTY
+    span: Span | None = None
+    number: int = -1
+
+
+_Wire = tuple[_Draft, int]
+_Source = Const | _Wire
+
+
+@dataclass(slots=True, eq=False)
+class _Body:
+    """One body in the static graph: a function, or a loop or map at its one site."""
+
+    graph: FunctionGraph
+    key: str  # what the library calls it
+    name: str  # unique
+    phases: int  # the visited ones, as bits
+    masks: list[int]
+    above: _Body | None = None  # the body that a loop or map stands in, and where
+    parent: int | None = None
+    site: int = 0  # of a loop or map
+    regions: list[Region] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # region -> static region, or -1 if it is not visited
+    branches: dict[tuple[Port, int], tuple[int, int]] = field(default_factory=dict)
+    own: dict[int, _Draft] = field(default_factory=dict)  # drafts for nodes of the library, by their number
+    ports: dict[Port, _Source] = field(default_factory=dict)
+    pivots: dict[tuple[int, int], _Wire] = field(default_factory=dict)  # by region and phase
+    sites: dict[int, tuple[int, _Body]] = field(default_factory=dict)  # of each call node
+    exits: list[_Draft] = field(default_factory=list)  # of a loop: to be wired to the variables' last values
+
+    def is_visited(self, node: int) -> bool:
+        return not self.masks[node] & ~self.phases
+
+
+@dataclass(slots=True, eq=False)
+class _SiteDraft:
+    kind: str
+    label: str
+    caller: int
+    callee: _Body
+    span: Span | None
+
+
+def _merged(first: Iterable[_Wire], then: Iterable[_Wire]) -> list[_Wire]:
+    """Both, each wire once."""
+    return list(dict.fromkeys((*first, *then)))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The pass
+
+
+class _Flattener:
+    """One run of the pass. Bodies are queued when a site first enters them, and wired one after the other."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        if library.main not in library.functions:
+            raise GraphError(f"the library has no {library.main!r}, which should be its main graph")
+        self.visited, self.masks = _visited(library)
+        self.functions: dict[str, _Body] = {}
+        self.bodies: list[_Body] = []
+        self.order: list[_Draft] = []  # placed drafts, in the order of the static graph
+        self.sites: list[_SiteDraft] = []
+        self.results: list[tuple[_Draft, _Body, Port]] = []  # Return nodes and the result that each waits for
+        self.names: dict[str, int] = {}  # names taken; how often each was asked for
+        self.region_count = 0
+
+    def run(self, name: str) -> StaticGraph:
+        main = self.body(self.library.main)
+        todo = 0
+        while todo < len(self.bodies):
+            self.wire(self.bodies[todo])
+            todo += 1
+        for draft, body, port in self.results:
+            draft.inputs.append(body.ports[port])
+        for number, draft in enumerate(self.order):
+            draft.number = number
+        return StaticGraph(
+            nodes=tuple(self.freeze(draft) for draft in self.order),
+            regions=tuple(region for body in self.bodies for region in self.freeze_regions(body)),
+            name=name,
+            sites=tuple(Site(s.kind, s.label, s.caller, s.callee.places[0], s.span) for s in self.sites),
+            inputs=tuple(main.own[param].number for param in main.graph.params),
+            fetches=tuple(self.freeze_port(main.ports[port]) for port in main.graph.results),
+        )
+
+    # -- bodies --------------------------------------------------------------------------------------------
+
+    def body(self, name: str) -> _Body:
+        """A new body, with drafts for its starts and parameters."""
+        graph = self.library.functions[name]
+        body = _Body(graph, name, self.unique(name), self.visited[name], self.masks[name])
+        body.regions = list(graph.regions)
+        body.branches = graph.branches()
+        if graph.kind in ("main", "function"):
+            for phase, port in enumerate(graph.regions[0].starts):
+                if body.phases >> phase & 1:
+                    body.pivots[0, phase] = self.reserve(body, port.node, graph.kind == "main")
+            for phase, visit in enumerate(graph.phases):
+                if body.phases >> phase & 1:
+                    for param in visit.params:
+                        self.reserve(body, param, graph.kind == "main")
+        self.bodies.append(body)
+        return body
+
+    def function(self, name: str) -> _Body:
+        """The body of a function: there is one, however many sites call it."""
+        if name not in self.functions:
+            self.functions[name] = self.body(name)
+        return self.functions[name]
+
+    def inner(self, kind: str, body: _Body, node: Node) -> _Body:
+        """The body of a loop or map. It has one site, so a second one that names the same graph gets a copy."""
+        name = node.attrs.text("body")
+        around: _Body | None = body if name in self.names else None
+        while around is not None:
+            if around.key == name:
+                raise GraphError(f"{body.name}/{node.name}: the {kind} {name} stands inside itself", node.span)
+            around = around.above
+        inner = self.body(name)
+        inner.above, inner.parent = body, body.places[node.region]
+        inner.site = self.site(kind, body, node, inner)
+        return inner
+
+    def reserve(self, body: _Body, number: int, is_main: bool = False) -> _Wire:
+        """The draft that stands for a node of the library, which may not have been reached yet; its first output."""
+        if number not in body.own:
+            node = body.graph.nodes[number]
+            op, attrs = node.op, node.attrs
+            if op in ("start", "param"):
+                if is_main:
+                    op, attrs = ("start", EMPTY) if op == "start" else ("input", Attrs(index=attrs.integer("index")))
+                else:
+                    op, attrs = "merge", EMPTY
+            draft = _Draft(op, node.name, body, node.region, node.types, attrs=attrs, span=node.span)
+            body.own[number] = draft
+            for index in range(len(node.types)):
+                body.ports[Port(number, index)] = draft, index
+        return body.own[number], 0
+
+    def wire(self, body: _Body) -> None:
+        """Put a body into the graph."""
+        if body.graph.kind == "loop" and (body.graph.results[0], 0) not in body.branches:
+            pred, count = body.graph.results[0], len(body.regions)
+            body.regions += [Region("branch", f"while.{s}", 0, pred, s == "then") for s in ("then", "else")]
+            body.branches[pred, 0] = count, count + 1
+        for region in body.regions:
+            is_visited = region.pred is None or body.is_visited(region.pred.node)
+            body.places.append(self.region_count if is_visited else -1)
+            self.region_count += is_visited
+        for number, region in enumerate(body.regions):
+            if region.kind == "branch":
+                self.find_pivots(body, number, region)
+        for number, node in enumerate(body.graph.nodes):
+            if not body.is_visited(number):
+                continue
+            if node.op in ("start", "param"):
+                if number in body.own:
+                    self.order.append(body.own[number])
+            elif node.op in ("call", "resume"):
+                self.wire_call(body, number, node)
+            elif node.op == "loop":
+                self.wire_loop(body, number, node)
+            elif node.op == "map":
+                self.wire_map(body, number, node)
+            else:
+                self.wire_plain(body, number, node)
+        if body.graph.kind == "loop":
+            self.close_loop(body)
+
+    def find_pivots(self, body: _Body, number: int, region: Region) -> None:
+        """Note the pivots that a branch region already has; the same Switch serves the other side."""
+        assert region.pred is not None and region.parent is not None
+        for port in region.starts:
+            if body.is_visited(port.node):
+                draft, _ = self.reserve(body, port.node)
+                phase = body.masks[port.node].bit_length() - 1
+                body.pivots[number, phase] = draft, port.index
+                for side, other in enumerate(body.branches[region.pred, region.parent]):
+                    if other >= 0:
+                        body.pivots.setdefault((other, phase), (draft, side))
+
+    def pivot(self, body: _Body, region: int, node: int | None = None) -> _Wire:
+        """The pivot of a region in the phase that `node` belongs to, made if it is not there."""
+        phase = 0 if node is None else body.masks[node].bit_length() - 1
+        path: list[int] = []
+        while (region, phase) not in body.pivots:
+            path.append(region)
+            above = body.regions[region].parent
+            assert above is not None and body.regions[region].kind == "branch", "a body without a start"
+            region = above
+        while path:
+            inner = path.pop()
+            pred = body.regions[inner].pred
+            assert pred is not None
+            span = body.graph.nodes[pred.node].span
+            name = f"{body.regions[inner].name}.start"
+            inputs: list[_Source] = [body.ports[pred], body.pivots[region, phase]]
+            switch = self.place(_Draft("switch", name, body, region, (CTL, CTL), inputs, span=span))
+            for side, number in enumerate(body.branches[pred, region]):
+                if number >= 0:
+                    body.pivots[number, phase] = switch, side
+            region = inner
+        return body.pivots[region, phase]
+
+    # -- nodes ---------------------------------------------------------------------------------------------
+
+    def place(self, draft: _Draft) -> _Draft:
+        self.order.append(draft)
+        return draft
+
+    def source(self, body: _Body, operand: Operand) -> _Source:
+        return operand if isinstance(operand, Const) else body.ports[operand]
+
+    def controls(self, body: _Body, node: Node) -> list[_Wire]:
+        """The control edges of a node. An invariant that is now a constant is there whenever its body's pivot is."""
+        found: list[_Wire] = []
+        for port in node.controls:
+            source = body.ports[port]
+            found.append(self.pivot(body, 0) if isinstance(source, Const) else source)
+        return _merged(found, ())
+
+    def wire_plain(self, body: _Body, number: int, node: Node) -> None:
+        draft, _ = self.reserve(body, number)
+        draft.inputs = [self.source(body, operand) for operand in node.inputs]
+        draft.controls = self.controls(body, node)
+        if not draft.controls and all(isinstance(source, Const) for source in draft.inputs):
+            draft.controls = [self.pivot(body, node.region, number)]
+        self.place(draft)
+
+    def site(self, kind: str, body: _Body, node: Node, callee: _Body) -> int:
+        label = f"{body.name}/{node.name}"
+        self.sites.append(_SiteDraft(kind, label, body.places[node.region], callee, node.span))
+        return len(self.sites)
+
+    def push(self, op: str, body: _Body, node: Node, source: _Source, param: Node, gate: _Gate, **attrs: int) -> _Wire:
+        """A node that hands one argument on under a longer tag: call, enter or fan."""
+        pivot, controls = gate
+        if isinstance(source, Const):
+            controls = _merged((pivot,), controls)
+        name = f"{node.name}.{param.name}"
+        draft = _Draft(op, name, body, node.region, param.types, [source], controls, Attrs(**attrs), node.span)
+        return self.place(draft), 0
+
+    def begin(self, op: str, body: _Body, number: int, node: Node, **attrs: int) -> tuple[_Draft, _Gate]:
+        """The start token of a site: created under the pivot of the region that the site stands in."""
+        gate = self.pivot(body, node.region, number), self.controls(body, node)
+        controls = _merged((gate[0],), gate[1])
+        name = f"{node.name}.start"
+        draft = _Draft(op, name, body, node.region, (CTL, CTL), [], controls, Attrs(**attrs), node.span)
+        return self.place(draft), gate
+
+    def pop(self, op: str, body: _Body, number: int, node: Node, start: _Draft, **attrs: int) -> list[_Draft]:
+        """The nodes that bring the results back under the shorter tag: return, exit or gather."""
+        drafts: list[_Draft] = []
+        for index, type in enumerate(node.types):
+            name = node.name if len(node.types) == 1 else f"{node.name}.{index}"
+            attributes = Attrs(index=index, **attrs)
+            drafts.append(_Draft(op, name, body, node.region, (type,), [], [(start, 1)], attributes, node.span))
+            body.ports[Port(number, index)] = self.place(drafts[-1]), 0
+        return drafts
+
+    def wire_call(self, body: _Body, number: int, node: Node) -> None:
+        phase, arguments = 0, node.inputs
+        if node.op == "call":
+            callee = self.function(node.attrs.text("callee"))
+            site = self.site("call", body, node, callee)
+            body.sites[number] = site, callee
+        else:
+            phase, arguments = node.attrs.integer("phase"), node.inputs[1:]
+            link = node.inputs[0]
+            assert isinstance(link, Port)
+            site, callee = body.sites[link.node]
+        start, gate = self.begin("call_start", body, number, node, site=site, phase=phase)
+        callee.pivots[0, phase][0].inputs.append((start, 0))
+        visit = callee.graph.phases[phase]
+        for index, (operand, param) in enumerate(zip(arguments, visit.params, strict=True)):
+            source, formal = self.source(body, operand), callee.graph.nodes[param]
+            wire = self.push("call", body, node, source, formal, gate, site=site, phase=phase, index=index)
+            callee.own[param].inputs.append(wire)
+        returns = self.pop("return", body, number, node, start, site=site, phase=phase)
+        self.results += zip(returns, [callee] * len(returns), visit.results, strict=True)
+
+    def wire_loop(self, body: _Body, number: int, node: Node) -> None:
+        loop = self.inner("loop", body, node)
+        site = loop.site
+        start, gate = self.begin("enter_start", body, number, node, site=site)
+        pivot = loop.graph.regions[0].starts[0].node
+        loop.pivots[0, 0] = self.reserve(loop, pivot)
+        loop.own[pivot].inputs.append((start, 0))
+        carried = loop.graph.carried
+        params = loop.graph.params
+        for index, (operand, param) in enumerate(zip(node.inputs[:carried], params, strict=False)):
+            source, formal = self.source(body, operand), loop.graph.nodes[param]
+            wire = self.push("enter", body, node, source, formal, gate, site=site, index=index)
+            self.reserve(loop, param)
+            loop.own[param].inputs.append(wire)
+        self.lend(body, loop, node.inputs[carried:], params[carried:])
+        loop.exits = self.pop("exit", body, number, node, start, site=site)
+
+    def close_loop(self, loop: _Body) -> None:
+        """The way round and the way out: `next` where the predicate is true, `exit` where it is false."""
+        graph, pred = loop.graph, loop.graph.results[0]
+        then, _ = loop.branches[pred, 0]
+        home = port_regions(graph)
+        switches: dict[Operand, _Draft] = {
+            node.inputs[1]: loop.own[number]
+            for number, node in enumerate(graph.nodes)
+            if node.op == "switch" and node.region == 0 and node.inputs[0] == pred
+        }
+
+        def switch(port: Port) -> _Draft:
+            if port not in switches:
+                node = graph.nodes[port.node]
+                types = (node.types[port.index],) * 2
+                inputs = [loop.ports[pred], loop.ports[port]]
+                draft = _Draft("switch", f"{node.name}.while", loop, 0, types, inputs, span=node.span)
+                switches[port] = self.place(draft)
+            return switches[port]
+
+        def back(param: int, source: _Source) -> None:
+            node = graph.nodes[param]
+            draft = _Draft("next", f"{node.name}.next", loop, then, node.types, [source], span=node.span)
+            draft.attrs = Attrs(site=loop.site)
+            loop.own[param].inputs.append((self.place(draft), 0))
+
+        for param, exit in zip(graph.params, loop.exits, strict=False):
+            exit.inputs.append((switch(Port(param)), 1))
+        back(graph.regions[0].starts[0].node, self.pivot(loop, then))
+        for param, port in zip(graph.params, graph.results[1:], strict=False):
+            back(param, loop.ports[port] if home(port) == then else (switch(port), 0))
+
+    def wire_map(self, body: _Body, number: int, node: Node) -> None:
+        lanes = self.inner("map", body, node)
+        site = lanes.site
+        start, gate = self.begin("fan_start", body, number, node, site=site)
+        start.types = (CTL, Type(i64))
+        start.inputs.append(self.source(body, node.inputs[0]))
+        lanes.pivots[0, 0] = start, 0
+        lanes.ports[lanes.graph.regions[0].starts[0]] = start, 0
+        carried = lanes.graph.carried
+        params = lanes.graph.params
+        for index, (operand, param) in enumerate(zip(node.inputs[:carried], params, strict=False)):
+            source, formal = self.source(body, operand), lanes.graph.nodes[param]
+            lanes.ports[Port(param)] = self.push("fan", body, node, source, formal, gate, site=site, index=index)
+        self.lend(body, lanes, node.inputs[carried:], params[carried:])
+        gathers = self.pop("gather", body, number, node, start, site=site)
+        self.results += zip(gathers, [lanes] * len(gathers), lanes.graph.results, strict=True)
+
+    def lend(self, body: _Body, inner: _Body, operands: Sequence[Operand], params: Sequence[int]) -> None:
+        """Hand invariants to a loop or map: a constant as itself, anything else read from the parent's frame."""
+        # Predicates and results are named by ports, so there even a constant needs a node.
+        named = {region.pred for region in inner.regions} | set(inner.graph.results)
+        for operand, param in zip(operands, params, strict=True):
+            source, formal = self.source(body, operand), inner.graph.nodes[param]
+            if isinstance(source, Const) and Port(param) not in named:
+                inner.ports[Port(param)] = source
+                continue
+            draft = _Draft("outer", formal.name, inner, 0, formal.types, [source], [inner.pivots[0, 0]])
+            draft.attrs, draft.span = Attrs(site=inner.site), formal.span
+            inner.own[param] = draft
+            inner.ports[Port(param)] = draft, 0
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def unique(self, name: str) -> str:
+        """The name itself, or with a number behind it where it is taken."""
+        fresh = name
+        while fresh in self.names:
+            self.names[name] += 1
+            fresh = f"{name}_{self.names[name]}"
+        self.names[fresh] = 1
+        return fresh
+
+    def freeze(self, draft: _Draft) -> Node:
+        body = draft.body
+        inputs = tuple(s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in draft.inputs)
+        return Node(
+            draft.op,
+            inputs,
+            draft.types,
+            self.unique(f"{body.name}/{draft.name}"),
+            body.places[draft.region],
+            draft.attrs,
+            tuple(Port(d.number, index) for d, index in draft.controls),
+            draft.span,
+        )
+
+    def freeze_port(self, source: _Source) -> Port:
+        assert not isinstance(source, Const), "a result that is a constant"
+        return Port(source[0].number, source[1])
+
+    def freeze_regions(self, body: _Body) -> list[Region]:
+        starts: dict[int, dict[int, Port]] = {}
+        for (number, phase), (draft, index) in body.pivots.items():
+            starts.setdefault(number, {})[phase] = Port(draft.number, index)
+        regions: list[Region] = []
+        for number, region in enumerate(body.regions):
+            if body.places[number] < 0:
+                continue
+            parent, pred, found = body.parent, None, starts.get(number, {})
+            if region.kind == "branch":
+                assert region.parent is not None and region.pred is not None
+                parent, pred = body.places[region.parent], self.freeze_port(body.ports[region.pred])
+                pivots = [found[phase] for phase in sorted(found)]
+            else:
+                # starts[p] is the pivot of phase p; a phase that is skipped repeats the one before.
+                pivots = []
+                for phase in range(max(found) + 1):
+                    pivots.append(found.get(phase, pivots[-1] if pivots else found[min(found)]))
+            regions.append(Region(region.kind, region.name, parent, pred, region.side, tuple(pivots)))
+        return regions
+
+
+_Gate = tuple[_Wire, list[_Wire]]  # the pivot of a site, and the control edges that the user or a pass put on it

@@ -1,0 +1,201 @@
+"""Types of values: a dtype and a shape, and how dtypes promote.
+
+>>> f32[3, None]
+f32[3,?]
+>>> promote(i32, f32)
+f32
+>>> broadcast((3, 1), (None,))
+(3, None)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+import numpy.typing as npt
+
+from undertow.errors import TypeMismatch
+
+Dim = Union[int, str, None]
+Shape = tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type. Indexing makes a type: `f32[3, None]`, `f32["n"]`; alone it means a scalar."""
+
+    name: str
+    kind: str  # one of "bool", "int", "float", "ctl"
+    size: int  # bytes
+
+    def __getitem__(self, shape: Dim | tuple[Dim, ...]) -> Type:
+        dims = shape if isinstance(shape, tuple) else (shape,)
+        for dim in dims:
+            fits = dim is None or isinstance(dim, str) or (isinstance(dim, (int, np.integer)) and dim >= 0)
+            if not fits or isinstance(dim, bool):
+                raise TypeMismatch(
+                    f"{dim!r} is not a dimension",
+                    hint=f"write {self.name}[3], {self.name}[None] (known at run time) or {self.name}['n'] (named)",
+                )
+        return Type(self, tuple(int(d) if isinstance(d, np.integer) else d for d in dims))
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype that holds such elements."""
+        return _NUMPY[self.name]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+bool_ = DType("bool", "bool", 1)
+i32 = DType("i32", "int", 4)
+i64 = DType("i64", "int", 8)
+f32 = DType("f32", "float", 4)
+f64 = DType("f64", "float", 8)
+# Carries order only: start tokens, pivots, effect tokens. Never promoted, never fed to arithmetic.
+ctl = DType("ctl", "ctl", 0)
+
+DTYPES: dict[str, DType] = {d.name: d for d in (bool_, i32, i64, f32, f64, ctl)}
+_NUMPY: dict[str, np.dtype[np.generic]] = {
+    "bool": np.dtype(np.bool_),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "ctl": np.dtype(np.bool_),
+}
+_FROM_NUMPY: dict[np.dtype[np.generic], DType] = {d.numpy: d for d in (bool_, i32, i64, f32, f64)}
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A dtype and a shape. A dimension is a number, or None: known only at run time.
+
+    In annotations a dimension may also be a name; graphs hold `erased()` types.
+    """
+
+    dtype: DType
+    shape: Shape = ()
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Is every dimension a number?"""
+        return all(isinstance(d, int) for d in self.shape)
+
+    def erased(self) -> Type:
+        """The same type with dimension names forgotten."""
+        return Type(self.dtype, tuple(None if isinstance(d, str) else d for d in self.shape))
+
+    def with_dtype(self, dtype: DType) -> Type:
+        return Type(dtype, self.shape)
+
+    def with_shape(self, shape: Shape) -> Type:
+        return Type(self.dtype, shape)
+
+    def accepts(self, other: Type) -> bool:
+        """May a value of type `other` stand where this type is declared? (Run-time dimensions match all.)"""
+        return (
+            self.dtype == other.dtype
+            and len(self.shape) == len(other.shape)
+            and all(not isinstance(a, int) or a == b for a, b in zip(self.shape, other.shape, strict=True))
+        )
+
+    def __repr__(self) -> str:
+        if not self.shape:
+            return self.dtype.name
+        return f"{self.dtype.name}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
+
+
+CTL = Type(ctl)
+
+
+def as_type(spec: DType | Type) -> Type:
+    """`f32` as an annotation means a scalar."""
+    return Type(spec) if isinstance(spec, DType) else spec
+
+
+def dtype_of(spec: object) -> DType:
+    """The dtype that a user names: one of ours, a NumPy dtype, a Python type or a string.
+
+    >>> dtype_of(np.float32), dtype_of("int64"), dtype_of(bool)
+    (f32, i64, bool)
+    """
+    if isinstance(spec, DType):
+        return spec
+    if isinstance(spec, str) and spec in DTYPES:
+        return DTYPES[spec]
+    try:
+        found = np.dtype(spec)  # type: ignore[call-overload]
+    except TypeError:
+        found = None
+    if found in _FROM_NUMPY:
+        return _FROM_NUMPY[found]
+    raise TypeMismatch(
+        f"{spec!r} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64"
+    )
+
+
+def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:
+    """The type of a NumPy value."""
+    return Type(dtype_of(value.dtype), tuple(int(n) for n in value.shape))
+
+
+_RANK = {"bool": 0, "i32": 1, "i64": 2, "f32": 3, "f64": 4}
+
+
+def promote(a: DType, b: DType) -> DType:
+    """NumPy 2 promotion, except that an integer with a float gives the float's dtype."""
+    if "ctl" in (a.kind, b.kind):
+        raise TypeMismatch("an order token cannot be computed with")
+    return a if _RANK[a.name] >= _RANK[b.name] else b
+
+
+def weak_dtype(value: bool | int | float, other: DType | None = None) -> DType:
+    """The dtype that a Python number takes beside `other`, or alone.
+
+    >>> weak_dtype(2, f32), weak_dtype(2.5, i32), weak_dtype(2), weak_dtype(True, i32)
+    (f32, f64, i64, i32)
+    """
+    kind = "bool" if isinstance(value, (bool, np.bool_)) else "int" if isinstance(value, int) else "float"
+    alone = {"bool": bool_, "int": i64, "float": f64}[kind]
+    if other is None:
+        return alone
+    order = ("bool", "int", "float")
+    return other if order.index(kind) <= order.index(other.kind) else alone
+
+
+def broadcast(a: Shape, b: Shape) -> Shape:
+    """The shape of an element-wise result. A run-time dimension beside n > 1 is taken to be n or 1."""
+    rank = max(len(a), len(b))
+    out: list[Dim] = []
+    for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
+        if x == y or y == 1:
+            out.append(x)
+        elif x == 1:
+            out.append(y)
+        elif x is None or y is None:
+            out.append(y if x is None else x)
+        else:
+            raise TypeMismatch(
+                f"shapes {show_shape(a)} and {show_shape(b)} do not broadcast",
+                hint="dimensions must be equal, or one of them 1; `ut.expand_dims` or `x[:, None]` adds one",
+            )
+    return tuple(out)
+
+
+def join(a: Type, b: Type) -> Type | None:
+    """The type that holds values of both: unequal dimensions become run-time ones. None if there is none."""
+    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+        return None
+    return Type(a.dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
+
+
+def show_shape(shape: Shape) -> str:
+    return "[" + ", ".join("?" if d is None else str(d) for d in shape) + "]"

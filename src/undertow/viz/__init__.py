@@ -1,0 +1,1 @@
+"""Pictures of graphs and runs. Reads ir only: graphs and trace events."""

@@ -1,0 +1,709 @@
+"""Where everything goes in a picture of a static graph: nodes in layers, regions as boxes, edges as paths.
+
+A region is laid out by itself, the regions inside of it first, as one level: items (nodes, inner boxes, and the
+points where edges pass its border) in layers from top to bottom. igraph's Sugiyama layout finds the order within the
+layers; coordinates are our own, because items have sizes. Bodies stand in a row. What changes tags runs outside of
+them: calls leave their body sideways and come in from above, results leave below and come back sideways.
+
+Boxes nest only so far and big graphs get a plain grid, so the work stays near linear; nothing recurses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import igraph
+
+from undertow.ir.graph import Node, Port, StaticGraph
+from undertow.ir.walk import body_of
+from undertow.types import CTL
+
+LARGEST = 2_000  # nodes; above that a layered picture is neither quick nor readable
+_DEEPEST = 24  # boxes in boxes; what is deeper is drawn in the last of them
+_GAP, _SPACE = 30.0, 20.0  # between layers, between items of a layer
+_LANE = 9.0  # between parallel edges
+_PAD, _HEAD = 16.0, 20.0  # inside of a box, and above its content for the name
+_MARGIN = 24.0
+_SWEEPS = 12
+
+_STARTS = frozenset(("call_start", "enter_start", "fan_start"))
+_INWARD = frozenset(("call", "enter", "fan", "next"))
+_BACK = frozenset(("return", "exit", "gather"))
+
+
+class Point(NamedTuple):
+    """A place in the picture; y grows downwards."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    """A box: its upper left corner and its size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A stretch of an edge, or all of it."""
+
+    kind: str  # "data", "control", "call" (into a body) or "return" (out of one)
+    port: Port  # whose tokens it carries
+    points: tuple[Point, ...]
+    is_square: bool = False  # straight pieces with round corners, rather than a curve
+    has_arrow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A picture: a rectangle per node, rectangles of the regions that are drawn (outer first), and the edges."""
+
+    nodes: tuple[Rect, ...]
+    regions: dict[int, Rect]
+    routes: tuple[Route, ...]
+    width: float
+    height: float
+
+
+def layout(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
+    """Place a graph whose node number n is as big as `sizes[n]`."""
+    if len(graph.nodes) > LARGEST:
+        return _grid(graph, sizes)
+    return _Picture(graph, sizes).layout()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Edges
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    kind: str
+    port: Port
+    target: int
+    slot: int  # which of the places on the target's upper side
+
+
+def _edges(graph: StaticGraph) -> list[_Edge]:
+    found: list[_Edge] = []
+    for target, node in enumerate(graph.nodes):
+        ports = [operand for operand in node.inputs if isinstance(operand, Port)]
+        for slot, port in enumerate((*ports, *node.controls)):
+            maker = graph.nodes[port.node]
+            if maker.op in _INWARD or (maker.op in _STARTS and port.index == 0) or node.op == "outer" and slot == 0:
+                kind = "call"
+            elif node.op in _BACK and slot == 0 and ports:
+                kind = "return"
+            else:
+                is_order = slot >= len(ports) or graph.type_of(port) == CTL
+                kind = "control" if is_order else "data"
+            found.append(_Edge(kind, port, target, slot))
+    return found
+
+
+def slots(node: Node) -> int:
+    """How many edges come into a node."""
+    return sum(isinstance(operand, Port) for operand in node.inputs) + len(node.controls)
+
+
+def _spread(index: int, count: int, width: float) -> float:
+    """The place of one of `count` points along a side, from its middle."""
+    return ((index + 1) / (count + 1) - 0.5) * width
+
+
+# --------------------------------------------------------------------------------------------------------------
+# One level
+
+
+@dataclass(slots=True)
+class _Item:
+    """Something with a place in a layer. Its place is that of its upper middle."""
+
+    width: float
+    height: float
+    layer: int = 0
+    x: float = 0.0
+    y: float = 0.0
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """An edge, or a part of one, between two items of a level; where on their sides it begins and ends."""
+
+    kind: str
+    port: Port
+    source: int
+    target: int
+    source_at: float
+    target_at: float
+    has_arrow: bool
+    bends: list[int] = field(default_factory=list)  # items that stand for it in the layers between
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is inside of one box."""
+
+    items: list[_Item] = field(default_factory=list)
+    keys: dict[tuple[object, ...], int] = field(default_factory=dict)
+    stretches: list[_Stretch] = field(default_factory=list)
+    above: set[int] = field(default_factory=set)  # points on the upper border
+    below: set[int] = field(default_factory=set)  # points on the lower border
+    order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs that no edge may say
+    leaving: list[int] = field(default_factory=list)  # items whose edges run to the side below their layer
+    coming: list[int] = field(default_factory=list)  # items whose edges come from the side above their layer
+    lanes: dict[tuple[str, int], float] = field(default_factory=dict)  # y of those
+    width: float = 0.0
+    height: float = 0.0
+
+    def item(self, key: tuple[object, ...], width: float = 8.0, height: float = 0.0) -> int:
+        if key not in self.keys:
+            self.keys[key] = len(self.items)
+            self.items.append(_Item(width, height))
+        return self.keys[key]
+
+    def place(self) -> None:
+        """Give every item its x and y, within this level."""
+        self._find_layers()
+        self._bend()
+        rows = self._find_order()
+        self._find_y(rows)
+        self._find_x(rows)
+
+    def _find_layers(self) -> None:
+        """As high as the edges allow; the border points in layers of their own."""
+        after: list[list[int]] = [[] for _ in self.items]
+        waiting = [0] * len(self.items)
+        for source, target in [(s.source, s.target) for s in self.stretches] + self.order:
+            if source != target:
+                after[source].append(target)
+                waiting[target] += 1
+        first = 1 if self.above else 0
+        for number, item in enumerate(self.items):
+            item.layer = 0 if number in self.above else first
+        ready = [number for number, count in enumerate(waiting) if count == 0]
+        for number in ready:  # grows while we walk along it
+            for target in after[number]:
+                self.items[target].layer = max(self.items[target].layer, self.items[number].layer + 1)
+                waiting[target] -= 1
+                if waiting[target] == 0:
+                    ready.append(target)
+        self._sink(after)
+        last = max((item.layer for number, item in enumerate(self.items) if number not in self.below), default=0)
+        for number in self.below:
+            self.items[number].layer = last + 1
+
+    def _sink(self, after: list[list[int]]) -> None:
+        """Lower what has nothing above it to just over the first that needs it."""
+        has_input = {stretch.target for stretch in self.stretches}
+        for number, item in enumerate(self.items):
+            if number not in has_input and number not in self.above and after[number]:
+                item.layer = max(item.layer, min(self.items[target].layer for target in after[number]) - 1)
+
+    def _bend(self) -> None:
+        """Long edges get an item in every layer that they pass."""
+        for stretch in self.stretches:
+            for layer in range(self.items[stretch.source].layer + 1, self.items[stretch.target].layer):
+                stretch.bends.append(len(self.items))
+                self.items.append(_Item(8.0, 0.0, layer))
+
+    def _links(self) -> Iterable[tuple[int, int, float, float]]:
+        """Pairs of items in neighbouring layers, and where on their sides the edge is."""
+        for stretch in self.stretches:
+            chain = [stretch.source, *stretch.bends, stretch.target]
+            for upper, lower in zip(chain, chain[1:]):
+                begin = stretch.source_at if upper == stretch.source else 0.0
+                end = stretch.target_at if lower == stretch.target else 0.0
+                yield upper, lower, begin, end
+
+    def _find_order(self) -> list[list[int]]:
+        """The items of every layer from left to right."""
+        rows: list[list[int]] = [[] for _ in range(max((item.layer for item in self.items), default=-1) + 1)]
+        for number, item in enumerate(self.items):
+            rows[item.layer].append(number)
+        links = list(dict.fromkeys((upper, lower) for upper, lower, _, _ in self._links() if upper != lower))
+        downward = [link for link in links if self.items[link[0]].layer < self.items[link[1]].layer]
+        if downward:
+            made = igraph.Graph(len(self.items), downward, directed=True)
+            found = made.layout_sugiyama(layers=[item.layer for item in self.items], maxiter=200)
+            coordinates = found[0] if isinstance(found, tuple) else found  # igraph 1.0 adds control points
+            for row in rows:
+                row.sort(key=lambda number: (coordinates[number][0], number))
+        return rows
+
+    def _find_y(self, rows: Sequence[Sequence[int]]) -> None:
+        y = 0.0
+        for layer, row in enumerate(rows):
+            coming = [number for number in row if number in self.coming]
+            for lane, number in enumerate(coming):
+                self.lanes["coming", number] = y + lane * _LANE
+            y += len(coming) * _LANE
+            if layer > 0:
+                y += _GAP / 2
+            height = max((self.items[number].height for number in row), default=0.0)
+            for number in row:
+                item = self.items[number]
+                item.y = y + (height - item.height) / 2
+            y += height
+            leaving = [number for number in row if number in self.leaving]
+            if layer < len(rows) - 1 or leaving:
+                y += _GAP / 2
+            for lane, number in enumerate(leaving):
+                self.lanes["leaving", number] = y + lane * _LANE
+            y += len(leaving) * _LANE
+        self.height = y
+        for number in self.below:
+            self.items[number].y = y
+
+    def _find_x(self, rows: Sequence[Sequence[int]]) -> None:
+        """Pull every item towards those that it is joined with, above and below in turn, order and sizes kept."""
+        above: list[list[tuple[int, float]]] = [[] for _ in self.items]
+        below: list[list[tuple[int, float]]] = [[] for _ in self.items]
+        for upper, lower, begin, end in self._links():
+            if self.items[upper].layer < self.items[lower].layer:
+                above[lower].append((upper, begin - end))
+                below[upper].append((lower, end - begin))
+        for row in rows:
+            self._pack(row, [0.0] * len(row))
+        for sweep in range(_SWEEPS):
+            sides = above if sweep % 2 == 0 else below
+            for row in rows if sweep % 2 == 0 else reversed(rows):
+                wanted = [self._middle(number, sides[number]) for number in row]
+                self._pack(row, wanted)
+        left = min((item.x - item.width / 2 for item in self.items), default=0.0)
+        right = max((item.x + item.width / 2 for item in self.items), default=0.0)
+        for item in self.items:
+            item.x -= left
+        self.width = right - left
+
+    def _middle(self, number: int, joined: Sequence[tuple[int, float]]) -> float:
+        if not joined:
+            return self.items[number].x
+        places = sorted(self.items[other].x + shift for other, shift in joined)
+        half = len(places) // 2
+        return places[half] if len(places) % 2 else (places[half - 1] + places[half]) / 2
+
+    def _pack(self, row: Sequence[int], wanted: Sequence[float]) -> None:
+        """The places nearest to the wanted ones (least squares) that keep order and distance."""
+        offsets: list[float] = []
+        at = 0.0
+        for number in row:
+            half = self.items[number].width / 2
+            at += half
+            offsets.append(at)
+            at += half + _SPACE
+        # Pool neighbours that would overlap: a pool sits where its members' wishes average.
+        pools: list[tuple[float, int]] = []
+        for wish, offset in zip(wanted, offsets, strict=True):
+            mean, count = wish - offset, 1
+            while pools and pools[-1][0] > mean:
+                before, members = pools.pop()
+                mean, count = (before * members + mean * count) / (members + count), members + count
+            pools.append((mean, count))
+        places = iter(offsets)
+        numbers = iter(row)
+        for mean, count in pools:
+            for _ in range(count):
+                self.items[next(numbers)].x = mean + next(places)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The whole picture
+
+
+class _Picture:
+    """Levels inside of levels, bodies side by side, and the edges between bodies around them."""
+
+    def __init__(self, graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> None:
+        self.graph = graph
+        self.sizes = sizes
+        self.body = body_of(graph)
+        self.boxes = self._find_boxes()  # region -> region whose box it is drawn in
+        self.parents: dict[int, int | None] = {}  # of boxes
+        self.levels: dict[int, _Level] = {}
+        self.corners: dict[int, Point] = {}  # upper left corner of a box's content
+        self.edges = _edges(graph)
+        self.slots = self._find_slots()
+
+    def _find_boxes(self) -> list[int]:
+        depth: list[int] = []
+        box: list[int] = []
+        for number, region in enumerate(self.graph.regions):
+            inside = region.kind == "branch" and region.parent is not None
+            depth.append(depth[region.parent] + 1 if inside and region.parent is not None else 0)
+            too_deep = depth[number] > _DEEPEST and region.parent is not None
+            box.append(box[region.parent] if too_deep and region.parent is not None else number)
+        return box
+
+    def _find_slots(self) -> list[int]:
+        return [slots(node) for node in self.graph.nodes]
+
+    def box(self, node: int) -> int:
+        return self.boxes[self.graph.nodes[node].region]
+
+    def chain(self, box: int) -> list[int]:
+        """A box and those around it, innermost first."""
+        found = [box]
+        while (parent := self.parents[found[-1]]) is not None:
+            found.append(parent)
+        return found
+
+    def output_at(self, port: Port) -> float:
+        count = len(self.graph.nodes[port.node].types)
+        return _spread(port.index, count, self.sizes[port.node][0])
+
+    def input_at(self, edge: _Edge) -> float:
+        return _spread(edge.slot, self.slots[edge.target], self.sizes[edge.target][0])
+
+    # -- levels --------------------------------------------------------------------------------------------
+
+    def build(self) -> None:
+        for number, node in enumerate(self.graph.nodes):
+            self.open(self.boxes[node.region]).item(("node", number), *self.sizes[number])
+        pushes: dict[object, list[int]] = {}
+        for number, node in enumerate(self.graph.nodes):
+            if node.op in _INWARD | _STARTS and node.op != "next":
+                pushes.setdefault((node.attrs.get("site"), node.attrs.get("phase")), []).append(number)
+        for number, node in enumerate(self.graph.nodes):
+            if node.op in _BACK:  # results stand below the arguments that they come from
+                for push in pushes.get((node.attrs.get("site"), node.attrs.get("phase")), ()):
+                    if self.box(push) == self.box(number):
+                        level = self.levels[self.box(number)]
+                        level.order.append((level.item(("node", push)), level.item(("node", number))))
+        for edge in self.edges:
+            if edge.kind == "call":
+                self.leave_sideways(edge)
+                self.come_in(edge, None)
+            elif edge.kind == "return":
+                self.go_out(edge, None)
+                self.come_sideways(edge)
+            else:
+                self.inside(edge)
+
+    def open(self, box: int) -> _Level:
+        """The level of a box, with the boxes around it."""
+        at = box
+        while at not in self.levels:
+            self.levels[at] = _Level()
+            region = self.graph.regions[at]
+            parent = self.boxes[region.parent] if region.kind == "branch" and region.parent is not None else None
+            self.parents[at] = parent
+            if parent is None:
+                break
+            at = parent
+        return self.levels[box]
+
+    def go_out(self, edge: _Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
+        """From the source down to the lower border of every box below `stop`; the last item on the way, and its box."""
+        at: int = self.box(edge.port.node)
+        key: tuple[object, ...] = ("node", edge.port.node)
+        while at != stop:
+            level = self.levels[at]
+            border = level.item(("below", edge.port))
+            level.below.add(border)
+            self.join(at, edge, key, ("below", edge.port))
+            key, parent = ("box", at), self.parents[at]
+            if parent is None:
+                break
+            at = parent
+        return at, key
+
+    def come_in(self, edge: _Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
+        """From the upper border of every box below `stop` down to the target."""
+        at: int = self.box(edge.target)
+        key: tuple[object, ...] = ("node", edge.target)
+        while at != stop:
+            level = self.levels[at]
+            border = level.item(("above", edge.port))
+            level.above.add(border)
+            self.join(at, edge, ("above", edge.port), key)
+            key, parent = ("box", at), self.parents[at]
+            if parent is None:
+                break
+            at = parent
+        return at, key
+
+    def inside(self, edge: _Edge) -> None:
+        """An edge within a body: up to the box that holds both ends, and down again."""
+        around = self.chain(self.box(edge.target))
+        here = set(around)
+        common = next((box for box in self.chain(self.box(edge.port.node)) if box in here), None)
+        _, source = self.go_out(edge, common)
+        _, target = self.come_in(edge, common)
+        if common is not None:
+            self.join(common, edge, source, target)
+
+    def join(self, box: int, edge: _Edge, source: tuple[object, ...], target: tuple[object, ...]) -> None:
+        level = self.levels[box]
+        source_at = self.output_at(edge.port) if source[0] == "node" else 0.0
+        target_at = self.input_at(edge) if target[0] == "node" else 0.0
+        ends = level.item(source), level.item(target)
+        is_new = all((s.source, s.target, s.port) != (*ends, edge.port) for s in level.stretches)
+        if is_new or target[0] == "node":
+            has_arrow = target[0] == "node"
+            level.stretches.append(_Stretch(edge.kind, edge.port, *ends, source_at, target_at, has_arrow))
+
+    def leave_sideways(self, edge: _Edge) -> None:
+        level = self.levels[self.box(edge.port.node)]
+        item = level.item(("node", edge.port.node))
+        if item not in level.leaving:
+            level.leaving.append(item)
+
+    def come_sideways(self, edge: _Edge) -> None:
+        level = self.levels[self.box(edge.target)]
+        item = level.item(("node", edge.target))
+        if item not in level.coming:
+            level.coming.append(item)
+
+    # -- coordinates ---------------------------------------------------------------------------------------
+
+    def layout(self) -> Layout:
+        self.build()
+        depth = {box: len(self.chain(box)) for box in self.levels}
+        for box in sorted(self.levels, key=lambda box: -depth[box]):
+            self.size_inner_boxes(box)
+            self.levels[box].place()
+        bodies = [box for box in self.levels if self.parents[box] is None]
+        bodies.sort()
+        outside = _Outside(self, bodies)
+        outside.place()
+        for box in sorted(self.levels, key=lambda box: depth[box]):
+            parent = self.parents[box]
+            if parent is not None:
+                item = self.levels[parent].items[self.levels[parent].keys["box", box]]
+                corner = self.corners[parent]
+                left = corner.x + item.x - item.width / 2
+                self.corners[box] = Point(left + _PAD, corner.y + item.y + _HEAD)
+        routes = [route for box in self.levels for route in self.routes(box)] + outside.routes()
+        regions = {}
+        for box in sorted(self.levels, key=lambda box: depth[box]):
+            corner, level = self.corners[box], self.levels[box]
+            width, height = level.width + 2 * _PAD, level.height + _HEAD + _PAD
+            regions[box] = Rect(corner.x - _PAD, corner.y - _HEAD, width, height)
+        nodes = tuple(self.rect(number) for number in range(len(self.graph.nodes)))
+        return Layout(nodes, regions, tuple(routes), outside.width, outside.height)
+
+    def size_inner_boxes(self, box: int) -> None:
+        """Inner boxes have been placed: take over their sizes, and where edges pass their borders."""
+        level = self.levels[box]
+        for key, number in level.keys.items():
+            if key[0] == "box":
+                inner = self.levels[key[1]]  # type: ignore[index]
+                level.items[number].width = inner.width + 2 * _PAD
+                level.items[number].height = inner.height + _HEAD + _PAD
+                for stretch in level.stretches:
+                    if stretch.source == number:
+                        stretch.source_at = inner.items[inner.keys["below", stretch.port]].x - inner.width / 2
+                    if stretch.target == number:
+                        stretch.target_at = inner.items[inner.keys["above", stretch.port]].x - inner.width / 2
+
+    def rect(self, number: int) -> Rect:
+        item, corner = self.item(number), self.corners[self.box(number)]
+        return Rect(corner.x + item.x - item.width / 2, corner.y + item.y, item.width, item.height)
+
+    def item(self, number: int) -> _Item:
+        level = self.levels[self.box(number)]
+        return level.items[level.keys["node", number]]
+
+    def routes(self, box: int) -> list[Route]:
+        level, corner = self.levels[box], self.corners[box]
+        bottoms: dict[int, float] = {}
+        tops: dict[int, float] = {}
+        for item in level.items:
+            tops[item.layer] = min(tops.get(item.layer, item.y), item.y)
+            bottoms[item.layer] = max(bottoms.get(item.layer, 0.0), item.y + item.height)
+        found: list[Route] = []
+        for stretch in level.stretches:
+            source, target = level.items[stretch.source], level.items[stretch.target]
+            # Points of the upper border stand on the border itself, above the name of the box.
+            rise = _HEAD if stretch.source in level.above else 0.0
+            fall = _PAD if stretch.target in level.below else 0.0
+            points = [Point(source.x + stretch.source_at, source.y + source.height - rise)]
+            for bend in stretch.bends:
+                item = level.items[bend]
+                points += [Point(item.x, tops[item.layer]), Point(item.x, bottoms[item.layer])]
+            points.append(Point(target.x + stretch.target_at, target.y + fall))
+            moved = tuple(Point(point.x + corner.x, point.y + corner.y) for point in points)
+            found.append(Route(stretch.kind, stretch.port, moved, has_arrow=stretch.has_arrow))
+        return found
+
+
+class _Outside:
+    """The bodies in a row, and the edges that change tags: in channels beside them and corridors above and below."""
+
+    def __init__(self, picture: _Picture, bodies: Sequence[int]) -> None:
+        self.picture = picture
+        self.bodies = bodies
+        self.place_of = {body: place for place, body in enumerate(bodies)}
+        graph = picture.graph
+        # One path for all edges of a source that come in from above; one for each that comes back.
+        self.calls = list(dict.fromkeys(edge.port for edge in picture.edges if edge.kind == "call"))
+        self.backs = [edge for edge in picture.edges if edge.kind == "return"]
+        self.sources = list(dict.fromkeys(edge.port for edge in self.backs))
+        self.targets: dict[Port, list[int]] = {}  # bodies that a call goes to
+        for edge in picture.edges:
+            if edge.kind == "call":
+                to = picture.body[graph.nodes[edge.target].region]
+                found = self.targets.setdefault(edge.port, [])
+                if to not in found:
+                    found.append(to)
+        self.width = self.height = 0.0
+
+    def node_body(self, number: int) -> int:
+        return self.picture.body[self.picture.graph.nodes[number].region]
+
+    def offset(self, number: int) -> Point:
+        """A node's upper middle within the content of its body, before the bodies have places."""
+        picture = self.picture
+        at = picture.box(number)
+        item = picture.item(number)
+        x, y = item.x, item.y
+        while (parent := picture.parents[at]) is not None:
+            level = picture.levels[parent]
+            box = level.items[level.keys["box", at]]
+            x, y, at = x + box.x - box.width / 2 + _PAD, y + box.y + _HEAD, parent
+        return Point(x, y)
+
+    def lane_y(self, way: str, number: int) -> float:
+        level = self.picture.levels[self.picture.box(number)]
+        key = level.keys["node", number]
+        return level.lanes[way, key] - level.items[key].y  # below the node's upper side
+
+    def place(self) -> None:
+        """Decide sides and lanes, then where the bodies stand."""
+        # (is it a call, its number) -> channel; channel k is left of body k, so k + 1 is right of it.
+        ways: list[tuple[bool, int, int, float]] = []  # is it a call, index, channel, depth in its body
+        for index, port in enumerate(self.calls):
+            ways.append((True, index, *self.side(port.node)))
+        for index, edge in enumerate(self.backs):
+            ways.append((False, index, *self.side(edge.target)))
+        self.channel: dict[tuple[bool, int], int] = {(call, index): channel for call, index, channel, _ in ways}
+        self.lane: dict[tuple[bool, int], float] = {}
+        self.widths = [0.0] * (len(self.bodies) + 1)
+        for channel in range(len(self.bodies) + 1):
+            self.share_channel(channel, [way for way in ways if way[2] == channel])
+        outward = sorted(range(len(self.calls)), key=lambda index: -abs(self.lane[True, index]))
+        self.above = {index: position for position, index in enumerate(outward)}
+        self.below = {port: position for position, port in enumerate(self.sources)}
+        top = _MARGIN + (len(self.calls) + 1) * _LANE + _HEAD
+        x = _MARGIN
+        self.left: list[float] = []
+        lowest = top
+        for place, body in enumerate(self.bodies):
+            level = self.picture.levels[body]
+            x += self.widths[place]
+            self.left.append(x)
+            self.picture.corners[body] = Point(x + _PAD, top)
+            x += level.width + 2 * _PAD
+            lowest = max(lowest, top + level.height + _PAD)
+        self.right_end = x
+        self.width = x + self.widths[-1] + _MARGIN
+        self.bottom = lowest + _LANE
+        self.height = lowest + (len(self.sources) + 1) * _LANE + _MARGIN
+
+    def side(self, number: int) -> tuple[int, float]:
+        """The channel on the nearer side of a node, and how deep in its body it stands."""
+        body = self.node_body(number)
+        offset = self.offset(number)
+        is_right = offset.x >= self.picture.levels[body].width / 2
+        return self.place_of[body] + is_right, offset.y
+
+    def share_channel(self, channel: int, ways: Sequence[tuple[bool, int, int, float]]) -> None:
+        """Lanes of a channel, measured from the body that they belong to, so that few cross.
+
+        Calls run up: the deeper, the further out. Results come from below: the higher, the further out.
+        """
+        for is_right in (True, False):
+            own = [way for way in ways if self.is_right(way) == is_right]
+            own.sort(key=lambda way: (not way[0], way[3] if way[0] else -way[3]))
+            for position, (call, index, _, _) in enumerate(own):
+                distance = (position + 1) * _LANE
+                self.lane[call, index] = distance if is_right else -distance
+            self.widths[channel] += (len(own) + 1) * _LANE
+        self.widths[channel] += _LANE
+
+    def is_right(self, way: tuple[bool, int, int, float]) -> bool:
+        call, index, channel, _ = way
+        number = self.calls[index].node if call else self.backs[index].target
+        return channel == self.place_of[self.node_body(number)] + 1
+
+    def lane_x(self, call: bool, index: int) -> float:
+        number = self.calls[index].node if call else self.backs[index].target
+        place = self.place_of[self.node_body(number)]
+        lane = self.lane[call, index]
+        width = self.picture.levels[self.bodies[place]].width + 2 * _PAD
+        return self.left[place] + (width + lane if lane > 0 else lane)
+
+    def border(self, body: int, side: str, port: Port) -> float:
+        level = self.picture.levels[body]
+        return self.picture.corners[body].x + level.items[level.keys[side, port]].x
+
+    def routes(self) -> list[Route]:
+        picture = self.picture
+        found: list[Route] = []
+        for index, port in enumerate(self.calls):
+            rect = picture.rect(port.node)
+            begin = Point(rect.x + rect.width / 2 + picture.output_at(port), rect.y + rect.height)
+            y, x = rect.y + self.lane_y("leaving", port.node), self.lane_x(True, index)
+            roof = _MARGIN + self.above[index] * _LANE
+            for body in self.targets[port]:
+                end = Point(self.border(body, "above", port), picture.corners[body].y - _HEAD)
+                points = (begin, Point(begin.x, y), Point(x, y), Point(x, roof), Point(end.x, roof), end)
+                found.append(Route("call", port, points, is_square=True))
+        for index, edge in enumerate(self.backs):
+            body = self.node_body(edge.port.node)
+            level = picture.levels[body]
+            begin = Point(self.border(body, "below", edge.port), picture.corners[body].y + level.height + _PAD)
+            floor = self.bottom + self.below[edge.port] * _LANE
+            rect = picture.rect(edge.target)
+            y, x = rect.y + self.lane_y("coming", edge.target), self.lane_x(False, index)
+            end = Point(rect.x + rect.width / 2 + picture.input_at(edge), rect.y)
+            points = (begin, Point(begin.x, floor), Point(x, floor), Point(x, y), Point(end.x, y), end)
+            found.append(Route("return", edge.port, points, is_square=True, has_arrow=True))
+        return found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Big graphs
+
+
+def _grid(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
+    """Every body as rows of nodes in order, its edges as straight lines."""
+    body = body_of(graph)
+    members: dict[int, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        members.setdefault(body[node.region], []).append(number)
+    rects: dict[int, Rect] = {}
+    regions: dict[int, Rect] = {}
+    y, widest = _MARGIN, 0.0
+    cell_width = max((width for width, _ in sizes), default=0.0) + _SPACE
+    cell_height = max((height for _, height in sizes), default=0.0) + _GAP
+    columns = max(1, round((len(graph.nodes) * cell_height / cell_width) ** 0.5))
+    for region, numbers in members.items():
+        for position, number in enumerate(numbers):
+            row, column = divmod(position, columns)
+            width, height = sizes[number]
+            rects[number] = Rect(_MARGIN + _PAD + column * cell_width, y + _HEAD + row * cell_height, width, height)
+        rows = -(-len(numbers) // columns)
+        box_width = min(columns, len(numbers)) * cell_width + 2 * _PAD
+        regions[region] = Rect(_MARGIN, y, box_width, _HEAD + rows * cell_height + _PAD)
+        y += regions[region].height + _GAP
+        widest = max(widest, box_width)
+
+    def middle(number: int, part: float) -> Point:
+        rect = rects[number]
+        return Point(rect.x + rect.width / 2, rect.y + rect.height * part)
+
+    routes = tuple(
+        Route(edge.kind, edge.port, (middle(edge.port.node, 1.0), middle(edge.target, 0.0)), True, True)
+        for edge in _edges(graph)
+    )
+    nodes = tuple(rects[number] for number in range(len(graph.nodes)))
+    return Layout(nodes, regions, routes, widest + 2 * _MARGIN, y + _MARGIN - _GAP)
