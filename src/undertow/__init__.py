@@ -25,7 +25,7 @@ from undertow.frontend.forms import while_loop as while_loop
 from undertow.frontend.functions import *  # noqa: F403
 from undertow.types import DType as DType
 from undertow.types import Type as Type
-from undertow.types import bool_ as bool
+from undertow.types import bool_ as bool  # noqa: F401  # public under this name
 from undertow.types import f32 as f32
 from undertow.types import f64 as f64
 from undertow.types import i32 as i32

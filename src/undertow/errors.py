@@ -75,9 +75,7 @@ class GraphError(UndertowError):
 class RunError(UndertowError):
     """A run failed. `calls` is the tag traceback: the calls from the main graph to the failing activation."""
 
-    def __init__(
-        self, what: str, span: Span | None = None, hint: str = "", calls: Sequence[Call] = ()
-    ) -> None:
+    def __init__(self, what: str, span: Span | None = None, hint: str = "", calls: Sequence[Call] = ()) -> None:
         super().__init__(what, span, hint)
         self.calls = tuple(calls)
 

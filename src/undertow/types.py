@@ -11,14 +11,13 @@ f32
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 import numpy as np
 import numpy.typing as npt
 
 from undertow.errors import TypeMismatch
 
-Dim = Union[int, str, None]
+Dim = int | str | None
 Shape = tuple[Dim, ...]
 
 
@@ -137,9 +136,7 @@ def dtype_of(spec: object) -> DType:
         found = None
     if found in _FROM_NUMPY:
         return _FROM_NUMPY[found]
-    raise TypeMismatch(
-        f"{spec!r} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64"
-    )
+    raise TypeMismatch(f"{spec!r} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64")
 
 
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:

@@ -16,8 +16,9 @@ from undertow.engines.contract import Engine, Plan, Stats
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend import forms, tree
 from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
+from undertow.frontend.flow import leaf_type
 from undertow.frontend.interpret import drive
-from undertow.frontend.traced import Traced, capturing, context
+from undertow.frontend.traced import Traced, capturing, constant, context
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
@@ -148,11 +149,11 @@ class Function:
             is_shared = isinstance(arg, forms.Shared)
             value = arg.value if is_shared else forms.as_mapped(arg)
             found, structure = tree.flatten(value)
-            leaves += [np.asarray(forms.constant(x)) for x in found]
+            leaves += [np.asarray(constant(x)) for x in found]
             names += tree.paths(value, f"x{number}")
             structures.append(structure)
             mapped.append(not is_shared)
-        types = tuple(forms.leaf_type(leaf) for leaf in leaves)
+        types = tuple(leaf_type(leaf) for leaf in leaves)
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
         given = Arguments(leaves, types, tuple(structures), names, parameters, (False,) * len(leaves))
         return given, tuple(mapped)

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from undertow.engines.contract import Engine, Options
@@ -28,8 +28,7 @@ class Settings:
     """The engine, and what it is told."""
 
     engine: str = "auto"
-    limits: Options = Options()
-    memory_is_default: bool = True
+    limits: Options = field(default_factory=Options)
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
@@ -41,8 +40,7 @@ class Settings:
         engine = changes.pop("engine", self.engine)
         if engine != "auto" and engine not in ENGINES:
             raise UndertowError(f"there is no engine {engine!r}", hint=f"one of auto, {', '.join(ENGINES)}")
-        is_default = self.memory_is_default and "memory" not in changes
-        return Settings(engine, replace(self.limits, **changes), is_default)
+        return Settings(engine, replace(self.limits, **changes))
 
     def find_engine(self) -> Engine:
         return ENGINES[DEFAULT_ENGINE if self.engine == "auto" else self.engine]
@@ -57,14 +55,13 @@ def _memory_available() -> int | None:
 
 _AVAILABLE = _memory_available()
 # A quarter of what is free at start.
-_SETTINGS: ContextVar[Settings] = ContextVar(
-    "undertow_settings", default=Settings(limits=Options(memory=None if _AVAILABLE is None else _AVAILABLE // 4))
-)
+_DEFAULTS = Settings(limits=Options(memory=None if _AVAILABLE is None else _AVAILABLE // 4))
+_SETTINGS: ContextVar[Settings | None] = ContextVar("undertow_settings", default=None)
 
 
 def settings() -> Settings:
     """The settings in force here."""
-    return _SETTINGS.get()
+    return _SETTINGS.get() or _DEFAULTS
 
 
 @contextlib.contextmanager

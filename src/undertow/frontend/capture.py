@@ -9,14 +9,15 @@ call) is remembered, and the function is captured again with that knowledge.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import CaptureError, InternalError, TypeMismatch, UndertowError
-from undertow.frontend import annotations, tree
+from undertow.frontend import tree
+from undertow.frontend.annotations import Annotation, convert, read
 from undertow.frontend.builder import START, Builder
 from undertow.frontend.flow import leaf_type, port_in
 from undertow.frontend.interpret import Work, bind_arguments, drive, library_closure
@@ -41,7 +42,7 @@ class Definition:
     def __init__(self, function: Callable[..., Any] | Closure) -> None:
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
-        self._notes: dict[str, annotations.Annotation | None] | None = None
+        self._notes: dict[str, Annotation | None] | None = None
 
     @property
     def closure(self) -> Closure:
@@ -56,16 +57,17 @@ class Definition:
 
     @property
     def name(self) -> str:
-        return self.closure.name
+        name: str = self.closure.name
+        return name
 
-    def note(self, name: str) -> annotations.Annotation | None:
+    def note(self, name: str) -> Annotation | None:
         """What the annotation of a parameter, or of "return", says."""
         if self._notes is None:
             self._notes = {}
         if name not in self._notes:
             closure = self.closure
             has = name in closure.annotations
-            self._notes[name] = annotations.read(closure.annotations[name]) if has else None
+            self._notes[name] = read(closure.annotations[name]) if has else None
         return self._notes[name]
 
 
@@ -105,7 +107,7 @@ def arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any
             )
         wanted = note.types if note is not None else (None,) * len(found)
         for leaf, type, path in zip(found, wanted, tree.paths(value, name, _is_traced), strict=True):
-            converted, seen = annotations.convert(leaf, type, called if path == name else f"`{path}` of {called}", dims)
+            converted, seen = convert(leaf, type, called if path == name else f"`{path}` of {called}", dims)
             leaves.append(converted)
             types.append(seen)
             names.append(path)
@@ -127,7 +129,7 @@ class Unit:
     types: tuple[Type, ...]
     arguments: Arguments
     hidden: dict[Any, None] = field(default_factory=dict)  # "effect", "key", or (builder, port) of an enclosing graph
-    results: annotations.Annotation | None = None
+    results: Annotation | None = None
     graph: FunctionGraph | None = None
     is_open: bool = False
     was_called_open: bool = False
@@ -228,9 +230,7 @@ class Session:
         if unit is not None:
             there = {"effect": builder.effect is not None, "key": builder.key is not None}
             unit.hidden = {
-                what: None
-                for what in unit.hidden
-                if (there[what] if isinstance(what, str) else what in builder.lifted)
+                what: None for what in unit.hidden if (there[what] if isinstance(what, str) else what in builder.lifted)
             }
 
     # -- calls ---------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Session:
                 raise CaptureError(
                     f"`{definition.name}` calls itself, so its result must be annotated",
                     span,
-                    hint=f"write e.g. `def {definition.closure.node.name}(...) -> ut.f32:`"  # type: ignore[union-attr]
+                    hint=f"write e.g. `def {definition.closure.node.name}(...) -> ut.f32:`"
                     if hasattr(definition.closure.node, "name")
                     else "use a `def` with an annotated result instead of a lambda",
                 )
@@ -319,7 +319,9 @@ class Session:
             before = len(self.units)
             unit.was_called_open = False
             builder = Builder(unit.name, "function", closure.span)
-            leaves = [Traced(builder, builder.param(t, n)) for t, n in zip(unit.types, unit.arguments.names, strict=True)]
+            leaves = [
+                Traced(builder, builder.param(t, n)) for t, n in zip(unit.types, unit.arguments.names, strict=True)
+            ]
             for what in unit.hidden:
                 self._hidden_param(builder, what)
             self._open[builder] = unit
@@ -380,7 +382,10 @@ class Session:
         note = unit.definition.note("return")
         called = f"the result of `{unit.definition.name}`"
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
-            raise TypeMismatch(f"{called} is {tree.show(tree.flatten(value, _is_traced)[1])}, but {note.types[0]} is annotated", closure.span)
+            raise TypeMismatch(
+                f"{called} is {tree.show(tree.flatten(value, _is_traced)[1])}, but {note.types[0]} is annotated",
+                closure.span,
+            )
         leaves, structure = tree.flatten(value, _is_traced)
         if note is not None and note.structure != structure:
             found = "nothing (None)" if value is None else tree.show(structure)
@@ -389,10 +394,10 @@ class Session:
         types: list[Type] = []
         dims: dict[str, int] = {}
         for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):
-            converted, type = annotations.convert(leaf, wanted, called, dims)
+            converted, type = convert(leaf, wanted, called, dims)
             ports.append(port_in(converted, 0, self.ctx))
             types.append(type if wanted is not None else leaf_type(converted))
-        unit.results = annotations.Annotation(tuple(types), structure)
+        unit.results = Annotation(tuple(types), structure)
         if "effect" in unit.hidden:
             assert builder.effect is not None
             ports.append(builder.use(builder.effect))
@@ -400,7 +405,7 @@ class Session:
 
     # -- the outer call ------------------------------------------------------------------------------------
 
-    def capture(self, name: str, given: Arguments, work: Callable[[list[Traced]], Work]) -> Captured:
+    def capture(self, given: Arguments, work: Callable[[list[Traced]], Work]) -> Captured:
         """The library of a main graph whose parameters are the given leaves and whose body is `work`."""
         builder = Builder("main", "main")
         self.fresh_name("main")
@@ -444,23 +449,25 @@ class Session:
 
 def capture_call(definition: Definition, given: Arguments) -> Captured:
     """The library for calling a function with arguments of these types."""
-    while True:
-        session = Session()
-        unit_types: list[tuple[Type, ...]] = []
-
-        def work(leaves: list[Traced], session: Session = session, out: Any = unit_types) -> Work:
-            session.ctx.span = definition.closure.span
-            probe = Unit(definition, "", given.types, given)
-            args, kwargs = session._actual(probe, leaves)
-            value = yield session.call(definition, args, kwargs)
-            out.append(session.units[0].types)
-            return value
-
-        captured = session.capture(definition.name, given, work)
-        if unit_types[0] == given.types:
-            return captured
+    captured, types = _capture_call(definition, given)
+    if types != given.types:
         # The function turned out to work for more sizes: let the main graph take them all.
-        given = Arguments(given.leaves, unit_types[0], given.structures, given.names, given.parameters, given.is_fixed)
+        captured, _ = _capture_call(definition, replace(given, types=types))
+    return captured
+
+
+def _capture_call(definition: Definition, given: Arguments) -> tuple[Captured, tuple[Type, ...]]:
+    session = Session()
+    callee = Unit(definition, "", given.types, given)
+
+    def work(leaves: list[Traced]) -> Work:
+        session.ctx.span = definition.closure.span
+        args, kwargs = session._actual(callee, leaves)
+        value = yield session.call(definition, args, kwargs)
+        callee.types = session.units[0].types
+        return value
+
+    return session.capture(given, work), callee.types
 
 
 def capture_map(definition: Definition, given: Arguments, mapped: tuple[bool, ...]) -> Captured:
@@ -489,4 +496,4 @@ def capture_map(definition: Definition, given: Arguments, mapped: tuple[bool, ..
             types.append(type.with_shape((None, *type.shape[1:])) if is_mapped and type.rank else type)
             at += 1
     widened = Arguments(given.leaves, tuple(types), given.structures, given.names, given.parameters, given.is_fixed)
-    return session.capture(definition.name, widened, work)
+    return session.capture(widened, work)

@@ -17,7 +17,7 @@ from undertow.frontend.source import Env, Undefined
 from undertow.frontend.traced import Context, Traced, constant
 from undertow.frontend.tree import Structure, flatten, show, unflatten
 from undertow.ir.graph import Const, Port
-from undertow.types import CTL, DType, Type, bool_, i64, join, promote, weak_dtype
+from undertow.types import CTL, DType, Type, bool_, i32, join, promote, weak_dtype
 
 
 class Absent:
@@ -199,9 +199,7 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
         ctx.builder = builder
 
 
-def merge(
-    a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str = "", span: Span | None = None
-) -> Any:
+def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str = "", span: Span | None = None) -> Any:
     """The value that is `a` where the first region ran and `b` where the second did: Merge per leaf."""
     if a is b or is_static_equal(a, b):
         return a
@@ -308,6 +306,6 @@ def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, n
 
 def check_range(value: int, dtype: DType) -> None:
     """Does a Python integer fit the dtype that it takes?"""
-    bounds = np.iinfo(dtype.numpy if dtype.kind == "int" else i64.numpy)
+    bounds = np.iinfo(np.int32 if dtype == i32 else np.int64)
     if not bounds.min <= value <= bounds.max:
         raise TypeMismatch(f"{value} does not fit in {dtype}", hint="use a wider dtype, or a float")

@@ -125,7 +125,9 @@ def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
     whole = [arg.value if isinstance(arg, Shared) else [np.asarray(x) for x in tree.flatten(arg)[0]] for arg in arrays]
     counts = {len(x) for arg, held in zip(arrays, whole, strict=True) if not isinstance(arg, Shared) for x in held}
     if len(counts) != 1:
-        raise TypeMismatch("the arrays of ut.map must have the same length", hint="wrap what is not mapped in ut.shared")
+        raise TypeMismatch(
+            "the arrays of ut.map must have the same length", hint="wrap what is not mapped in ut.shared"
+        )
     rows = []
     for k in range(counts.pop()):
         args = [
@@ -154,8 +156,10 @@ def as_mapped(value: Any) -> Any:
     """A list of numbers is an array to be mapped over; other containers are mapped leaf by leaf."""
     if isinstance(value, (list, tuple)) and not isinstance(value, Shared):
         leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
-        if leaves and all(isinstance(x, (bool, int, float)) for x in leaves) and all(
-            token[0] in ("leaf", "list") for token in structure
+        if (
+            leaves
+            and all(isinstance(x, (bool, int, float)) for x in leaves)
+            and all(token[0] in ("leaf", "list") for token in structure)
         ):
             return np.asarray(value)
     return value
@@ -172,30 +176,35 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
         if isinstance(array, Shared):
             structures.append(array)
             continue
-        found, structure = tree.flatten(array, lambda v: isinstance(v, Traced))
+        found, shape = tree.flatten(array, lambda v: isinstance(v, Traced))
         leaves += [x if isinstance(x, Traced) else constant(x) for x in found]
         names += tree.paths(array, f"x{number}" if len(arrays) > 1 else "x", lambda v: isinstance(v, Traced))
-        structures.append((structure, len(found)))
+        structures.append((shape, len(found)))
     types = [leaf_type(leaf) for leaf in leaves]
     length = _common_length(types)
     features: list[str] = []
-    while True:
+    keys: list[Traced] = []  # the key of this map in the parent, once drawn
+
+    def attempt() -> Work:
+        """The graph of one element, what it was lifted from, the mapped arrays, the result; None to try again."""
         inner = Builder(session.fresh_name(f"{parent.name}.map"), "map", span)
         params = [Traced(inner, inner.param(t.with_shape(t.shape[1:]), n)) for t, n in zip(types, names, strict=True)]
         mapped = list(leaves)
+        index: Traced | None = None
+        before: Traced | None = None
         try:
             if "key" in features:
-                outer_key = session.draw()
+                if not keys:
+                    keys.append(session.draw())
                 mapped.append(functions.arange(functions.shape(leaves[0])[0]))
                 index = Traced(inner, inner.param(Type(i64), "index"))
-            before = Traced(parent, session.effect_token()) if "effect" in features else None
+            if "effect" in features:
+                before = Traced(parent, session.effect_token())
             ctx.builder = inner
-            if "key" in features:
-                inner.key = emit("fold_in", [outer_key, index])[0].port
+            if index is not None:
+                inner.key = emit("fold_in", [keys[0], index])[0].port
             if before is not None:
-                found_effect = session.resolve(before)
-                assert isinstance(found_effect, Port)
-                inner.effect = found_effect
+                inner.effect = session.resolve(before)
             value = yield body(_elements(structures, params))
             ctx.span = span
             results, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
@@ -203,25 +212,29 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
             if before is not None:
                 assert inner.effect is not None
                 ports.append(inner.use(inner.effect))
-            graph = inner.finish(ports, carried=len(mapped))
-            break
+            return inner.finish(ports, carried=len(mapped)), list(inner.lifted), mapped, structure
         except NeedFeature as need:
             if need.builder is not inner:
                 raise
             features.append(need.feature)
+            return None
         finally:
             ctx.builder = parent
             inner.is_open = False
             ctx.span = span
+
+    while (made := (yield attempt())) is None:
+        pass
+    graph, lifted, mapped, structure = made
     session.graphs[graph.name] = graph
-    inputs = [operand(x) for x in mapped] + [operand(Traced(*outer)) for outer in inner.lifted]
-    outputs = tuple(
-        CTL if (t := inner.type_of(p)) == CTL else t.with_shape((length, *t.shape)) for p in ports
-    )
+    inputs = [operand(x) for x in mapped] + [operand(Traced(*outer)) for outer in lifted]
+    held = [graph.type_of(port) for port in graph.results]
+    outputs = tuple(t if t == CTL else t.with_shape((length, *t.shape)) for t in held)
     number = parent.add("map", inputs, outputs, Attrs(body=graph.name), span, name="map")
-    if before is not None:
-        parent.effect = Port(number, len(outputs) - 1)
-    return tree.unflatten(structure, [Traced(parent, Port(number, k)) for k in range(len(results))])
+    values = [Traced(parent, Port(number, k)) for k in range(len(outputs))]
+    if "effect" in features:
+        parent.effect = values.pop().port
+    return tree.unflatten(structure, values)
 
 
 def _common_length(types: list[Type]) -> Any:
@@ -230,9 +243,7 @@ def _common_length(types: list[Type]) -> Any:
     length: Any = None
     for type in types:
         if type.rank == 0:
-            raise TypeMismatch(
-                "ut.map over a scalar", hint="wrap arguments that every call gets whole in ut.shared(x)"
-            )
+            raise TypeMismatch("ut.map over a scalar", hint="wrap arguments that every call gets whole in ut.shared(x)")
         if isinstance(type.shape[0], int):
             if length is not None and length != type.shape[0]:
                 raise TypeMismatch(f"ut.map over arrays of different lengths: {length} and {type.shape[0]}")

@@ -129,6 +129,7 @@ class Interpreter:
 
     def find(self, name: str, env: Env) -> Any:
         at: Env | None = env
+        last = env
         while at is not None:
             if name in at.local:
                 value = at.vars.get(name, _MISSING)
@@ -244,7 +245,9 @@ class Interpreter:
         if not isinstance(truth, Traced):
             return (yield self.expr(node.body if truth else node.orelse, env))
         self.at(node, env)
-        return (yield self.choose(truth, lambda: self._later(node.body, env), lambda: self._later(node.orelse, env), env))
+        return (
+            yield self.choose(truth, lambda: self._later(node.body, env), lambda: self._later(node.orelse, env), env)
+        )
 
     def _later(self, node: ast.expr, env: Env) -> Work:
         return (yield self.expr(node, env))
@@ -258,7 +261,7 @@ class Interpreter:
                 f"the condition is a {value.type}, not one truth value",
                 hint="reduce it with ut.any(x) or ut.all(x), or choose per element with ut.where",
             )
-        return value if value.dtype == bool_ else _function("not_equal")(value, 0)  # type: ignore[no-any-return]
+        return value if value.dtype == bool_ else _function("not_equal")(value, 0)
 
     def choose(self, pred: Traced, then: Callable[[], Work], other: Callable[[], Work], env: Env | None) -> Work:
         """The value of one of two pieces of work, chosen at run time: both are captured, each in a branch."""
@@ -291,7 +294,9 @@ class Interpreter:
                 items.extend((yield self.expr(item.value, env)))
             else:
                 items.append((yield self.expr(item, env)))
-        return {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(node)](items)
+        if isinstance(node, ast.Tuple):
+            return tuple(items)
+        return items if isinstance(node, ast.List) else set(items)
 
     def dictionary(self, node: ast.Dict, env: Env) -> Work:
         made: dict[Any, Any] = {}
@@ -344,7 +349,9 @@ class Interpreter:
         yield self._comprehend(node, inner, found)
         if isinstance(node, ast.DictComp):
             return dict(found)
-        return {ast.ListComp: list, ast.SetComp: set, ast.GeneratorExp: iter}[type(node)](found)
+        if isinstance(node, ast.GeneratorExp):
+            return iter(found)
+        return found if isinstance(node, ast.ListComp) else set(found)
 
     def _comprehend(self, node: Any, env: Env, found: list[Any]) -> Work:
         # The nest of `for` clauses as a stack of iterators; its depth is the source's, not the data's.
@@ -403,8 +410,10 @@ class Interpreter:
             elif isinstance(part, ast.FormattedValue):
                 value = yield self.expr(part.value, env)
                 spec = "" if part.format_spec is None else (yield self.expr(part.format_spec, env))
-                convert = {115: str, 114: repr, 97: ascii}.get(part.conversion)
-                parts.append(repr(value) if isinstance(value, Traced) else format(convert(value) if convert else value, spec))
+                convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion)
+                parts.append(
+                    repr(value) if isinstance(value, Traced) else format(convert(value) if convert else value, spec)
+                )
         return "".join(parts)
 
     def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
@@ -443,9 +452,7 @@ class Interpreter:
         stars = [n for n, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
         wanted = len(target.elts)
         if (len(items) != wanted and not stars) or len(items) < wanted - len(stars):
-            raise CaptureError(
-                f"{len(items)} values cannot be assigned to {wanted} targets", self.span(target, env)
-            )
+            raise CaptureError(f"{len(items)} values cannot be assigned to {wanted} targets", self.span(target, env))
         if stars:
             tail = wanted - stars[0] - 1
             split = len(items) - tail
@@ -460,7 +467,9 @@ class Interpreter:
         arguments = node.args
         defaults: dict[str, Any] = {}
         positional = [*arguments.posonlyargs, *arguments.args]
-        for arg, default in zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True):
+        for arg, default in zip(
+            positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True
+        ):
             defaults[arg.arg] = yield self.expr(default, env)
         for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
             if default is not None:
@@ -493,7 +502,7 @@ class Interpreter:
             else:
                 kwargs[keyword.arg] = value
         self.at(node, env)
-        if function is locals or function is globals or function is super and not args:
+        if function is locals or function is globals or (function is super and not args):
             raise CaptureError(f"{function.__name__}() cannot be captured", hint="name what you need directly")
         span = self.ctx.span
         result = yield self.call(function, args, kwargs, env)
@@ -650,7 +659,7 @@ def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]
         raise CaptureError(
             f"`{closure.name}` cannot be called like this: {fault}",
             span,
-            hint=f"it takes {closure.name.rsplit('.', 1)[-1]}{closure.signature.replace(return_annotation=inspect.Signature.empty)}",
+            hint=f"it takes {closure.name.rsplit('.', 1)[-1]}({', '.join(closure.signature.parameters)})",
         ) from None
     bound.apply_defaults()
     return dict(bound.arguments)

@@ -63,8 +63,10 @@ def graph_loop(
     parent, span, session = ctx.open_builder, ctx.span, ctx.session
     types = [leaf_type(value) for value in initial]
     features: list[str] = []
-    outer_key: Traced | None = None
-    while True:
+    keys: list[Traced] = []  # the key of this loop in the parent, once drawn
+
+    def attempt() -> Work:
+        """The loop's graph, what it was lifted from and its hidden initial values; None if more must be known."""
         inner = Builder(session.fresh_name(f"{parent.name}.loop"), "loop", span)
         params = [Traced(inner, inner.param(t, n)) for t, n in zip(types, names, strict=True)]
         extras: list[Any] = []
@@ -74,12 +76,13 @@ def graph_loop(
                 extras.append(Traced(parent, session.effect_token()))
                 inner.effect = inner.param(CTL, "effect")
             if "key" in features:
-                outer_key = outer_key or session.draw()
+                if not keys:
+                    keys.append(session.draw())
                 extras.append(np.int64(0))
                 counter = Traced(inner, inner.param(Type(i64), "round"))
             ctx.builder = inner
             if counter is not None:
-                inner.key = emit("fold_in", [outer_key, counter])[0].port
+                inner.key = emit("fold_in", [keys[0], counter])[0].port
             pred = yield header(params)
             port = session.resolve(pred)
             then, _ = inner.branch(port)
@@ -88,29 +91,33 @@ def graph_loop(
             ctx.span = span
             wider = [_widen(*row) for row in zip(names, initial, types, values, strict=True)]
             if wider != types:
-                types = wider
-                continue
+                types[:] = wider
+                return None
             nexts = [port_in(v, then, ctx, t.dtype) for v, t in zip(values, types, strict=True)]
             if "effect" in features:
                 assert inner.effect is not None
                 nexts.append(inner.use(inner.effect, then))
             if counter is not None:
-                nexts.append(session.resolve(_function("add")(counter, 1)))
-            graph = inner.finish([port, *nexts], carried=len(nexts))
-            break
+                nexts.append(session.resolve(emit("add", [counter, np.int64(1)])[0]))
+            return inner.finish([port, *nexts], carried=len(nexts)), list(inner.lifted), extras
         except NeedFeature as need:
             if need.builder is not inner:
                 raise
             features.append(need.feature)
+            return None
         finally:
             ctx.builder = parent
             inner.is_open = False
             ctx.span = span
+
+    while (made := (yield attempt())) is None:
+        pass
+    graph, lifted, extras = made
     session.graphs[graph.name] = graph
     operands = [_start(v, t) for v, t in zip(initial, types, strict=True)]
     operands += [operand(extra) for extra in extras]
-    operands += [operand(Traced(*outer)) for outer in inner.lifted]
-    outputs = tuple(inner.type_of(Port(p)) for p in inner.params[: graph.carried])
+    operands += [operand(Traced(*outer)) for outer in lifted]
+    outputs = tuple(graph.nodes[p].types[0] for p in graph.params[: graph.carried])
     number = parent.add("loop", operands, outputs, Attrs(body=graph.name), span, name="loop")
     results = [Traced(parent, Port(number, k)) for k in range(len(outputs))]
     if "effect" in features:
@@ -276,7 +283,9 @@ def _statement_loop(
         names = [*own_names, *carried.labels, *(["flow"] if flags else []), *(["value"] * len(value_leaves))]
         first, last = len(own), len(own) + len(carried.leaves)
 
-        def header(params: list[Traced], flagged: bool = early is not None, first: int = first, last: int = last) -> Work:
+        def header(
+            params: list[Traced], flagged: bool = early is not None, first: int = first, last: int = last
+        ) -> Work:
             nonlocal endless
             env.vars = dict(before.vars)
             carried.put(params[first:last], env)
@@ -304,7 +313,11 @@ def _statement_loop(
             if outcome is None or outcome == CONTINUE:
                 return nexts + (params[last:] if flagged else [])
             if not flagged:
-                exits = outcome.exits if isinstance(outcome, Mixed) else ((RETURN,) if isinstance(outcome, Return) else (outcome,))
+                exits = (
+                    outcome.exits
+                    if isinstance(outcome, Mixed)
+                    else ((RETURN,) if isinstance(outcome, Return) else (outcome,))
+                )
                 raise _LeftEarly(exits, getattr(outcome, "value", None))
             return nexts + _flags(outcome, params[last:], interp)
 
@@ -367,8 +380,10 @@ def _flags(outcome: Outcome, flags: list[Traced], interp: StatementInterpreter) 
 
 def _refuse_changed_containers(before: State, interp: StatementInterpreter) -> None:
     for container, held in before.contents.values():
-        values = zip(container, held, strict=False) if isinstance(container, list) else zip(
-            container.values(), held.values(), strict=False
+        values = (
+            zip(container, held, strict=False)
+            if isinstance(container, list)
+            else zip(container.values(), held.values(), strict=False)
         )
         if len(container) != len(held) or any(a is not b and not isinstance(b, Joined) for a, b in values):
             raise CaptureError(

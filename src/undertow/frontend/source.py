@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Union
+from typing import Any
 
 from undertow.errors import CaptureError, Span
 
-FunctionNode = Union[ast.FunctionDef, ast.Lambda]
+FunctionNode = ast.FunctionDef | ast.Lambda
 _PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
 _PARSER_DEPTH = 200_000
 
@@ -222,7 +222,7 @@ def assigned_names(statements: list[ast.stmt]) -> set[str]:
             continue
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             # Their own variables stay inside; only `:=` leaks out.
-            stack.extend(n for n in walk(node) if isinstance(n, ast.NamedExpr) and n is not node)
+            stack.extend(n for n in walk(node) if isinstance(n, ast.NamedExpr))
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             names.add(node.id)

@@ -15,7 +15,7 @@ import ast
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Mixed:
 
 
 RETURN = "return"
-Outcome = Union[None, Return, Leave, Mixed]  # None: fell through to the end
+Outcome = Return | Leave | Mixed | None  # None: fell through to the end
 
 
 class LoopIsTraced(Exception):
@@ -391,9 +391,7 @@ class StatementInterpreter(Interpreter):
         for item in node.items:
             manager = yield self.expr(item.context_expr, env)
             if not getattr(manager, "__undertow_capture__", False):
-                raise CaptureError(
-                    "`with` cannot be captured", self.span(node, env), hint=_HINTS["With"]
-                )
+                raise CaptureError("`with` cannot be captured", self.span(node, env), hint=_HINTS["With"])
             managers.append(manager)
         try:
             for manager, item in zip(managers, node.items, strict=True):
@@ -461,7 +459,7 @@ class StatementInterpreter(Interpreter):
         message = "" if node.msg is None else str((yield self.expr(node.msg, env)))
         self.at(node, env)
         if isinstance(truth, Traced):
-            effect("assert", [truth], message=message or self.ctx.span.source().strip())
+            effect("assert", [truth], message=message or self.span(node, env).source().strip())
         elif not truth:
             raise CaptureError(f"assertion failed while capturing{': ' + message if message else ''}")
 
@@ -520,5 +518,5 @@ _HINTS = {
     "Nonlocal": "return the new value instead: `total = add(total, x)`",
     "ClassDef": "define the class outside of the function",
     "Match": "use `if`/`elif`, or index a table of functions' results",
-    "Raise": "state what must hold: `assert x > 0, \"x must be positive\"`, or ut.assert_",
+    "Raise": 'state what must hold: `assert x > 0, "x must be positive"`, or ut.assert_',
 }

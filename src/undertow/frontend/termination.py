@@ -34,7 +34,9 @@ def _stuck(graph: FunctionGraph, finishing: set[str]) -> Node | None:
     """A call that this body always makes and that never returns; None if the body can finish."""
     stuck: list[Node | None] = [None] * len(graph.regions)
     for node in graph.nodes:
-        target = node.attrs.get("callee") if node.op == "call" else node.attrs.get("body") if node.op == "loop" else None
+        target = (
+            node.attrs.get("callee") if node.op == "call" else node.attrs.get("body") if node.op == "loop" else None
+        )
         if target is not None and target not in finishing and stuck[node.region] is None:
             stuck[node.region] = node
     if graph.kind == "loop":

@@ -18,14 +18,14 @@ from undertow.types import Type, type_of
 
 Array = npt.NDArray[np.generic]
 # Attribute values are plain data, so that every graph prints and parses.
-Attr = Union[None, bool, int, float, str, tuple["Attr", ...]]
+Attr = Union[None, bool, int, float, str, tuple["Attr", ...]]  # noqa: UP007  # it names itself
 
 
 class Port(NamedTuple):
     """Output `index` of node number `node`."""
 
     node: int
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a port
 
 
 class Const:
@@ -57,7 +57,7 @@ class Const:
         return f"Const({self.type}, {self.value.tolist() if self.value.size <= 8 else '...'})"
 
 
-Operand = Union[Port, Const]
+Operand = Port | Const
 
 
 class Attrs(Mapping[str, Attr]):

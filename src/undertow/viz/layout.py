@@ -10,8 +10,9 @@ Boxes nest only so far and big graphs get a plain grid, so the work stays near l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import igraph
@@ -26,6 +27,7 @@ _GAP, _SPACE = 30.0, 20.0  # between layers, between items of a layer
 _LANE = 9.0  # between parallel edges
 _PAD, _HEAD = 16.0, 20.0  # inside of a box, and above its content for the name
 _MARGIN = 24.0
+_TALL = 60.0  # a layer with such a box in it is aligned at the top
 _SWEEPS = 12
 
 _STARTS = frozenset(("call_start", "enter_start", "fan_start"))
@@ -97,7 +99,7 @@ def _edges(graph: StaticGraph) -> list[_Edge]:
         ports = [operand for operand in node.inputs if isinstance(operand, Port)]
         for slot, port in enumerate((*ports, *node.controls)):
             maker = graph.nodes[port.node]
-            if maker.op in _INWARD or (maker.op in _STARTS and port.index == 0) or node.op == "outer" and slot == 0:
+            if maker.op in _INWARD or (maker.op in _STARTS and port.index == 0) or (node.op == "outer" and slot == 0):
                 kind = "call"
             elif node.op in _BACK and slot == 0 and ports:
                 kind = "return"
@@ -154,6 +156,7 @@ class _Level:
     items: list[_Item] = field(default_factory=list)
     keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     stretches: list[_Stretch] = field(default_factory=list)
+    seen: set[tuple[int, int, Port]] = field(default_factory=set)  # ends of stretches: edges share those to borders
     above: set[int] = field(default_factory=set)  # points on the upper border
     below: set[int] = field(default_factory=set)  # points on the lower border
     order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs that no edge may say
@@ -218,7 +221,7 @@ class _Level:
         """Pairs of items in neighbouring layers, and where on their sides the edge is."""
         for stretch in self.stretches:
             chain = [stretch.source, *stretch.bends, stretch.target]
-            for upper, lower in zip(chain, chain[1:]):
+            for upper, lower in pairwise(chain):
                 begin = stretch.source_at if upper == stretch.source else 0.0
                 end = stretch.target_at if lower == stretch.target else 0.0
                 yield upper, lower, begin, end
@@ -245,12 +248,12 @@ class _Level:
             for lane, number in enumerate(coming):
                 self.lanes["coming", number] = y + lane * _LANE
             y += len(coming) * _LANE
-            if layer > 0:
+            if layer > 0 and not self.below.issuperset(row):
                 y += _GAP / 2
             height = max((self.items[number].height for number in row), default=0.0)
             for number in row:
                 item = self.items[number]
-                item.y = y + (height - item.height) / 2
+                item.y = y if height > _TALL else y + (height - item.height) / 2
             y += height
             leaving = [number for number in row if number in self.leaving]
             if layer < len(rows) - 1 or leaving:
@@ -445,9 +448,9 @@ class _Picture:
         source_at = self.output_at(edge.port) if source[0] == "node" else 0.0
         target_at = self.input_at(edge) if target[0] == "node" else 0.0
         ends = level.item(source), level.item(target)
-        is_new = all((s.source, s.target, s.port) != (*ends, edge.port) for s in level.stretches)
-        if is_new or target[0] == "node":
-            has_arrow = target[0] == "node"
+        has_arrow = target[0] == "node"
+        if has_arrow or (*ends, edge.port) not in level.seen:
+            level.seen.add((*ends, edge.port))
             level.stretches.append(_Stretch(edge.kind, edge.port, *ends, source_at, target_at, has_arrow))
 
     def leave_sideways(self, edge: _Edge) -> None:
@@ -554,6 +557,8 @@ class _Outside:
                 found = self.targets.setdefault(edge.port, [])
                 if to not in found:
                     found.append(to)
+        self.found: dict[int, list[tuple[float, float, float, float, float]]] = {}
+        self.corners: dict[int, Point] = {}
         self.width = self.height = 0.0
 
     def node_body(self, number: int) -> int:
@@ -561,15 +566,20 @@ class _Outside:
 
     def offset(self, number: int) -> Point:
         """A node's upper middle within the content of its body, before the bodies have places."""
-        picture = self.picture
-        at = picture.box(number)
-        item = picture.item(number)
-        x, y = item.x, item.y
-        while (parent := picture.parents[at]) is not None:
-            level = picture.levels[parent]
-            box = level.items[level.keys["box", at]]
-            x, y, at = x + box.x - box.width / 2 + _PAD, y + box.y + _HEAD, parent
-        return Point(x, y)
+        item, corner = self.picture.item(number), self.corner(self.picture.box(number))
+        return Point(corner.x + item.x, corner.y + item.y)
+
+    def corner(self, box: int) -> Point:
+        """The upper left corner of a box's content within that of its body."""
+        if box not in self.corners:
+            parent = self.picture.parents[box]
+            x = y = 0.0
+            if parent is not None:  # boxes nest at most _DEEPEST deep
+                level = self.picture.levels[parent]
+                item, around = level.items[level.keys["box", box]], self.corner(parent)
+                x, y = around.x + item.x - item.width / 2 + _PAD, around.y + item.y + _HEAD
+            self.corners[box] = Point(x, y)
+        return self.corners[box]
 
     def lane_y(self, way: str, number: int) -> float:
         level = self.picture.levels[self.picture.box(number)]
@@ -581,9 +591,9 @@ class _Outside:
         # (is it a call, its number) -> channel; channel k is left of body k, so k + 1 is right of it.
         ways: list[tuple[bool, int, int, float]] = []  # is it a call, index, channel, depth in its body
         for index, port in enumerate(self.calls):
-            ways.append((True, index, *self.side(port.node)))
+            ways.append((True, index, *self.side(port.node, "leaving")))
         for index, edge in enumerate(self.backs):
-            ways.append((False, index, *self.side(edge.target)))
+            ways.append((False, index, *self.side(edge.target, "coming")))
         self.channel: dict[tuple[bool, int], int] = {(call, index): channel for call, index, channel, _ in ways}
         self.lane: dict[tuple[bool, int], float] = {}
         self.widths = [0.0] * (len(self.bodies) + 1)
@@ -608,12 +618,34 @@ class _Outside:
         self.bottom = lowest + _LANE
         self.height = lowest + (len(self.sources) + 1) * _LANE + _MARGIN
 
-    def side(self, number: int) -> tuple[int, float]:
-        """The channel on the nearer side of a node, and how deep in its body it stands."""
+    def side(self, number: int, way: str) -> tuple[int, float]:
+        """The channel that a node's lane reaches with the least in its way, and how deep in its body that runs."""
         body = self.node_body(number)
         offset = self.offset(number)
-        is_right = offset.x >= self.picture.levels[body].width / 2
-        return self.place_of[body] + is_right, offset.y
+        y, width = offset.y + self.lane_y(way, number), self.picture.levels[body].width
+        cost = [offset.x, width - offset.x]
+        for left, right, top, bottom, weight in self.obstacles(body):
+            if top - 2 <= y <= bottom + 2 and not left <= offset.x <= right:
+                cost[left > offset.x] += weight
+        return self.place_of[body] + (cost[1] <= cost[0]), y
+
+    def obstacles(self, body: int) -> list[tuple[float, float, float, float, float]]:
+        """What a lane should not cross in a body: left, right, top, bottom, and how bad it is."""
+        if body not in self.found:
+            picture = self.picture
+            found = self.found.setdefault(body, [])
+            for number in range(len(picture.graph.nodes)):
+                if self.node_body(number) == body:
+                    (x, y), item = self.offset(number), picture.item(number)
+                    found.append((x - item.width / 2, x + item.width / 2, y, y + item.height, 900.0))
+            for box, parent in picture.parents.items():
+                if parent is not None and picture.body[box] == body:
+                    level = picture.levels[parent]
+                    item = level.items[level.keys["box", box]]
+                    corner = self.corner(parent)
+                    x, y = corner.x + item.x, corner.y + item.y
+                    found.append((x - item.width / 2, x + item.width / 2, y, y + item.height, 200.0))
+        return self.found[body]
 
     def share_channel(self, channel: int, ways: Sequence[tuple[bool, int, int, float]]) -> None:
         """Lanes of a channel, measured from the body that they belong to, so that few cross.

@@ -1,0 +1,296 @@
+"""A static graph as an SVG picture: a box per body and branch, a shape per kind of operator, tooltips with the source.
+
+The picture has its own light background, so it reads the same on light and dark pages. No scripts, no outside fonts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from xml.sax.saxutils import escape
+
+from undertow.ir.graph import Const, Node, Operand, StaticGraph
+from undertow.ir.text import dump_node, show_const
+from undertow.types import CTL
+from undertow.viz.layout import Layout, Point, Rect, layout
+
+_MAIN, _SUB = 12, 10  # font sizes
+_ADVANCE = 0.602  # width of a letter of a monospaced font, in font sizes
+_LONGEST = 26  # letters of a label
+_CORNER = 7.0
+
+# --------------------------------------------------------------------------------------------------------------
+# Looks
+
+INFIX = {
+    "add": "+", "subtract": "−", "multiply": "×", "divide": "÷", "floor_divide": "//", "remainder": "%",
+    "power": "**", "matmul": "@", "equal": "=", "not_equal": "≠", "less": "<", "less_equal": "≤", "greater": ">",
+    "greater_equal": "≥", "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a kind of operator looks."""
+
+    shape: str
+    fill: str
+    line: str
+
+
+_PRIMITIVE = Style("box", "#ffffff", "#8d949e")
+_ORDER = Style("pill", "#ececea", "#b3b5b8")  # what carries order only steps back
+STYLES = {
+    "start": _ORDER,
+    "input": Style("pill", "#d9e9fb", "#2f74c0"),
+    "switch": Style("widening", "#ffedbd", "#c08400"),
+    "merge": Style("narrowing", "#ffedbd", "#c08400"),
+    "call_start": Style("down", "#e6dcfb", "#7648cf"),
+    "call": Style("down", "#e6dcfb", "#7648cf"),
+    "return": Style("up", "#f8dcf0", "#b3368c"),
+    "enter_start": Style("down", "#d2efea", "#168577"),
+    "enter": Style("down", "#d2efea", "#168577"),
+    "next": Style("down", "#d2efea", "#168577"),
+    "exit": Style("up", "#d2efea", "#168577"),
+    "outer": Style("up", "#eef7f5", "#168577"),
+    "fan_start": Style("down", "#fde3d3", "#c2570c"),
+    "fan": Style("down", "#fde3d3", "#c2570c"),
+    "gather": Style("up", "#fde3d3", "#c2570c"),
+}
+_PARAMETER = Style("narrowing", "#e6dcfb", "#7648cf")  # the Merge that all Call nodes of an argument lead to
+_BODY_FILL = {"main": "#f1f5fa", "function": "#f5f2fb", "loop": "#edf7f5", "map": "#fdf4ee"}
+_BODY_LINE = {"main": "#c4d4e8", "function": "#cfc3ea", "loop": "#b4dbd4", "map": "#f0cdb6"}
+_SIDE_FILL = {True: "#e9f5e6", False: "#fbeae6"}
+_SIDE_LINE = {True: "#b5d6ad", False: "#e6bfb5"}
+_EDGE = {"data": "#59606a", "control": "#a0a5ab", "call": "#7648cf", "return": "#b3368c"}
+
+_CSS = f"""
+text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}}
+.m{{font-size:{_MAIN}px;font-weight:600;text-anchor:middle}}
+.s{{font-size:{_SUB}px;fill:#5a616b;text-anchor:middle}}
+.h{{font-size:11px;font-weight:600;fill:#4b525c}}
+.t{{font-size:9px;font-weight:700;text-anchor:middle}}
+.e{{fill:none;stroke-width:1.4}}
+.control{{stroke-width:1.1;stroke-dasharray:4 3}}
+.call,.return{{stroke-width:1.7}}
+.faint{{stroke-width:1.1;stroke-dasharray:4 3;opacity:.75}}
+"""
+
+
+def style_of(graph: StaticGraph, node: Node) -> Style:
+    """The look of a node."""
+    if node.op == "merge" and _is_parameter(graph, node):
+        region = graph.regions[node.region]
+        found = STYLES["enter"] if region.kind == "loop" else _PARAMETER
+        found = Style("narrowing", found.fill, found.line)
+    else:
+        found = STYLES.get(node.op, _PRIMITIVE)
+    if node.types and node.types[0] == CTL and found is not _PRIMITIVE:
+        return Style(found.shape, _ORDER.fill, _ORDER.line if found is _ORDER else found.line)
+    return found
+
+
+def _is_parameter(graph: StaticGraph, node: Node) -> bool:
+    makers = [graph.nodes[operand.node].op for operand in node.inputs if not isinstance(operand, Const)]
+    return any(maker in STYLES and STYLES[maker].shape == "down" for maker in makers)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Labels
+
+
+def label(graph: StaticGraph, number: int) -> tuple[str, str]:
+    """What is written on a node: the operator with its constants, and its name below."""
+    node = graph.nodes[number]
+    short = node.name.rsplit("/", 1)[-1]
+    if "site" in node.attrs:
+        main, sub = f"{node.op.removesuffix('_start')} @{node.attrs['site']}", short
+        if node.op.endswith("_start"):
+            sub = "start"
+        elif node.op in ("call", "enter", "fan", "next"):
+            sub = short.rsplit(".", 1)[-1] if node.op != "next" else short.removesuffix(".next")
+    elif node.op in ("start", "input"):
+        main, sub = short, node.op
+    elif node.op == "merge" and _is_parameter(graph, node):
+        main, sub = short, "merge"
+    elif node.op == "switch":
+        main, sub = "switch", short.rsplit(".if", 1)[0]
+    else:
+        main, sub = _primitive(node, short)
+    main, sub = _clip(main), _clip(sub)
+    return main, sub if sub != main else ""
+
+
+def _primitive(node: Node, short: str) -> tuple[str, str]:
+    operands = [_operand(operand) for operand in node.inputs]
+    named = short if not short.startswith(node.op) else node.op
+    if node.op in INFIX and len(operands) == 2:
+        return f"{operands[0]} {INFIX[node.op]} {operands[1]}", named
+    if node.op == "identity" and len(operands) == 1 and isinstance(node.inputs[0], Const):
+        return operands[0], named
+    if any(isinstance(operand, Const) for operand in node.inputs):
+        return node.op, ", ".join(operands)
+    return node.op, named
+
+
+def _operand(operand: Operand) -> str:
+    if not isinstance(operand, Const):
+        return "·"
+    text = show_const(operand) if operand.value.size <= 4 else repr(operand.type)
+    return text.rsplit(":", 1)[0]
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
+    letters = max(len(main) * _MAIN, len(sub) * _SUB) * _ADVANCE
+    slant = 26.0 if style.shape in ("widening", "narrowing") else 18.0
+    return max(40.0, letters + slant), (36.0 if sub else 26.0) + (6.0 if style.shape in ("down", "up") else 0.0)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Drawing
+
+
+def svg(graph: StaticGraph) -> str:
+    """The picture of a static graph as SVG text."""
+    labels = [label(graph, number) for number in range(len(graph.nodes))]
+    styles = [style_of(graph, node) for node in graph.nodes]
+    sizes = [_size(*text, style) for text, style in zip(labels, styles, strict=True)]
+    placed = layout(graph, sizes)
+    width, height = round(placed.width), round(placed.height)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img"><title>{_text(graph.name)}: {len(graph.nodes)} nodes, {len(graph.sites)} sites</title>',
+        f"<style>{_CSS}</style>",
+        f'<rect width="{width}" height="{height}" rx="10" fill="#fcfbf9"/>',
+        *_boxes(graph, placed),
+        *_routes(graph, placed),
+    ]
+    fetched = {port.node for port in graph.fetches}
+    for number, (rect, text, style) in enumerate(zip(placed.nodes, labels, styles, strict=True)):
+        parts.append(_node(graph, number, rect, text, style, number in fetched))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _boxes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
+    for number, rect in placed.regions.items():
+        region = graph.regions[number]
+        if region.kind == "branch":
+            fill, line, name = _SIDE_FILL[region.side], _SIDE_LINE[region.side], region.name.rsplit("/", 1)[-1]
+        else:
+            fill, line = _BODY_FILL.get(region.kind, "#f4f4f4"), _BODY_LINE.get(region.kind, "#cccccc")
+            name = region.name if region.kind == "main" else f"{region.kind} {region.name}"
+        yield (
+            f'<rect x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="8" '
+            f'fill="{fill}" stroke="{line}"/>'
+            f'<text class="h" x="{rect.x + 9:.1f}" y="{rect.y + 14:.1f}">{_text(_clip(name))}</text>'
+        )
+
+
+def _routes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
+    # Those that only carry order first, so that data lies above them.
+    for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
+        maker = graph.nodes[route.port.node]
+        is_order = route.port.index < len(maker.types) and maker.types[route.port.index] == CTL
+        colour = _EDGE[route.kind]
+        if route.kind == "call":
+            colour = STYLES.get(maker.op, STYLES["outer"]).line
+        elif route.kind == "return":
+            kind = graph.regions[maker.region].kind
+            colour = (
+                STYLES[{"loop": "exit", "map": "gather"}.get(_body_kind(graph, maker), "return")].line
+                if kind
+                else colour
+            )
+        path = _square(route.points) if route.is_square else _curve(route.points)
+        name = f"e {route.kind}" + (" faint" if is_order and route.kind != "control" else "")
+        yield f'<path class="{name}" stroke="{colour}" d="{path}"/>'
+        if route.has_arrow:
+            tip = route.points[-1]
+            yield f'<path fill="{colour}" d="M{tip.x:.1f} {tip.y:.1f}l-3.6 -7h7.2z"/>'
+
+
+def _body_kind(graph: StaticGraph, node: Node) -> str:
+    number = node.region
+    while graph.regions[number].kind == "branch":
+        parent = graph.regions[number].parent
+        if parent is None:
+            break
+        number = parent
+    return graph.regions[number].kind
+
+
+def _curve(points: Sequence[Point]) -> str:
+    """A curve that leaves and reaches every point vertically."""
+    pieces = [f"M{points[0].x:.1f} {points[0].y:.1f}"]
+    for a, b in pairwise(points):
+        if abs(a.x - b.x) < 0.05:
+            pieces.append(f"V{b.y:.1f}")
+        else:
+            bend = (b.y - a.y) / 2
+            pieces.append(f"C{a.x:.1f} {a.y + bend:.1f} {b.x:.1f} {b.y - bend:.1f} {b.x:.1f} {b.y:.1f}")
+    return "".join(pieces)
+
+
+def _square(points: Sequence[Point]) -> str:
+    """Straight lines with round corners."""
+    pieces = [f"M{points[0].x:.1f} {points[0].y:.1f}"]
+    for a, b, c in zip(points, points[1:], points[2:], strict=False):
+        into, out = _towards(b, a), _towards(b, c)
+        pieces.append(f"L{into.x:.1f} {into.y:.1f}Q{b.x:.1f} {b.y:.1f} {out.x:.1f} {out.y:.1f}")
+    pieces.append(f"L{points[-1].x:.1f} {points[-1].y:.1f}")
+    return "".join(pieces)
+
+
+def _towards(corner: Point, other: Point) -> Point:
+    dx, dy = other.x - corner.x, other.y - corner.y
+    length = max(abs(dx), abs(dy), 1e-9)
+    step = min(_CORNER, length / 2) / length
+    return Point(corner.x + dx * step, corner.y + dy * step)
+
+
+def _node(graph: StaticGraph, number: int, rect: Rect, text: tuple[str, str], style: Style, is_fetched: bool) -> str:
+    node = graph.nodes[number]
+    x, y, w, h = rect.x, rect.y, rect.width, rect.height
+    middle, main = x + w / 2, y + h / 2 + (-1.5 if text[1] else 4.2)
+    if style.shape in ("down", "up"):
+        main += -2.0 if style.shape == "down" else 3.0
+    tip = dump_node(graph, number) + (f"\n{node.span.show()}" if node.span is not None else "")
+    parts = [f"<g><title>{_text(tip)}</title>", _shape(style, x, y, w, h, 2.4 if is_fetched else 1.3)]
+    parts.append(f'<text class="m" x="{middle:.1f}" y="{main:.1f}">{_text(text[0])}</text>')
+    if text[1]:
+        parts.append(f'<text class="s" x="{middle:.1f}" y="{main + 12.5:.1f}">{_text(text[1])}</text>')
+    if node.op == "switch":
+        for at, letter, colour in ((0.5 / 3, "T", "#2c7a1f"), (2.5 / 3, "F", "#b3391f")):
+            parts.append(
+                f'<text class="t" x="{x + w * at:.1f}" y="{y + h - 4:.1f}" style="fill:{colour}">{letter}</text>'
+            )
+    return "".join([*parts, "</g>"])
+
+
+def _shape(style: Style, x: float, y: float, w: float, h: float, line: float) -> str:
+    look = f'fill="{style.fill}" stroke="{style.line}" stroke-width="{line}"'
+    if style.shape in ("box", "pill"):
+        radius = 5.0 if style.shape == "box" else h / 2
+        return f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{radius:.1f}" {look}/>'
+    corners = {
+        "widening": ((8, 0), (w - 8, 0), (w, h), (0, h)),
+        "narrowing": ((0, 0), (w, 0), (w - 8, h), (8, h)),
+        "down": ((0, 0), (w, 0), (w, h - 7), (w / 2, h), (0, h - 7)),
+        "up": ((0, 0), (w / 2, 7), (w, 0), (w, h), (0, h)),
+    }[style.shape]
+    path = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)
+    return f'<polygon points="{path}" stroke-linejoin="round" {look}/>'
+
+
+# What XML 1.0 cannot say, even escaped; lone surrogates cannot be encoded either.
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def _text(text: str) -> str:
+    return escape(_NOT_XML.sub("\ufffd", text))
