@@ -22,6 +22,7 @@ from undertow.frontend.traced import Traced, capturing, constant, context
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.types import Type
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +37,29 @@ class Program:
         if engine.name not in self.plans:
             self.plans[engine.name] = engine.plan(self.graph)
         return self.plans[engine.name]
+
+
+class Programs:
+    """What has been captured of a function so far; shared by all threads and by its bound methods."""
+
+    def __init__(self) -> None:
+        self._found: dict[Any, list[Program]] = {}  # append only, under the lock
+        self._lock = threading.Lock()
+
+    def find(self, key: Any, types: Sequence[Type]) -> Program | None:
+        """A program that takes arguments of these types."""
+        with self._lock:
+            for program in self._found.get(key, ()):
+                if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
+                    return program
+        return None
+
+    def add(self, key: Any, program: Program) -> None:
+        with self._lock:
+            self._found.setdefault(key, []).append(program)
+
+    def __len__(self) -> int:
+        return sum(len(programs) for programs in self._found.values())
 
 
 class GraphView:
@@ -77,11 +101,12 @@ class GraphView:
 class Function:
     """A recursive Python function as one static graph. Call it like the function that it was made from."""
 
-    def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Any = None) -> None:
+    def __init__(
+        self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None
+    ) -> None:
         self.__undertow_definition__ = definition
         self.__undertow_bound__ = bound
-        self._programs: dict[Any, list[Program]] = {} if programs is None else programs
-        self._lock = threading.Lock()
+        self._programs = Programs() if programs is None else programs
         functools.update_wrapper(self, definition.function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Function:
@@ -161,17 +186,15 @@ class Function:
     def _program(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
         """The program for these types, captured when there is none yet."""
         key = (given.structures, mapped)
-        with self._lock:
-            for program in self._programs.get(key, ()):
-                if all(a.accepts(b) for a, b in zip(program.captured.types, given.types, strict=True)):
-                    return program
+        known = self._programs.find(key, given.types)
+        if known is not None:
+            return known
         # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
         with capturing(None):
             definition = self.__undertow_definition__
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
         program = Program(captured, flatten(captured.library, definition.name))
-        with self._lock:
-            self._programs.setdefault(key, []).append(program)
+        self._programs.add(key, program)
         return program
 
     def _run(self, program: Program, given: Arguments, chosen: Settings) -> tuple[Any, Stats]:

@@ -246,7 +246,14 @@ def dump(graph: Library | StaticGraph, spans: bool = True) -> str:
 
 def dump_node(graph: Graph, number: int) -> str:
     """The line of one node, without its span: for messages and pictures."""
-    return "".join(_Printer(graph, None).node(number, -1)[:2])
+    return dump_nodes(graph, [number])[0]
+
+
+def dump_nodes(graph: Graph, numbers: Iterable[int] | None = None) -> list[str]:
+    """The lines of some nodes, or all, as `dump_node` gives them."""
+    printer = _Printer(graph, None)
+    chosen = range(len(graph.nodes)) if numbers is None else numbers
+    return ["".join(printer.node(number, -1)[:2]) for number in chosen]
 
 
 class _Row(NamedTuple):

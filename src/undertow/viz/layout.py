@@ -74,11 +74,11 @@ class Layout:
     height: float
 
 
-def layout(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
-    """Place a graph whose node number n is as big as `sizes[n]`."""
+def layout(graph: StaticGraph, sizes: Sequence[tuple[float, float]], heads: Sequence[float] = ()) -> Layout:
+    """Place a graph whose node number n is as big as `sizes[n]`; region number n is at least as wide as `heads[n]`."""
     if len(graph.nodes) > LARGEST:
         return _grid(graph, sizes)
-    return _Picture(graph, sizes).layout()
+    return _Picture(graph, sizes, heads or [0.0] * len(graph.regions)).layout()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -86,15 +86,18 @@ def layout(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
-    kind: str
+class Edge:
+    """From an output to a node. "call" edges lead into a body and "return" edges out of one: they change tags."""
+
+    kind: str  # "data", "control", "call" or "return"
     port: Port
     target: int
     slot: int  # which of the places on the target's upper side
 
 
-def _edges(graph: StaticGraph) -> list[_Edge]:
-    found: list[_Edge] = []
+def edges_of(graph: StaticGraph) -> list[Edge]:
+    """All edges, by target."""
+    found: list[Edge] = []
     for target, node in enumerate(graph.nodes):
         ports = [operand for operand in node.inputs if isinstance(operand, Port)]
         for slot, port in enumerate((*ports, *node.controls)):
@@ -106,7 +109,7 @@ def _edges(graph: StaticGraph) -> list[_Edge]:
             else:
                 is_order = slot >= len(ports) or graph.type_of(port) == CTL
                 kind = "control" if is_order else "data"
-            found.append(_Edge(kind, port, target, slot))
+            found.append(Edge(kind, port, target, slot))
     return found
 
 
@@ -146,6 +149,7 @@ class _Stretch:
     source_at: float
     target_at: float
     has_arrow: bool
+    is_free: bool = False  # may it end at another place of its target's side?
     bends: list[int] = field(default_factory=list)  # items that stand for it in the layers between
 
 
@@ -153,6 +157,7 @@ class _Stretch:
 class _Level:
     """What is inside of one box."""
 
+    narrowest: float = 0.0
     items: list[_Item] = field(default_factory=list)
     keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     stretches: list[_Stretch] = field(default_factory=list)
@@ -160,6 +165,7 @@ class _Level:
     above: set[int] = field(default_factory=set)  # points on the upper border
     below: set[int] = field(default_factory=set)  # points on the lower border
     order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs that no edge may say
+    sides: list[tuple[int, int]] = field(default_factory=list)  # boxes of the true and the false side of a branch
     leaving: list[int] = field(default_factory=list)  # items whose edges run to the side below their layer
     coming: list[int] = field(default_factory=list)  # items whose edges come from the side above their layer
     lanes: dict[tuple[str, int], float] = field(default_factory=dict)  # y of those
@@ -177,6 +183,7 @@ class _Level:
         self._find_layers()
         self._bend()
         rows = self._find_order()
+        self._free_ends(rows)
         self._find_y(rows)
         self._find_x(rows)
 
@@ -239,7 +246,32 @@ class _Level:
             coordinates = found[0] if isinstance(found, tuple) else found  # igraph 1.0 adds control points
             for row in rows:
                 row.sort(key=lambda number: (coordinates[number][0], number))
-        return rows
+        turned = [row[::-1] for row in rows]
+        return turned if self._twists(turned) < self._twists(rows) else rows
+
+    def _twists(self, rows: Sequence[Sequence[int]]) -> int:
+        """How much is in the wrong order: edges that cross at a side of an item, and true sides right of false ones."""
+        place = {number: position for row in rows for position, number in enumerate(row)}
+        ends: dict[tuple[int, bool], list[tuple[float, int]]] = {}
+        for upper, lower, begin, end in self._links():
+            ends.setdefault((upper, True), []).append((begin, place[lower]))
+            ends.setdefault((lower, False), []).append((end, place[upper]))
+        pairs = [pair for found in ends.values() for pair in pairwise(sorted(found))]
+        wrong = sum(place[left] > place[right] for left, right in self.sides)
+        return sum(a[0] < b[0] and a[1] > b[1] for a, b in pairs) + 4 * wrong
+
+    def _free_ends(self, rows: Sequence[Sequence[int]]) -> None:
+        """Let the edges into a merge arrive in the order in which they come."""
+        place = {number: position for row in rows for position, number in enumerate(row)}
+        into: dict[int, list[_Stretch]] = {}
+        for stretch in self.stretches:
+            if stretch.is_free:
+                into.setdefault(stretch.target, []).append(stretch)
+        for stretches in into.values():
+            places = sorted(stretch.target_at for stretch in stretches)
+            stretches.sort(key=lambda s: (place[s.bends[-1] if s.bends else s.source], s.source_at))
+            for stretch, at in zip(stretches, places, strict=True):
+                stretch.target_at = at
 
     def _find_y(self, rows: Sequence[Sequence[int]]) -> None:
         y = 0.0
@@ -282,9 +314,9 @@ class _Level:
                 self._pack(row, wanted)
         left = min((item.x - item.width / 2 for item in self.items), default=0.0)
         right = max((item.x + item.width / 2 for item in self.items), default=0.0)
+        self.width = max(right - left, self.narrowest)
         for item in self.items:
-            item.x -= left
-        self.width = right - left
+            item.x += (self.width - (right - left)) / 2 - left
 
     def _middle(self, number: int, joined: Sequence[tuple[int, float]]) -> float:
         if not joined:
@@ -324,15 +356,16 @@ class _Level:
 class _Picture:
     """Levels inside of levels, bodies side by side, and the edges between bodies around them."""
 
-    def __init__(self, graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> None:
+    def __init__(self, graph: StaticGraph, sizes: Sequence[tuple[float, float]], heads: Sequence[float]) -> None:
         self.graph = graph
         self.sizes = sizes
+        self.heads = heads
         self.body = body_of(graph)
         self.boxes = self._find_boxes()  # region -> region whose box it is drawn in
         self.parents: dict[int, int | None] = {}  # of boxes
         self.levels: dict[int, _Level] = {}
         self.corners: dict[int, Point] = {}  # upper left corner of a box's content
-        self.edges = _edges(graph)
+        self.edges = edges_of(graph)
         self.slots = self._find_slots()
 
     def _find_boxes(self) -> list[int]:
@@ -362,7 +395,7 @@ class _Picture:
         count = len(self.graph.nodes[port.node].types)
         return _spread(port.index, count, self.sizes[port.node][0])
 
-    def input_at(self, edge: _Edge) -> float:
+    def input_at(self, edge: Edge) -> float:
         return _spread(edge.slot, self.slots[edge.target], self.sizes[edge.target][0])
 
     # -- levels --------------------------------------------------------------------------------------------
@@ -380,6 +413,10 @@ class _Picture:
                     if self.box(push) == self.box(number):
                         level = self.levels[self.box(number)]
                         level.order.append((level.item(("node", push)), level.item(("node", number))))
+        for parts in self.graph.branches().values():
+            if set(parts) <= self.levels.keys() and (around := self.parents[parts[0]]) is not None:
+                then, other = (self.levels[around].item(("box", part)) for part in parts)
+                self.levels[around].sides.append((then, other))
         for edge in self.edges:
             if edge.kind == "call":
                 self.leave_sideways(edge)
@@ -394,7 +431,7 @@ class _Picture:
         """The level of a box, with the boxes around it."""
         at = box
         while at not in self.levels:
-            self.levels[at] = _Level()
+            self.levels[at] = _Level(self.heads[at] - 2 * _PAD)
             region = self.graph.regions[at]
             parent = self.boxes[region.parent] if region.kind == "branch" and region.parent is not None else None
             self.parents[at] = parent
@@ -403,7 +440,7 @@ class _Picture:
             at = parent
         return self.levels[box]
 
-    def go_out(self, edge: _Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
+    def go_out(self, edge: Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
         """From the source down to the lower border of every box below `stop`; the last item on the way, and its box."""
         at: int = self.box(edge.port.node)
         key: tuple[object, ...] = ("node", edge.port.node)
@@ -418,7 +455,7 @@ class _Picture:
             at = parent
         return at, key
 
-    def come_in(self, edge: _Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
+    def come_in(self, edge: Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
         """From the upper border of every box below `stop` down to the target."""
         at: int = self.box(edge.target)
         key: tuple[object, ...] = ("node", edge.target)
@@ -433,7 +470,7 @@ class _Picture:
             at = parent
         return at, key
 
-    def inside(self, edge: _Edge) -> None:
+    def inside(self, edge: Edge) -> None:
         """An edge within a body: up to the box that holds both ends, and down again."""
         around = self.chain(self.box(edge.target))
         here = set(around)
@@ -443,7 +480,7 @@ class _Picture:
         if common is not None:
             self.join(common, edge, source, target)
 
-    def join(self, box: int, edge: _Edge, source: tuple[object, ...], target: tuple[object, ...]) -> None:
+    def join(self, box: int, edge: Edge, source: tuple[object, ...], target: tuple[object, ...]) -> None:
         level = self.levels[box]
         source_at = self.output_at(edge.port) if source[0] == "node" else 0.0
         target_at = self.input_at(edge) if target[0] == "node" else 0.0
@@ -451,15 +488,16 @@ class _Picture:
         has_arrow = target[0] == "node"
         if has_arrow or (*ends, edge.port) not in level.seen:
             level.seen.add((*ends, edge.port))
-            level.stretches.append(_Stretch(edge.kind, edge.port, *ends, source_at, target_at, has_arrow))
+            is_free = has_arrow and self.graph.nodes[edge.target].op == "merge"
+            level.stretches.append(_Stretch(edge.kind, edge.port, *ends, source_at, target_at, has_arrow, is_free))
 
-    def leave_sideways(self, edge: _Edge) -> None:
+    def leave_sideways(self, edge: Edge) -> None:
         level = self.levels[self.box(edge.port.node)]
         item = level.item(("node", edge.port.node))
         if item not in level.leaving:
             level.leaving.append(item)
 
-    def come_sideways(self, edge: _Edge) -> None:
+    def come_sideways(self, edge: Edge) -> None:
         level = self.levels[self.box(edge.target)]
         item = level.item(("node", edge.target))
         if item not in level.coming:
@@ -529,6 +567,8 @@ class _Picture:
             rise = _HEAD if stretch.source in level.above else 0.0
             fall = _PAD if stretch.target in level.below else 0.0
             points = [Point(source.x + stretch.source_at, source.y + source.height - rise)]
+            if bottoms[source.layer] > source.y + source.height + 1:  # first past its neighbours
+                points.append(Point(points[0].x, bottoms[source.layer]))
             for bend in stretch.bends:
                 item = level.items[bend]
                 points += [Point(item.x, tops[item.layer]), Point(item.x, bottoms[item.layer])]
@@ -735,7 +775,7 @@ def _grid(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
 
     routes = tuple(
         Route(edge.kind, edge.port, (middle(edge.port.node, 1.0), middle(edge.target, 0.0)), True, True)
-        for edge in _edges(graph)
+        for edge in edges_of(graph)
     )
     nodes = tuple(rects[number] for number in range(len(graph.nodes)))
     return Layout(nodes, regions, routes, widest + 2 * _MARGIN, y + _MARGIN - _GAP)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
-from undertow.ir.graph import Const, Node, Operand, StaticGraph
-from undertow.ir.text import dump_node, show_const
+from undertow.ir.graph import Const, Node, Operand, Port, Region, StaticGraph
+from undertow.ir.text import dump_nodes, show_const
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
 
-_MAIN, _SUB = 12, 10  # font sizes
+_MAIN, _SUB, _HEAD = 12, 10, 11  # font sizes: on a node, below that, over a box
 _ADVANCE = 0.602  # width of a letter of a monospaced font, in font sizes
 _LONGEST = 26  # letters of a label
 _CORNER = 7.0
@@ -64,13 +64,12 @@ _BODY_FILL = {"main": "#f1f5fa", "function": "#f5f2fb", "loop": "#edf7f5", "map"
 _BODY_LINE = {"main": "#c4d4e8", "function": "#cfc3ea", "loop": "#b4dbd4", "map": "#f0cdb6"}
 _SIDE_FILL = {True: "#e9f5e6", False: "#fbeae6"}
 _SIDE_LINE = {True: "#b5d6ad", False: "#e6bfb5"}
-_EDGE = {"data": "#59606a", "control": "#a0a5ab", "call": "#7648cf", "return": "#b3368c"}
 
 _CSS = f"""
 text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}}
 .m{{font-size:{_MAIN}px;font-weight:600;text-anchor:middle}}
 .s{{font-size:{_SUB}px;fill:#5a616b;text-anchor:middle}}
-.h{{font-size:11px;font-weight:600;fill:#4b525c}}
+.h{{font-size:{_HEAD}px;font-weight:600;fill:#4b525c;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}}
 .t{{font-size:9px;font-weight:700;text-anchor:middle}}
 .e{{fill:none;stroke-width:1.4}}
 .control{{stroke-width:1.1;stroke-dasharray:4 3}}
@@ -116,7 +115,7 @@ def label(graph: StaticGraph, number: int) -> tuple[str, str]:
     elif node.op == "merge" and _is_parameter(graph, node):
         main, sub = short, "merge"
     elif node.op == "switch":
-        main, sub = "switch", short.rsplit(".if", 1)[0]
+        main, sub = "switch", "start" if node.types[0] == CTL else short.rsplit(".if", 1)[0]
     else:
         main, sub = _primitive(node, short)
     main, sub = _clip(main), _clip(sub)
@@ -147,9 +146,10 @@ def _clip(text: str) -> str:
 
 
 def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
-    letters = max(len(main) * _MAIN, len(sub) * _SUB) * _ADVANCE
-    slant = 26.0 if style.shape in ("widening", "narrowing") else 18.0
-    return max(40.0, letters + slant), (36.0 if sub else 26.0) + (6.0 if style.shape in ("down", "up") else 0.0)
+    room = {"widening": 26.0, "narrowing": 26.0}.get(style.shape, 18.0)  # for slanted sides
+    letters = 24.0 if style.shape == "widening" else 0.0  # T and F stand beside the name
+    width = room + _ADVANCE * max(len(main) * _MAIN, len(sub) * _SUB + letters)
+    return max(40.0, width), (36.0 if sub else 26.0) + (6.0 if style.shape in ("down", "up") else 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -161,68 +161,74 @@ def svg(graph: StaticGraph) -> str:
     labels = [label(graph, number) for number in range(len(graph.nodes))]
     styles = [style_of(graph, node) for node in graph.nodes]
     sizes = [_size(*text, style) for text, style in zip(labels, styles, strict=True)]
-    placed = layout(graph, sizes)
+    heads = [head(region) for region in graph.regions]
+    placed = layout(graph, sizes, [len(head) * _HEAD * _ADVANCE + 18.0 for head in heads])
     width, height = round(placed.width), round(placed.height)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img"><title>{_text(graph.name)}: {len(graph.nodes)} nodes, {len(graph.sites)} sites</title>',
         f"<style>{_CSS}</style>",
         f'<rect width="{width}" height="{height}" rx="10" fill="#fcfbf9"/>',
-        *_boxes(graph, placed),
+        *(_box(graph.regions[number], rect) for number, rect in placed.regions.items()),
         *_routes(graph, placed),
     ]
+    for number, rect in placed.regions.items():
+        fill, _ = box_colours(graph.regions[number])
+        at = f'x="{rect.x + 9:.1f}" y="{rect.y + 14:.1f}"'
+        parts.append(f'<text class="h" {at} stroke="{fill}">{_text(heads[number])}</text>')
     fetched = {port.node for port in graph.fetches}
-    for number, (rect, text, style) in enumerate(zip(placed.nodes, labels, styles, strict=True)):
-        parts.append(_node(graph, number, rect, text, style, number in fetched))
+    for number, tip in enumerate(dump_nodes(graph)):
+        look = styles[number], 2.4 if number in fetched else 1.3
+        parts.append(_node(graph.nodes[number], tip, placed.nodes[number], labels[number], *look))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _boxes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
-    for number, rect in placed.regions.items():
-        region = graph.regions[number]
-        if region.kind == "branch":
-            fill, line, name = _SIDE_FILL[region.side], _SIDE_LINE[region.side], region.name.rsplit("/", 1)[-1]
-        else:
-            fill, line = _BODY_FILL.get(region.kind, "#f4f4f4"), _BODY_LINE.get(region.kind, "#cccccc")
-            name = region.name if region.kind == "main" else f"{region.kind} {region.name}"
-        yield (
-            f'<rect x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="8" '
-            f'fill="{fill}" stroke="{line}"/>'
-            f'<text class="h" x="{rect.x + 9:.1f}" y="{rect.y + 14:.1f}">{_text(_clip(name))}</text>'
-        )
+def head(region: Region) -> str:
+    """What is written over a box."""
+    if region.kind == "branch":
+        return _clip(region.name.rsplit("/", 1)[-1])
+    return _clip(region.name if region.kind == "main" else f"{region.kind} {region.name}")
+
+
+def box_colours(region: Region) -> tuple[str, str]:
+    """Fill and line of a region's box."""
+    if region.kind == "branch":
+        return _SIDE_FILL[region.side], _SIDE_LINE[region.side]
+    return _BODY_FILL.get(region.kind, "#f4f4f4"), _BODY_LINE.get(region.kind, "#cccccc")
+
+
+def _box(region: Region, rect: Rect) -> str:
+    fill, line = box_colours(region)
+    place = f'x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}"'
+    return f'<rect {place} rx="8" fill="{fill}" stroke="{line}"/>'
+
+
+_WAY_BACK = {"loop": "exit", "map": "gather"}
+
+
+def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
+    """The colour of an edge of some kind that begins at a port."""
+    maker = graph.nodes[port.node]
+    if kind == "call":
+        return STYLES.get(maker.op, STYLES["outer"]).line
+    if kind == "return":
+        body = graph.regions[maker.region]
+        while body.kind == "branch" and body.parent is not None:
+            body = graph.regions[body.parent]
+        return STYLES[_WAY_BACK.get(body.kind, "return")].line
+    return "#a0a5ab" if kind == "control" else "#59606a"
 
 
 def _routes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
     # Those that only carry order first, so that data lies above them.
     for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
-        maker = graph.nodes[route.port.node]
-        is_order = route.port.index < len(maker.types) and maker.types[route.port.index] == CTL
-        colour = _EDGE[route.kind]
-        if route.kind == "call":
-            colour = STYLES.get(maker.op, STYLES["outer"]).line
-        elif route.kind == "return":
-            kind = graph.regions[maker.region].kind
-            colour = (
-                STYLES[{"loop": "exit", "map": "gather"}.get(_body_kind(graph, maker), "return")].line
-                if kind
-                else colour
-            )
+        colour = edge_colour(graph, route.kind, route.port)
+        is_faint = route.kind != "control" and graph.type_of(route.port) == CTL
         path = _square(route.points) if route.is_square else _curve(route.points)
-        name = f"e {route.kind}" + (" faint" if is_order and route.kind != "control" else "")
-        yield f'<path class="{name}" stroke="{colour}" d="{path}"/>'
+        yield f'<path class="e {route.kind}{" faint" if is_faint else ""}" stroke="{colour}" d="{path}"/>'
         if route.has_arrow:
             tip = route.points[-1]
             yield f'<path fill="{colour}" d="M{tip.x:.1f} {tip.y:.1f}l-3.6 -7h7.2z"/>'
-
-
-def _body_kind(graph: StaticGraph, node: Node) -> str:
-    number = node.region
-    while graph.regions[number].kind == "branch":
-        parent = graph.regions[number].parent
-        if parent is None:
-            break
-        number = parent
-    return graph.regions[number].kind
 
 
 def _curve(points: Sequence[Point]) -> str:
@@ -254,14 +260,13 @@ def _towards(corner: Point, other: Point) -> Point:
     return Point(corner.x + dx * step, corner.y + dy * step)
 
 
-def _node(graph: StaticGraph, number: int, rect: Rect, text: tuple[str, str], style: Style, is_fetched: bool) -> str:
-    node = graph.nodes[number]
+def _node(node: Node, tip: str, rect: Rect, text: tuple[str, str], style: Style, line: float) -> str:
     x, y, w, h = rect.x, rect.y, rect.width, rect.height
     middle, main = x + w / 2, y + h / 2 + (-1.5 if text[1] else 4.2)
     if style.shape in ("down", "up"):
         main += -2.0 if style.shape == "down" else 3.0
-    tip = dump_node(graph, number) + (f"\n{node.span.show()}" if node.span is not None else "")
-    parts = [f"<g><title>{_text(tip)}</title>", _shape(style, x, y, w, h, 2.4 if is_fetched else 1.3)]
+    tip += f"\n{node.span.show()}" if node.span is not None else ""
+    parts = [f"<g><title>{_text(tip)}</title>", _shape(style, x, y, w, h, line)]
     parts.append(f'<text class="m" x="{middle:.1f}" y="{main:.1f}">{_text(text[0])}</text>')
     if text[1]:
         parts.append(f'<text class="s" x="{middle:.1f}" y="{main + 12.5:.1f}">{_text(text[1])}</text>')
@@ -292,5 +297,10 @@ def _shape(style: Style, x: float, y: float, w: float, h: float, line: float) ->
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
+def plain(text: str) -> str:
+    """Text with only characters that pictures can hold."""
+    return _NOT_XML.sub("\ufffd", text)
+
+
 def _text(text: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", text))
+    return escape(plain(text))

@@ -1,0 +1,100 @@
+"""A static graph in Graphviz' language: a cluster per region, the colours and labels of the SVG picture.
+
+>>> from undertow.ir.text import parse
+>>> print(dot(parse('''
+... static 1 tiny
+... inputs x
+... main main ^start
+...   start: ctl = start
+...   x: f32     = input index=0
+...   y: f32     = multiply x, 2.0:f32
+... ''')), end="")
+digraph "tiny" {
+graph [...]
+node [...]
+edge [...]
+subgraph cluster_0 {
+label="main"; color="#c4d4e8"; fillcolor="#f1f5fa"
+n0 [label="start" ...]
+n1 [label="x\\ninput" ...]
+n2 [label="· × 2.0\\ny" ...]
+}
+n1 -> n2
+}
+"""
+
+from __future__ import annotations
+
+from undertow.ir.graph import StaticGraph
+from undertow.ir.text import dump_nodes
+from undertow.viz.layout import edges_of
+from undertow.viz.svg import box_colours, edge_colour, head, label, plain, style_of
+
+_SHAPES = {
+    "box": 'shape=box style="rounded,filled"',
+    "pill": 'shape=box style="rounded,filled"',
+    "widening": "shape=trapezium",
+    "narrowing": "shape=invtrapezium",
+    "down": "shape=invhouse",
+    "up": "shape=house",
+}
+_EDGES = {"data": "", "control": "style=dashed arrowsize=0.6", "call": "constraint=false", "return": "constraint=false"}
+
+
+def dot(graph: StaticGraph) -> str:
+    """The graph as text for `dot -Tsvg`."""
+    lines = [
+        f"digraph {_quote(graph.name)} {{",
+        'graph [bgcolor="#fcfbf9" fontname="monospace" fontsize=11 style="rounded,filled" labeljust=l]',
+        'node [fontname="monospace" fontsize=11 style=filled margin="0.08,0.04" height=0.3]',
+        'edge [color="#59606a" arrowsize=0.7]',
+        *_clusters(graph),
+    ]
+    for edge in edges_of(graph):
+        maker = graph.nodes[edge.port.node]
+        look = [_EDGES[edge.kind]] if _EDGES[edge.kind] else []
+        if edge.kind != "data":
+            look.append(f"color={_quote(edge_colour(graph, edge.kind, edge.port))}")
+        if maker.op == "switch":
+            look.append(f'taillabel="{"TF"[edge.port.index]}" fontsize=9')
+        lines.append(f"n{edge.port.node} -> n{edge.target}" + (f" [{' '.join(look)}]" if look else ""))
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _clusters(graph: StaticGraph) -> list[str]:
+    """The regions, each with its nodes and the regions inside of it; a stack, for branches nest without limit."""
+    nodes: dict[int, list[int]] = {}
+    inside: dict[int | None, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        nodes.setdefault(node.region, []).append(number)
+    for number, region in enumerate(graph.regions):
+        inside.setdefault(region.parent if region.kind == "branch" else None, []).append(number)
+    lines: list[str] = []
+    stack: list[int | None] = list(reversed(inside.get(None, [])))  # None: a cluster ends here
+    texts = dump_nodes(graph)
+    while stack:
+        at = stack.pop()
+        if at is None:
+            lines.append("}")
+            continue
+        fill, line = box_colours(graph.regions[at])
+        lines.append(f"subgraph cluster_{at} {{")
+        lines.append(f'label={_quote(head(graph.regions[at]))}; color="{line}"; fillcolor="{fill}"')
+        lines += [_node(graph, number, texts[number]) for number in nodes.get(at, ())]
+        stack.append(None)
+        stack += reversed(inside.get(at, []))
+    return lines
+
+
+def _node(graph: StaticGraph, number: int, tip: str) -> str:
+    node = graph.nodes[number]
+    style = style_of(graph, node)
+    text = "\n".join(part for part in label(graph, number) if part)
+    tip += f"\n{node.span.show()}" if node.span is not None else ""
+    look = f'{_SHAPES[style.shape]} fillcolor="{style.fill}" color="{style.line}"'
+    return f"n{number} [label={_quote(text)} {look} tooltip={_quote(tip)}]"
+
+
+def _quote(text: str) -> str:
+    escaped = plain(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
