@@ -25,6 +25,7 @@ from undertow.ir.graph import (
 )
 from undertow.ir.spec import check
 from undertow.ir.text import dump, parse
+from undertow.ir.walk import phase_attr
 from undertow.passes.flatten import flatten
 from undertow.types import CTL, Type, bool_, f64, i64
 
@@ -44,7 +45,7 @@ class Body:
         self.nodes: list[Node] = []
         self.regions = [Region(kind, name)]
         self.params: list[list[int]] = [[] for _ in range(phases)]
-        starts = tuple(self.add("start", name="start" if p == 0 else f"start{p}", phase=p) for p in range(phases))
+        starts = tuple(self.add("start", name=f"start{p or ''}", **phase_attr(p)) for p in range(phases))
         self.regions[0] = Region(kind, name, starts=starts)
 
     def add(
@@ -67,7 +68,7 @@ class Body:
         return self.add(op, *inputs, types=(type,), name=name, region=region)
 
     def param(self, name: str, type: Type = I64, phase: int = 0) -> Port:
-        port = self.add("param", types=(type,), name=name, index=len(self.params[phase]), phase=phase)
+        port = self.add("param", types=(type,), name=name, index=len(self.params[phase]), **phase_attr(phase))
         self.params[phase].append(port.node)
         return port
 
@@ -233,6 +234,35 @@ def map_of_tokens() -> Library:
     return library(main.finish([made]), lane.finish([Port(0)]))
 
 
+def tokens_all_over() -> Library:
+    """An order token as argument, result, loop variable and invariant, and of a map: f(t) twice, n times, per lane."""
+    f = Body("f")
+    f_done = f.op("identity", f.param("t", CTL), type=CTL, name="done")
+
+    loop = Body("loop", "loop", carried=2)
+    i, token = loop.param("i"), loop.param("t", CTL)
+    p = loop.op("less_equal", const(1), i, type=BOOL, name="p")
+    then, _ = loop.branch(p)
+    (i_on, _), (token_on, _) = loop.switch(p, i), loop.switch(p, token, CTL)
+    after = loop.call("f", token_on, name="f", types=(CTL,), region=then)
+    less = loop.op("subtract", i_on, const(1), region=then)
+
+    lane = Body("lane", "map", carried=1)
+    x, before = lane.param("x"), lane.param("t", CTL)
+    lane_done = lane.add("loop", x, before, types=(I64, CTL), name="loop", body="loop").node
+
+    main = Body("main", "main")
+    xs = main.param("xs", i64[None])
+    ready = main.call("f", Port(0), name="ready", types=(CTL,))
+    made = main.add("map", xs, ready, types=(CTL, i64[None]), name="map", body="lane").node
+    return library(
+        main.finish([Port(made, 0), Port(made, 1)]),
+        lane.finish([Port(lane_done, 1), Port(lane_done, 0)]),
+        loop.finish([p, less, after]),
+        f.finish([f_done]),
+    )
+
+
 def map_of_calls() -> Library:
     """[fac(x) for x in xs] if flag else -xs: the map stands in a branch."""
     lane = Body("lane", "map", carried=1)
@@ -280,7 +310,18 @@ def two_phases() -> Library:
 
 PROGRAMS = {
     program.__name__: program
-    for program in (factorial, fibonacci, even_odd, sum_loop, nested_loop, scaled_map, map_of_calls, two_phases)
+    for program in (
+        factorial,
+        fibonacci,
+        even_odd,
+        sum_loop,
+        nested_loop,
+        scaled_map,
+        map_of_calls,
+        map_of_tokens,
+        tokens_all_over,
+        two_phases,
+    )
 }
 
 
@@ -317,7 +358,7 @@ def test_factorial_is_the_paper_s_graph() -> None:
     assert names_of(graph, nodes["main/fac"].inputs) == ["fac/result"]
     assert names_of(graph, nodes["main/fac"].controls) == ["main/fac.start#1"]
     assert names_of(graph, nodes["fac/fac.start"].controls) == ["fac/switch3#1"]  # the pivot that was there
-    assert nodes["fac/fac.n"].attrs == Attrs(site=2, phase=0, index=0)
+    assert nodes["fac/fac.n"].attrs == Attrs(site=2, index=0)
     assert [(s.kind, s.label, s.caller, s.callee) for s in graph.sites] == [
         ("call", "main/fac", 0, 1),
         ("call", "fac/fac", 3, 1),

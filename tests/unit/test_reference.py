@@ -28,6 +28,7 @@ from tests.unit.test_flatten import (
     nested_loop,
     scaled_map,
     sum_loop,
+    tokens_all_over,
     two_phases,
 )
 
@@ -146,6 +147,14 @@ def test_map(n: int) -> None:
     np.testing.assert_array_equal(mapped, xs * 9 + ys + 0.5, strict=True)
     np.testing.assert_array_equal(same, xs, strict=True)
     assert run(map_of_tokens(), xs) == [True]
+
+
+@pytest.mark.parametrize("xs", [[], [0], [2, 0, 3]])
+def test_order_tokens_go_wherever_values_go(xs: list[int]) -> None:
+    go, left = run(tokens_all_over(), np.array(xs, np.int64))
+    assert go
+    assert left.tolist() == [0] * len(xs)
+    assert stats_of(tokens_all_over(), np.array(xs, np.int64)).activations == 1 + sum(xs)
 
 
 def test_an_empty_map_of_rows() -> None:
@@ -514,6 +523,8 @@ def test_a_trace_is_complete(name: str) -> None:
     given: dict[str, list[Any]] = {
         "scaled_map": [np.ones(2), np.ones(2), np.float64(2)],
         "map_of_calls": [np.True_, np.array([3, 2])],
+        "map_of_tokens": [np.ones(2)],
+        "tokens_all_over": [np.array([3, 2])],
     }
     inputs = given.get(name, [np.int64(3), np.int64(2)])
     plan = plan_of(PROGRAMS[name]())

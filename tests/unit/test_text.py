@@ -60,9 +60,9 @@ site 2 call fac/fac: fac/if1.else -> fac
 main main ^start
   start: ctl          = start
   n: i64              = input index=0
-  fac.start: ctl, ctl = call_start phase=0 site=1 ^start
-  fac.n: i64          = call n index=0 phase=0 site=1
-  fac: i64            = return fac/merge index=0 phase=0 site=1 ^fac.start#1
+  fac.start: ctl, ctl = call_start site=1 ^start
+  fac.n: i64          = call n index=0 site=1
+  fac: i64            = return fac/merge index=0 site=1 ^fac.start#1
 
 function fac ^fac/start
   fac/start: ctl                   = merge fac.start#0, fac/if1.else/fac.start#0
@@ -73,9 +73,9 @@ function fac ^fac/start
   fac/if1.then/value: i64          = identity 1:i64 ^fac/start.if#0
   fac/n.if: i64, i64               = switch fac/less_equal, fac/n
   fac/if1.else/subtract: i64       = subtract fac/n.if#1, 1:i64
-  fac/if1.else/fac.start: ctl, ctl = call_start phase=0 site=2 ^fac/start.if#1
-  fac/if1.else/fac.n: i64          = call fac/if1.else/subtract index=0 phase=0 site=2
-  fac/if1.else/fac: i64            = return fac/merge index=0 phase=0 site=2 ^fac/if1.else/fac.start#1
+  fac/if1.else/fac.start: ctl, ctl = call_start site=2 ^fac/start.if#1
+  fac/if1.else/fac.n: i64          = call fac/if1.else/subtract index=0 site=2
+  fac/if1.else/fac: i64            = return fac/merge index=0 site=2 ^fac/if1.else/fac.start#1
   fac/if1.else/multiply: i64       = multiply fac/n.if#1, fac/if1.else/fac
   fac/merge: i64                   = merge fac/if1.then/value, fac/if1.else/multiply
 """
@@ -89,8 +89,8 @@ def at(line: int, column: int) -> Span:
 
 def factorial() -> Library:
     nodes = (
-        Node("start", (), (CTL,), "start", attrs=Attrs(phase=0)),
-        Node("param", (), (I64,), "n", attrs=Attrs(index=0, phase=0)),
+        Node("start", (), (CTL,), "start"),
+        Node("param", (), (I64,), "n", attrs=Attrs(index=0)),
         Node("less_equal", (Port(1), ONE), (BOOL,), "less_equal", span=at(3, 8)),
         Node("switch", (Port(2), Port(0)), (CTL, CTL), "start.if"),
         Node("identity", (ONE,), (I64,), "if1.then/value", 1, controls=(Port(3, 0),), span=at(4, 16)),
@@ -108,8 +108,8 @@ def factorial() -> Library:
     fac = FunctionGraph(nodes, regions, "fac", "function", (Phase((1,), (Port(9),)),), 0, at(2, 1))
     main = FunctionGraph(
         (
-            Node("start", (), (CTL,), "start", attrs=Attrs(phase=0)),
-            Node("param", (), (I64,), "n", attrs=Attrs(index=0, phase=0)),
+            Node("start", (), (CTL,), "start"),
+            Node("param", (), (I64,), "n", attrs=Attrs(index=0)),
             Node("call", (Port(1),), (I64,), "fac", attrs=Attrs(callee="fac"), span=Span("factorial.py", 8, 1)),
         ),
         (Region("main", "main", starts=(Port(0),)),),
@@ -170,8 +170,8 @@ main f(go @ 0:1:1; x: f64[2,?] @ 0:1:7, y: bool) -> (x, y)
 library 1 main=f
 
 main f[x] -> (x)
-  x: f64     = param index=0 phase=0
-  start: ctl = start phase=0
+  x: f64     = param index=0
+  start: ctl = start
 """,
     "phases apart": """\
 library 1 main=f
@@ -469,8 +469,8 @@ def test_any_graph_round_trips(graph: Library | StaticGraph) -> None:
 def nested(depth: int) -> Library:
     """A function whose branches nest: each `then` holds the next."""
     nodes = [
-        Node("start", (), (CTL,), "start", attrs=Attrs(phase=0)),
-        Node("param", (), (BOOL,), "p", attrs=Attrs(index=0, phase=0)),
+        Node("start", (), (CTL,), "start"),
+        Node("param", (), (BOOL,), "p", attrs=Attrs(index=0)),
     ]
     regions = [Region("main", "main", starts=(Port(0),))]
     pred, region = Port(1), 0

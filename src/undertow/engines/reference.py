@@ -41,7 +41,7 @@ from undertow.errors import (
 )
 from undertow.ir import trace
 from undertow.ir.graph import Const, Node, Port, StaticGraph
-from undertow.ir.walk import body_of
+from undertow.ir.walk import body_of, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL, DType, Type, type_of
 
@@ -405,7 +405,7 @@ class ReferencePlan:
                 site = self._site(node).number
                 starts.setdefault(self._home[number], []).append((site, number))
                 if node.op == "call_start":
-                    visits.setdefault(site, []).append((masks[number], 1 << node.attrs.integer("phase")))
+                    visits.setdefault(site, []).append((masks[number], 1 << phase_of(node)))
         made: dict[tuple[int, int], _Kind] = {}
         todo: list[tuple[_Kind, int]] = []
 
@@ -435,7 +435,7 @@ class ReferencePlan:
             source = node.inputs[0] if node.op == "merge" and node.inputs else None
             if not isinstance(source, Port) or self.graph.nodes[source.node].op not in ("call", "call_start"):
                 continue
-            phase = self.graph.nodes[source.node].attrs.integer("phase")
+            phase = phase_of(self.graph.nodes[source.node])
             todo = [number] if phase else []
             layout = self._layouts[self._home[number]]
             while todo:

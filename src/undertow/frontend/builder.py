@@ -50,7 +50,7 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.regions.append(Region(self.kind, self.name, starts=(START,)))
-        self.add("start", (), (CTL,), Attrs(phase=0), name="start")
+        self.add("start", (), (CTL,), name="start")
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class Builder:
 
     def param(self, type: Type, name: str) -> Port:
         """A new parameter, after those that there are."""
-        number = self.add("param", (), (type,), Attrs(index=len(self.params), phase=0), name=name, region=0)
+        number = self.add("param", (), (type,), Attrs(index=len(self.params)), name=name, region=0)
         self.params.append(number)
         return Port(number)
 

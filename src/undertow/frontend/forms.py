@@ -16,7 +16,7 @@ from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend import functions, tree
 from undertow.frontend.builder import Builder
 from undertow.frontend.flow import leaf_type, port_in
-from undertow.frontend.interpret import SPECIAL, Interpreter, TracedRange, Work, drive
+from undertow.frontend.interpret import SPECIAL, Interpreter, TracedRange, TracedText, Work, drive
 from undertow.frontend.loops import NeedFeature, graph_loop
 from undertow.frontend.source import Env
 from undertow.frontend.traced import Traced, constant, context, emit, operand
@@ -153,12 +153,14 @@ def _map(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | No
 
 
 def as_mapped(value: Any) -> Any:
-    """A list of numbers is an array to be mapped over; other containers are mapped leaf by leaf."""
+    """A range or a list of numbers is an array to be mapped over; other containers are mapped leaf by leaf."""
+    if isinstance(value, range):
+        return np.arange(value.start, value.stop, value.step, dtype=np.int64)
     if isinstance(value, (list, tuple)) and not isinstance(value, Shared):
         leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
         if (
             leaves
-            and all(isinstance(x, (bool, int, float)) for x in leaves)
+            and all(isinstance(x, (bool, int, float, np.generic)) for x in leaves)
             and all(token[0] in ("leaf", "list") for token in structure)
         ):
             return np.asarray(value)
@@ -277,7 +279,7 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
     def work(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
         flat = [*args, *kwargs.values()]
         nested = [x for a in args if isinstance(a, (list, tuple)) for x in a]
-        if _any_traced(flat) or _any_traced(nested):
+        if _any_traced(flat) or _any_traced(nested) or any(isinstance(a, TracedText) for a in args):
             return traced(*args, **kwargs)
         return function(*args, **kwargs)
         yield
@@ -335,8 +337,18 @@ def _length(value: Any) -> Any:
 
 
 def _print(*values: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
-    parts = ["{}" if isinstance(v, Traced) else str(v).replace("{", "{{").replace("}", "}}") for v in values]
-    functions.print(sep.join(parts), *[v for v in values if isinstance(v, Traced)])
+    parts: list[str] = []
+    held: list[Any] = []
+    for value in values:
+        if isinstance(value, TracedText):
+            parts.append(value.template)
+            held += value.values
+        elif isinstance(value, Traced):
+            parts.append("{}")
+            held.append(value)
+        else:
+            parts.append(str(value).replace("{", "{{").replace("}", "}}"))
+    functions.print(sep.join(parts), *held)
 
 
 def _power(base: Any, exponent: Any, mod: Any = None) -> Any:

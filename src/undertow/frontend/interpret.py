@@ -403,18 +403,23 @@ class Interpreter:
         return value
 
     def text(self, node: ast.JoinedStr, env: Env) -> Work:
+        """An f-string; one with traced values is filled in when the graph prints it."""
         parts: list[str] = []
+        values: list[Traced] = []
         for part in node.values:
             if isinstance(part, ast.Constant):
-                parts.append(str(part.value))
+                parts.append(_escaped(str(part.value)))
             elif isinstance(part, ast.FormattedValue):
                 value = yield self.expr(part.value, env)
                 spec = "" if part.format_spec is None else (yield self.expr(part.format_spec, env))
+                if isinstance(value, Traced):
+                    parts.append(f"{{:{spec}}}" if spec else "{}")
+                    values.append(value)
+                    continue
                 convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion)
-                parts.append(
-                    repr(value) if isinstance(value, Traced) else format(convert(value) if convert else value, spec)
-                )
-        return "".join(parts)
+                parts.append(_escaped(format(convert(value) if convert else value, spec)))
+        template = "".join(parts)
+        return TracedText(template, values) if values else template.format()
 
     def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
         """Bind a target: a name, a tuple of targets, or an item of a Python container."""
@@ -561,6 +566,18 @@ class Interpreter:
         raise NotImplementedError  # statements.py
 
 
+class TracedText(str):
+    """An f-string with traced values in it: a template, and what fills it in at run time."""
+
+    template: str
+    values: list[Traced]
+
+    def __new__(cls, template: str, values: list[Traced]) -> TracedText:
+        made = super().__new__(cls, template.format(*map(repr, values)) if "{:" not in template else template)
+        made.template, made.values = template, values
+        return made
+
+
 class TracedRange:
     """`range` with traced bounds."""
 
@@ -597,6 +614,10 @@ def _said(node: ast.AST) -> str:
     }  # fmt: skip
     kind = type(node).__name__
     return names.get(kind, f"this syntax ({kind})")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -30,9 +30,9 @@ from undertow.frontend.flow import (
     restore,
     save,
 )
-from undertow.frontend.interpret import BINARY, INPLACE, Interpreter, TracedRange, Work, _function, _said
+from undertow.frontend.interpret import BINARY, INPLACE, Interpreter, TracedRange, TracedText, Work, _function, _said
 from undertow.frontend.source import Env
-from undertow.frontend.traced import Traced, effect
+from undertow.frontend.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
 
@@ -456,12 +456,15 @@ class StatementInterpreter(Interpreter):
         test = yield self.expr(node.test, env)
         self.at(node, env)
         truth = self.truth(test)
-        message = "" if node.msg is None else str((yield self.expr(node.msg, env)))
+        message = "" if node.msg is None else (yield self.expr(node.msg, env))
         self.at(node, env)
         if isinstance(truth, Traced):
-            effect("assert", [truth], message=message or self.span(node, env).source().strip())
+            if isinstance(message, TracedText):
+                _function("assert_")(truth, message.template, *message.values)
+            else:
+                _function("assert_")(truth, str(message) or self.span(node, env).source().strip())
         elif not truth:
-            raise CaptureError(f"assertion failed while capturing{': ' + message if message else ''}")
+            raise CaptureError(f"assertion failed while capturing{f': {message}' if message else ''}")
 
     def throw(self, node: ast.Raise, env: Env) -> Work:
         if self.ctx.open_builder.region != 0 or node.exc is None:

@@ -14,7 +14,7 @@ Traceback (most recent call last):
 undertow.errors.GraphError: main: a node stands before one that it depends on
   y: f32 = multiply x, z in main
   around it:
-  x: f32 = param index=0 phase=0 in main
+  x: f32 = param index=0 in main
   z: f32 = add x, x in main
 """
 
@@ -28,6 +28,7 @@ from typing import NoReturn, TypeVar
 
 from undertow.errors import GraphError, Span, UndertowError
 from undertow.ir.graph import (
+    Attr,
     Const,
     FunctionGraph,
     Graph,
@@ -41,7 +42,7 @@ from undertow.ir.graph import (
     StaticGraph,
 )
 from undertow.ir.text import dump_node, quote
-from undertow.ir.walk import port_regions
+from undertow.ir.walk import phase_of, port_regions
 from undertow.types import CTL, Type, bool_
 
 # (node, types of its operands) -> types of its outputs; raises an UndertowError where there are none.
@@ -64,6 +65,7 @@ class Facts:
         self.nodes = graph.nodes
         self.regions = graph.regions
         self.is_static = isinstance(graph, StaticGraph)
+        self.phased = _STATIC_PHASED if self.is_static else _LIBRARY_PHASED
         self.sites = graph.sites if isinstance(graph, StaticGraph) else ()
 
     def exists(self, operand: Operand) -> bool:
@@ -123,7 +125,7 @@ class Facts:
         """The phase that a call, resume, loop or map begins."""
         callee = self.callee(node)
         assert callee is not None
-        return callee.phases[node.attrs.integer("phase") if node.op == "resume" else 0]
+        return callee.phases[phase_of(node)]
 
     def params(self, node: Node) -> list[Type]:
         callee = self.callee(node)
@@ -138,8 +140,8 @@ class Facts:
         return given[1:] if node.op == "loop" else given
 
     @cached_property
-    def resumes(self) -> Counter[tuple[int, object]]:
-        return Counter((self.link(n).node, n.attrs["phase"]) for n in self.nodes if n.op == "resume")
+    def resumes(self) -> Counter[tuple[int, int]]:
+        return Counter((self.link(n).node, phase_of(n)) for n in self.nodes if n.op == "resume")
 
     # Static graphs
 
@@ -147,7 +149,7 @@ class Facts:
         return self.sites[node.attrs.integer("site") - 1]
 
     def visit_key(self, node: Node) -> tuple[object, ...]:
-        return node.attrs["site"], node.attrs.get("phase")
+        return node.attrs["site"], phase_of(node)
 
     @cached_property
     def starts(self) -> dict[tuple[object, ...], list[int]]:
@@ -223,8 +225,7 @@ _STATIC_SHAPES: dict[str, tuple[int | None, int | None]] = {
 }
 # operator -> the attributes that must be integers, those that must be strings
 _LIBRARY_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "start": (("phase",), ()),
-    "param": (("index", "phase"), ()),
+    "param": (("index",), ()),
     "call": ((), ("callee",)),
     "resume": (("phase",), ()),
     "loop": ((), ("body",)),
@@ -232,9 +233,9 @@ _LIBRARY_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 _STATIC_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "input": (("index",), ()),
-    "call_start": (("site", "phase"), ()),
-    "call": (("site", "phase", "index"), ()),
-    "return": (("site", "phase", "index"), ()),
+    "call_start": (("site",), ()),
+    "call": (("site", "index"), ()),
+    "return": (("site", "index"), ()),
     "enter_start": (("site",), ()),
     "enter": (("site", "index"), ()),
     "next": (("site",), ()),
@@ -244,6 +245,11 @@ _STATIC_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fan": (("site", "index"), ()),
     "gather": (("site", "index"), ()),
 }
+
+
+# operators that belong to a phase
+_LIBRARY_PHASED = frozenset(("start", "param", "resume"))
+_STATIC_PHASED = frozenset(("call_start", "call", "return"))
 
 
 def _fits_shape(f: Facts, n: Node) -> bool:
@@ -258,6 +264,10 @@ def _has_attrs(f: Facts, n: Node) -> bool:
     return all(type(n.attrs.get(key)) is int for key in integers) and all(
         isinstance(n.attrs.get(key), str) for key in strings
     )
+
+
+def _is_later(phase: Attr) -> bool:
+    return type(phase) is int and phase > 0
 
 
 def is_primitive(op: str) -> bool:
@@ -287,6 +297,11 @@ NODES: list[Row[Node]] = [
     ),
     (ANY, lambda f, n, k: _fits_shape(f, n), "an operator has the wrong number of inputs or outputs"),
     (ANY, lambda f, n, k: _has_attrs(f, n), "an operator lacks an attribute that it must have"),
+    (
+        ANY,
+        lambda f, n, k: "phase" not in n.attrs or (n.op in f.phased and _is_later(n.attrs["phase"])),
+        "a phase is no whole number above 0 (the first is not written out), or stands on an operator that has none",
+    ),
     ("start", lambda f, n, k: n.types == (CTL,), "a start token is not of type ctl"),
     ("start param input", lambda f, n, k: not n.controls, "a node that comes from outside has a control edge"),
     (
@@ -432,7 +447,7 @@ def _is_branch_merge(f: Facts, n: Node) -> bool:
 def _is_tag_merge(f: Facts, n: Node) -> bool:
     """Does it join what the sites of its region send: one parameter, or the start, of one phase?"""
     makers = [f.nodes[port.node] for port in n.inputs if isinstance(port, Port)]
-    kinds = {(maker.op in _STARTS, maker.attrs.get("phase"), maker.attrs.get("index")) for maker in makers}
+    kinds = {(maker.op in _STARTS, phase_of(maker), maker.attrs.get("index")) for maker in makers}
     kind = f.regions[n.region].kind
     if kind == "function":
         return {maker.op for maker in makers} <= {"call_start", "call"} and len(kinds) == 1
@@ -464,12 +479,12 @@ LIBRARY_EDGES: list[Row[Node]] = [
 
 def _has_params(f: Facts, g: FunctionGraph) -> bool:
     listed = [(param, phase, index) for phase, p in enumerate(g.phases) for index, param in enumerate(p.params)]
-    made = [(k, n.attrs["phase"], n.attrs["index"]) for k, n in enumerate(g.nodes) if n.op == "param"]
+    made = [(k, phase_of(n), n.attrs["index"]) for k, n in enumerate(g.nodes) if n.op == "param"]
     return sorted(listed) == made
 
 
 def _has_starts(f: Facts, g: FunctionGraph) -> bool:
-    made = {n.attrs["phase"]: Port(k) for k, n in enumerate(g.nodes) if n.op == "start"}
+    made = {phase_of(n): Port(k) for k, n in enumerate(g.nodes) if n.op == "start"}
     return sum(n.op == "start" for n in g.nodes) == len(g.phases) and g.regions[0].starts == tuple(
         made.get(phase) for phase in range(len(g.phases))
     )
@@ -527,6 +542,11 @@ def _row(type_: Type) -> Type | None:
     return type_.with_shape(type_.shape[1:]) if type_.shape else None
 
 
+def _lane(type_: Type) -> Type | None:
+    """The type of what one lane gives: order tokens of all lanes are one order token."""
+    return type_ if type_ == CTL else _row(type_)
+
+
 def _accepts(takes: Type, given: Type | None) -> bool:
     return given is not None and takes.accepts(given)
 
@@ -542,9 +562,8 @@ def _argument_types(f: Facts, n: Node) -> bool:
 
 def _result_types(f: Facts, n: Node) -> bool:
     pairs = list(zip(n.types, f.results(n), strict=True))
-    if n.op == "map":
-        return all(taken.shape and _accepts(_row(taken) or taken, given) for taken, given in pairs)
-    return all(taken.accepts(given) for taken, given in pairs)
+    lanes = [(_lane(taken), given) if n.op == "map" else (taken, given) for taken, given in pairs]
+    return all(taken is not None and taken.accepts(given) for taken, given in lanes)
 
 
 def _is_link(f: Facts, n: Node) -> bool:
@@ -568,8 +587,8 @@ CALLS: list[Row[Node]] = [
         "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map",
     ),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call of the same region"),
-    ("resume", lambda f, n, k: 0 < n.attrs.integer("phase") < _phases(f, n), "the callee has no such later phase"),
-    ("resume", lambda f, n, k: f.resumes[f.link(n).node, n.attrs["phase"]] == 1, "a phase of a call is resumed twice"),
+    ("resume", lambda f, n, k: 0 < phase_of(n) < _phases(f, n), "the callee has no such later phase"),
+    ("resume", lambda f, n, k: f.resumes[f.link(n).node, phase_of(n)] == 1, "a phase of a call is resumed twice"),
     (
         "call resume loop map",
         lambda f, n, k: len(_arguments(n)) == len(f.params(n)),
@@ -608,7 +627,7 @@ def _handed_on(f: Facts, n: Node) -> bool:
     if n.op == "fan" and given is not None:
         given = _row(given)
     if n.op == "gather" and taken is not None:
-        taken = _row(taken)
+        taken = _lane(taken)
     return taken is not None and _accepts(taken, given)
 
 

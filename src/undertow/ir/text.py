@@ -45,7 +45,7 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.walk import body_of
+from undertow.ir.walk import body_of, phase_attr
 from undertow.types import CTL, DTYPES, DType, Type, type_of
 
 VERSION = 1
@@ -182,11 +182,11 @@ def _start_name(phase: int) -> str:
 
 
 def _start(phase: int, name: str, span: Span | None) -> Node:
-    return Node("start", (), (CTL,), name, attrs=Attrs(phase=phase), span=span)
+    return Node("start", (), (CTL,), name, attrs=Attrs(**phase_attr(phase)), span=span)
 
 
 def _param(phase: int, index: int, name: str, type_: Type, span: Span | None) -> Node:
-    return Node("param", (), (type_,), name, attrs=Attrs(index=index, phase=phase), span=span)
+    return Node("param", (), (type_,), name, attrs=Attrs(index=index, **phase_attr(phase)), span=span)
 
 
 def _starts(nodes: Sequence[Node]) -> tuple[Port, ...]:
@@ -196,7 +196,7 @@ def _starts(nodes: Sequence[Node]) -> tuple[Port, ...]:
 def _block(graph: FunctionGraph, phase: int) -> range | None:
     """The start and param nodes of a phase where they stand together, so that its signature can stand for them."""
     params = graph.phases[phase].params
-    starts = [port.node for port in _starts(graph.nodes) if graph.nodes[port.node].attrs == Attrs(phase=phase)]
+    starts = [port.node for port in _starts(graph.nodes) if graph.nodes[port.node].attrs == Attrs(**phase_attr(phase))]
     if len(starts) != 1 or (phase == 0 and starts[0] != 0):
         return None
     block = range(starts[0], starts[0] + 1 + len(params))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from undertow.ir.graph import Graph, Port
+from undertow.ir.graph import Graph, Node, Port
 
 
 def port_regions(graph: Graph) -> Callable[[Port], int]:
@@ -26,6 +26,16 @@ def port_regions(graph: Graph) -> Callable[[Port], int]:
         return branches[pred, node.region][port.index]
 
     return region_of
+
+
+def phase_of(node: Node) -> int:
+    """The phase that a start, param, call, return or resume belongs to; the first is not written out."""
+    return node.attrs.integer("phase") if "phase" in node.attrs else 0
+
+
+def phase_attr(phase: int) -> dict[str, int]:
+    """The inverse of `phase_of`: what to give to Attrs."""
+    return {"phase": phase} if phase else {}
 
 
 def body_of(graph: Graph) -> list[int]:

@@ -27,7 +27,7 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.walk import port_regions
+from undertow.ir.walk import phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
 
@@ -48,7 +48,7 @@ def _phase_masks(graph: FunctionGraph) -> list[int]:
         if node.op == "start":
             mask = 1 << starts.get(number, 0)
         elif node.op == "param":
-            mask = 1 << node.attrs.integer("phase")
+            mask = 1 << phase_of(node)
         else:
             mask = 0
             for operand in (*node.inputs, *node.controls):
@@ -95,7 +95,7 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
         if not isinstance(link, Port) or graph.nodes[link.node].op != "call":
             raise GraphError(f"{where}: the first input of `resume` must be a `call`", node.span)
         target = graph.nodes[link.node].attrs.text("callee")
-        phase, arguments = node.attrs.integer("phase"), arguments - 1
+        phase, arguments = phase_of(node), arguments - 1
     else:
         target = node.attrs.text("callee" if node.op == "call" else "body")
     callee = library.functions.get(target)
@@ -408,18 +408,19 @@ class _Flattener:
             site = self.site("call", body, node, callee)
             body.sites[number] = site, callee
         else:
-            phase, arguments = node.attrs.integer("phase"), node.inputs[1:]
+            phase, arguments = phase_of(node), node.inputs[1:]
             link = node.inputs[0]
             assert isinstance(link, Port)
             site, callee = body.sites[link.node]
-        start, gate = self.begin("call_start", body, number, node, site=site, phase=phase)
+        attrs = {"site": site, **phase_attr(phase)}
+        start, gate = self.begin("call_start", body, number, node, **attrs)
         callee.pivots[0, phase][0].inputs.append((start, 0))
         visit = callee.graph.phases[phase]
         for index, (operand, param) in enumerate(zip(arguments, visit.params, strict=True)):
             source, formal = self.source(body, operand), callee.graph.nodes[param]
-            wire = self.push("call", body, node, source, formal, gate, site=site, phase=phase, index=index)
+            wire = self.push("call", body, node, source, formal, gate, index=index, **attrs)
             callee.own[param].inputs.append(wire)
-        returns = self.pop("return", body, number, node, start, site=site, phase=phase)
+        returns = self.pop("return", body, number, node, start, **attrs)
         self.results += zip(returns, [callee] * len(returns), visit.results, strict=True)
 
     def wire_loop(self, body: _Body, number: int, node: Node) -> None:

@@ -365,6 +365,7 @@ class _Picture:
         self.parents: dict[int, int | None] = {}  # of boxes
         self.levels: dict[int, _Level] = {}
         self.corners: dict[int, Point] = {}  # upper left corner of a box's content
+        self.inside_body: dict[int, Point] = {}  # the same, measured from that of its body
         self.edges = edges_of(graph)
         self.slots = self._find_slots()
 
@@ -508,28 +509,31 @@ class _Picture:
     def layout(self) -> Layout:
         self.build()
         depth = {box: len(self.chain(box)) for box in self.levels}
-        for box in sorted(self.levels, key=lambda box: -depth[box]):
+        outer_first = sorted(self.levels, key=lambda box: (depth[box], box))
+        for box in reversed(outer_first):
             self.size_inner_boxes(box)
             self.levels[box].place()
-        bodies = [box for box in self.levels if self.parents[box] is None]
-        bodies.sort()
-        outside = _Outside(self, bodies)
+        for box in outer_first:
+            self.inside_body[box] = self.find_inside(box)
+        outside = _Outside(self, [box for box in outer_first if self.parents[box] is None])
         outside.place()
-        for box in sorted(self.levels, key=lambda box: depth[box]):
-            parent = self.parents[box]
-            if parent is not None:
-                item = self.levels[parent].items[self.levels[parent].keys["box", box]]
-                corner = self.corners[parent]
-                left = corner.x + item.x - item.width / 2
-                self.corners[box] = Point(left + _PAD, corner.y + item.y + _HEAD)
-        routes = [route for box in self.levels for route in self.routes(box)] + outside.routes()
-        regions = {}
-        for box in sorted(self.levels, key=lambda box: depth[box]):
-            corner, level = self.corners[box], self.levels[box]
+        regions: dict[int, Rect] = {}
+        for box in outer_first:
+            body, inside, level = self.corners[self.body[box]], self.inside_body[box], self.levels[box]
+            self.corners[box] = corner = Point(body.x + inside.x, body.y + inside.y)
             width, height = level.width + 2 * _PAD, level.height + _HEAD + _PAD
             regions[box] = Rect(corner.x - _PAD, corner.y - _HEAD, width, height)
+        routes = [route for box in self.levels for route in self.routes(box)] + outside.routes()
         nodes = tuple(self.rect(number) for number in range(len(self.graph.nodes)))
         return Layout(nodes, regions, tuple(routes), outside.width, outside.height)
+
+    def find_inside(self, box: int) -> Point:
+        parent = self.parents[box]
+        if parent is None:
+            return Point(0.0, 0.0)
+        level, around = self.levels[parent], self.inside_body[parent]
+        item = level.items[level.keys["box", box]]
+        return Point(around.x + item.x - item.width / 2 + _PAD, around.y + item.y + _HEAD)
 
     def size_inner_boxes(self, box: int) -> None:
         """Inner boxes have been placed: take over their sizes, and where edges pass their borders."""
@@ -598,7 +602,6 @@ class _Outside:
                 if to not in found:
                     found.append(to)
         self.found: dict[int, list[tuple[float, float, float, float, float]]] = {}
-        self.corners: dict[int, Point] = {}
         self.width = self.height = 0.0
 
     def node_body(self, number: int) -> int:
@@ -606,20 +609,8 @@ class _Outside:
 
     def offset(self, number: int) -> Point:
         """A node's upper middle within the content of its body, before the bodies have places."""
-        item, corner = self.picture.item(number), self.corner(self.picture.box(number))
-        return Point(corner.x + item.x, corner.y + item.y)
-
-    def corner(self, box: int) -> Point:
-        """The upper left corner of a box's content within that of its body."""
-        if box not in self.corners:
-            parent = self.picture.parents[box]
-            x = y = 0.0
-            if parent is not None:  # boxes nest at most _DEEPEST deep
-                level = self.picture.levels[parent]
-                item, around = level.items[level.keys["box", box]], self.corner(parent)
-                x, y = around.x + item.x - item.width / 2 + _PAD, around.y + item.y + _HEAD
-            self.corners[box] = Point(x, y)
-        return self.corners[box]
+        item, inside = self.picture.item(number), self.picture.inside_body[self.picture.box(number)]
+        return Point(inside.x + item.x, inside.y + item.y)
 
     def lane_y(self, way: str, number: int) -> float:
         level = self.picture.levels[self.picture.box(number)]
@@ -682,8 +673,8 @@ class _Outside:
                 if parent is not None and picture.body[box] == body:
                     level = picture.levels[parent]
                     item = level.items[level.keys["box", box]]
-                    corner = self.corner(parent)
-                    x, y = corner.x + item.x, corner.y + item.y
+                    inside = picture.inside_body[parent]
+                    x, y = inside.x + item.x, inside.y + item.y
                     found.append((x - item.width / 2, x + item.width / 2, y, y + item.height, 200.0))
         return self.found[body]
 

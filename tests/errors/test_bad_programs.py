@@ -1,0 +1,67 @@
+"""Every bad program of `bad_programs/` and the message that its author gets, word for word.
+
+A section of those files is a title, a program, and the text of the error that it ends with; `--update` writes the
+texts anew. Read the difference as a user would: is it my line, in my words, and do I know what to write instead?
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import undertow as ut
+
+HERE = Path(__file__).parent
+SECTION = re.compile(r"^## (?P<title>.*)\n(?P<notes>[^`]*)```python\n(?P<program>.*?)```\n+```text\n(?P<message>.*?)```\n", re.M | re.S)
+PRELUDE = "import dataclasses, math\nimport numpy as np\nimport undertow as ut\n"
+PLACES = {"options.md"}  # files whose errors have no line in a captured function
+
+
+@dataclass(frozen=True)
+class Case:
+    file: Path
+    title: str
+    program: str
+    message: str
+
+
+def cases() -> list[Case]:
+    return [
+        Case(file, found["title"], found["program"], found["message"])
+        for file in sorted(HERE.glob("bad_programs/*.md"))
+        for found in SECTION.finditer(file.read_text())
+    ]
+
+
+def message_of(program: str, folder: Path) -> str:
+    """Run a program as a module of its own; what the error that it ends with says."""
+    path = folder / "program.py"
+    path.write_text(program)
+    spec = importlib.util.spec_from_file_location("program", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    exec(PRELUDE, vars(module))
+    sys.modules["program"] = module
+    try:
+        spec.loader.exec_module(module)
+    except ut.UndertowError as error:
+        return f"{type(error).__name__}: {error}\n".replace(f"{folder}/", "")
+    finally:
+        del sys.modules["program"]
+    return "no error\n"
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.file.stem}-{case.title}")
+def test_message(case: Case, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    found = message_of(case.program, tmp_path)
+    if request.config.getoption("--update") and found != case.message:
+        before = f"{case.program}```\n\n```text\n{case.message}```"
+        text = case.file.read_text()
+        assert text.count(before) == 1
+        case.file.write_text(text.replace(before, f"{case.program}```\n\n```text\n{found}```"))
+        return
+    assert found == case.message
