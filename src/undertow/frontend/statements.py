@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, InternalError
+from undertow.frontend.builder import Checkpoint
 from undertow.frontend.flow import (
     ABSENT,
     State,
@@ -151,7 +152,7 @@ class StatementInterpreter(Interpreter):
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
         """Do the statements from `cell` up to `stop` (or the end)."""
-        begun: dict[Mark, tuple[Any, State, Cell | None]] = {}
+        begun: dict[Mark, tuple[Checkpoint, State, Cell | None]] = {}
         while cell is not None and cell is not stop:
             statement = cell.statement
             if isinstance(statement, ast.If):
@@ -198,9 +199,7 @@ class StatementInterpreter(Interpreter):
                 if fault.mark not in begun:
                     raise
                 checkpoint, state, after = begun[fault.mark]
-                self.ctx.open_builder.rollback(checkpoint)
-                self.ctx.session.forget_hidden(self.ctx.open_builder)
-                restore(state, env, self.ctx.open_builder)
+                self.go_back(checkpoint, state, env)
                 outcome, cell = yield self._loops().while_loop(self, fault.mark.node, after, env)
             if isinstance(outcome, Mixed) and outcome.falls and cell is not None and cell is not stop:
                 return (yield self.go_on(outcome, cell, stop, env))
@@ -364,10 +363,14 @@ class StatementInterpreter(Interpreter):
         """One more round of a loop that Python runs, or the statements after it."""
         node = mark.node
         if isinstance(node, ast.While):
+            builder = self.ctx.open_builder
+            checkpoint, before = builder.checkpoint(), save(env, builder)
             test = yield self.expr(node.test, env)
             self.at(node.test, env)
             truth = self.truth(test)
             if isinstance(truth, Traced):
+                # The test belongs into the loop's own graph: forget what it wrote here.
+                self.go_back(checkpoint, before, env)
                 return (yield self._loops().while_loop(self, node, cell.next, env))
             more = truth
         else:
@@ -384,6 +387,13 @@ class StatementInterpreter(Interpreter):
                 hint="let its condition depend on a traced value, or make it shorter",
             )
         return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
+
+    def go_back(self, checkpoint: Checkpoint, state: State, env: Env) -> None:
+        """Forget what was written and assigned since then."""
+        builder = self.ctx.open_builder
+        builder.rollback(checkpoint)
+        self.ctx.session.forget_hidden(builder)
+        restore(state, env, builder)
 
     def with_block(self, node: ast.With, after: Cell | None, env: Env) -> Work:
         """Only our own context managers (placement, control edges) mean something in a graph."""
