@@ -25,6 +25,6 @@ print("female:", *females)
 print("male:  ", *males)
 
 graph = female.graph(0)
-print(f"\nBoth bodies stand once in a graph of {len(graph)} nodes. Its call sites, whose numbers are the labels on tags:")
+print(f"\nBoth bodies stand once in a graph of {len(graph)} nodes. Its call sites, the labels on tags:")
 for number, site in enumerate(graph.static.sites, start=1):
     print(f"  {number}  {site.label}")

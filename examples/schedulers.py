@@ -17,7 +17,8 @@ def trees(n: ut.i64) -> ut.i64:
 N = 6
 runs = [("fifo", 0), ("lifo", 0), ("random", 1), ("random", 2), ("random", 3)]
 
-print(f"trees({N}) in {len(runs)} orders\n\norder         result   firings   activations   frames at once   deepest tag")
+print(f"trees({N}) in {len(runs)} orders\n")
+print("order         result   firings   activations   frames at once   deepest tag")
 counted = set()
 for scheduler, seed in runs:
     result, stats = trees.run(N, scheduler=scheduler, schedule_seed=seed, stats=True)

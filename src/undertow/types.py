@@ -36,7 +36,8 @@ class DType:
             if not fits or isinstance(dim, bool):
                 raise TypeMismatch(
                     f"{dim!r} is not a dimension",
-                    hint=f"write {self.name}[3], {self.name}[None] (known at run time) or {self.name}['n'] (named)",
+                    hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known at run time) "
+                    f"or ut.{self.name}['n'] (named)",
                 )
         return Type(self, tuple(int(d) if isinstance(d, np.integer) else d for d in dims))
 
@@ -192,6 +193,15 @@ def join(a: Type, b: Type) -> Type | None:
     if a.dtype != b.dtype or len(a.shape) != len(b.shape):
         return None
     return Type(a.dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
+
+
+def said(spec: DType | Type) -> str:
+    """A type with its article, for messages.
+
+    >>> said(f32[3]), said(bool_)
+    ('an f32[3]', 'a bool')
+    """
+    return f"{'a' if str(spec).startswith('bool') else 'an'} {spec}"
 
 
 def show_shape(shape: Shape) -> str:

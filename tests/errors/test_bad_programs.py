@@ -16,7 +16,11 @@ import pytest
 import undertow as ut
 
 HERE = Path(__file__).parent
-SECTION = re.compile(r"^## (?P<title>.*)\n(?P<notes>[^`]*)```python\n(?P<program>.*?)```\n+```text\n(?P<message>.*?)```\n", re.M | re.S)
+SECTION = re.compile(
+    r"^## (?P<title>[^\n]*)\n(?P<notes>[^`]*)"
+    r"^```python\n(?P<program>.*?)^```\n+^```text\n(?P<message>.*?)^```\n",
+    re.MULTILINE | re.DOTALL,
+)
 PRELUDE = "import dataclasses, math\nimport numpy as np\nimport undertow as ut\n"
 PLACES = {"options.md"}  # files whose errors have no line in a captured function
 

@@ -550,7 +550,7 @@ def test_wrong_traced_indices() -> None:
         trace(lambda v, i: v[i, :, [0, 1]], f32[3, 3, 3], Type(i64))
     with pytest.raises(TypeMismatch, match="step"):
         trace(lambda v, i: v[::i], f32[3], Type(i64))
-    with pytest.raises(Fault, match="out of bounds"):
+    with pytest.raises(Fault, match="out of range"):
         traced(lambda v, i: v[i], np.ones(3), N(3))
 
 

@@ -31,9 +31,11 @@ from tests.unit.test_flatten import (
     tokens_all_over,
     two_phases,
 )
+from tests.unit.test_spec import THREE_PHASES, parse_library
 
 from undertow.engines.contract import SCHEDULERS, Engine, Options, Plan
-from undertow.engines.reference import Reference, ReferencePlan, _Run
+from undertow.engines.reference import Reference, ReferencePlan
+from undertow.engines.reference.run import Run
 from undertow.errors import (
     Fault,
     FrameLimit,
@@ -46,6 +48,7 @@ from undertow.errors import (
     UndertowError,
 )
 from undertow.ir.graph import Const, Library, Node, Port
+from undertow.ir.spec import check
 from undertow.ir.trace import Event, Fired, FrameEnded, FrameStarted, RunEnded, RunStarted, Tags, read_trace, show_tag
 from undertow.ops.op import CATALOGUE
 from undertow.passes.flatten import flatten
@@ -65,11 +68,11 @@ def run(program: Library, *inputs: Any, **options: Any) -> list[Any]:
     results, _ = plan.run(values, Options(**options))
     for scheduler in SCHEDULERS:
         for seed in range(3 if scheduler == "random" else 1):
-            again = _Run(plan, [v[()] for v in values], Options(scheduler=scheduler, schedule_seed=seed), None)
+            again = Run(plan.rows, [v[()] for v in values], Options(scheduler=scheduler, schedule_seed=seed), None)
             with np.errstate(all="ignore"):
                 again.execute(drain=True)
             assert not again.live
-            assert (again.bytes, again.held) == (0, {})
+            assert (again.memory.bytes, again.memory.held) == (0, {})
             for one, other in zip(results, again.results, strict=True):
                 np.testing.assert_array_equal(one, other, strict=True)
     return results
@@ -204,10 +207,63 @@ def test_a_phase_that_one_caller_visits_and_its_callees_therefore_too() -> None:
     assert stats_of(program, 3).per_node["g/dy"] == 1
 
 
+def test_three_phases_through_a_caller_in_between() -> None:
+    assert run(parse_library(THREE_PHASES), 3.0) == [9, 3, 6, 9]
+
+
+def late_visitors() -> Library:
+    """In its second phase f(x, xs) calls, loops and maps over values of the first. Main resumes one call of two."""
+    g = Body("g")
+    product = g.op("multiply", g.param("a"), g.param("b"))
+
+    loop = sum_loop().functions["sum"]
+    lane = Body("lane", "map", carried=1)
+    scaled = lane.op("multiply", lane.param("x"), lane.param("by"))
+
+    f = Body("f", phases=2)
+    x, xs = f.param("x"), f.param("xs", i64[None])
+    dy = f.param("dy", phase=1)
+    called = f.call("g", x, dy, name="g")
+    looped = f.add("loop", x, const(0), dy, types=(I64, I64), name="sum", body="sum")
+    held = f.add("loop", dy, const(0), x, types=(I64, I64), name="held", body="sum")
+    mapped = f.add("map", xs, dy, types=(i64[None],), name="map", body="lane")
+    results = [called, Port(looped.node, 1), Port(held.node, 1), mapped]
+
+    main = Body("main", "main")
+    n, ns, d = main.param("n"), main.param("ns", i64[None]), main.param("d")
+    made = main.call("f", n, ns, name="made")
+    other = main.call("f", n, ns, name="other")
+    back = main.add("resume", made, d, types=(I64, I64, I64, i64[None]), name="back", phase=1).node
+    fetches = [made, other, *(Port(back, index) for index in range(4))]
+    return library(main.finish(fetches), f.finish([x], results), g.finish([product]), loop, lane.finish([scaled]))
+
+
+def test_values_of_an_earlier_phase_enter_only_where_the_later_one_is_visited() -> None:
+    program = late_visitors()
+    check(program)
+    check(flatten(program))
+    made, other, called, looped, held, mapped = run(program, 7, np.array([1, 2]), 2)
+    assert (made, other, called, looped, held) == (7, 7, 14, 7 + 5 + 3, 0)
+    assert mapped.tolist() == [2, 4]
+    assert stats_of(program, 7, np.array([1, 2]), 2).activations == 3
+
+
 def test_a_dead_call_starts_nothing() -> None:
     stats = stats_of(factorial(), 1)
     assert stats.activations == 1
     assert stats.per_node["fac/fac.start"] == stats.per_node["fac/fac.n"] == stats.per_node["fac/fac"] == 0
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_way_back_with_two_dead_controls_fires_once(scheduler: str) -> None:
+    graph = flatten(factorial())
+    pivot = next(number for number, node in enumerate(graph.nodes) if node.name == "fac/switch3")
+    nodes = (replace(n, controls=(*n.controls, Port(pivot, 1))) if n.name == "fac/fac" else n for n in graph.nodes)
+    changed = replace(graph, nodes=tuple(nodes))
+    check(changed)
+    results, stats, left = Reference().plan(changed).drain([np.int64(3)], Options(scheduler=scheduler))
+    assert (results, left) == ([6], 0)
+    assert stats.dead_firings == stats_of(factorial(), 3).dead_firings
 
 
 def loop_in_branch() -> Library:
@@ -401,6 +457,22 @@ def test_an_interrupt_leaves_the_plan_as_it_was(monkeypatch: pytest.MonkeyPatch,
     assert plan.run([np.int64(4)])[0] == [24]
 
 
+def test_a_disk_that_is_full_is_nobody_s_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(values: Any, attrs: Any) -> Any:
+        raise OSError("no space left")
+
+    monkeypatch.setitem(CATALOGUE, "multiply", replace(CATALOGUE["multiply"], eval=full))
+    with pytest.raises(OSError, match="no space left"):
+        plan_of(factorial()).run([np.int64(3)])
+
+
+@pytest.mark.parametrize("limits", [{"frames": 0}, {"memory": 0}])
+def test_limits_that_leave_no_room_for_main(limits: dict[str, int]) -> None:
+    with pytest.raises(FrameLimit) as caught:
+        plan_of(factorial()).run([np.int64(3)], Options(**limits))
+    assert caught.value.hint
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize(
     ("limit", "value", "error"),
@@ -484,6 +556,35 @@ def test_a_deadlock_says_what_waits() -> None:
     assert "main/fac has not arrived" in str(caught.value)
     assert "main/fac under []: 1 of 2 tokens" in str(caught.value)
     assert "fac/n under [1]: 0 of 1 tokens" in str(caught.value)
+
+
+def test_a_deadlock_lists_only_what_could_have_fired() -> None:
+    """A call that never sees its argument, of a function with a second phase that nobody visits here."""
+    graph = flatten(two_phases())
+    number = len(graph.nodes)
+    never = Node("switch", (Const(np.False_), Port(graph.inputs[1])), (I64, I64), "never")
+    nodes = [replace(n, inputs=(Port(number),)) if n.name == "main/second.n" else n for n in graph.nodes]
+    with pytest.raises(RunError, match="main/second has not arrived") as caught:
+        Reference().plan(replace(graph, nodes=(*nodes, never))).run([np.int64(2), np.int64(2)])
+    assert "f/n under [2]: 0 of 1 tokens" in str(caught.value)
+    assert "f/dy under [2]" not in str(caught.value)
+
+
+def test_a_deep_deadlock_is_reported_at_once() -> None:
+    """5,000 nested calls, none of which gets its second argument."""
+    f = Body("f")
+    n, y = f.param("n"), f.param("y")
+    p = f.op("less_equal", n, const(0), type=BOOL, name="p")
+    _, other = f.branch(p)
+    (_, m), (base, y_on) = f.switch(p, n), f.switch(p, y)
+    made = f.call("f", f.op("subtract", m, const(1), region=other), y_on, name="f", region=other)
+    whole = flatten(library(main_of("f", (I64, I64)), f.finish([f.op("merge", base, made)])))
+    number = len(whole.nodes)
+    never = Node("switch", (Const(np.False_), Port(whole.inputs[1])), (I64, I64), "never")
+    nodes = [replace(n, inputs=(Port(number),)) if n.name == "main/f.y" else n for n in whole.nodes]
+    with pytest.raises(RunError, match="and 24995 more") as caught:
+        Reference().plan(replace(whole, nodes=(*nodes, never))).run([np.int64(5_000), np.int64(0)])
+    assert len(str(caught.value)) < 2_000
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from tests.unit.test_text import LIBRARY, STATIC, nested
 
 from undertow.errors import GraphError, Span, TypeMismatch
 from undertow.ir import spec
-from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Phase, Port, Region, Site, StaticGraph
+from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port, Region, Site, StaticGraph
 from undertow.ir.spec import check
 from undertow.ir.text import dump, parse
+from undertow.passes.flatten import flatten
 from undertow.types import CTL, Type, f32, f64
 
 LOOPS = """\
@@ -49,6 +50,34 @@ function f(x: f64) -> (y)
   y: f64  = multiply x, x
   phase 1(dy: f64) -> (dx)
   dx: f64 = multiply dy, x
+"""
+
+# Phases in order, through a caller in between; phase 1 of f makes a call with a value of phase 0.
+THREE_PHASES = """\
+library 1 main=main
+
+main main(x: f64) -> (y, dx, ddx, z)
+  y: f64   = call x callee="g"
+  dx: f64  = resume y, 1.0:f64 phase=1
+  ddx: f64 = resume y, 2.0:f64 phase=2
+  z: f64   = call x callee="g"
+
+function g(x: f64) -> (y)
+  y: f64   = call x callee="f"
+  phase 1(dy: f64) -> (dx)
+  dx: f64  = resume y, dy phase=1
+  phase 2(ddy: f64) -> (ddx)
+  ddx: f64 = resume y, ddy phase=2
+
+function f(x: f64) -> (y)
+  y: f64   = multiply x, x
+  phase 1(dy: f64) -> (dx)
+  dx: f64  = call x, dy callee="h"
+  phase 2(ddy: f64) -> (ddx)
+  ddx: f64 = multiply ddy, dx
+
+function h(a: f64, b: f64) -> (c)
+  c: f64 = multiply a, b
 """
 
 STATIC_LOOPS = """\
@@ -111,6 +140,15 @@ function f ^f/start, f/start~1
   f/dx: f64      = multiply f/dy, f/x
 """
 
+
+def parse_library(text: str) -> Library:
+    found = parse(text)
+    assert isinstance(found, Library)
+    return found
+
+
+STATIC_THREE = dump(flatten(parse_library(THREE_PHASES)))
+
 VALID = {
     "factorial": LIBRARY,
     "static factorial": STATIC,
@@ -118,6 +156,8 @@ VALID = {
     "static loops": STATIC_LOOPS,
     "phases": PHASES,
     "static phases": STATIC_PHASES,
+    "three phases": THREE_PHASES,
+    "static three phases": STATIC_THREE,
 }
 
 
@@ -139,7 +179,7 @@ BROKEN = [
     (LIBRARY, 'callee="fac"    ', "callee=1 ", "an operator lacks an attribute that it must have"),
     (STATIC, "call n index=0", "call n index=true", "an operator lacks an attribute that it must have"),
     (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=0", "a phase is no whole number above 0"),
-    (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=true", "a phase is no whole number above 0"),
+    (STATIC_PHASES, "call_start phase=1", "call_start phase=true", "a phase is no whole number above 0"),
     (PHASES, 'call x callee="f"', 'call x callee="f" phase=1', "or stands on an operator that has none"),
     (STATIC, "start: ctl          = start", "start: i64 = start", "a start token is not of type ctl"),
     (STATIC, "input index=0", "input index=0 ^start", "a node that comes from outside has a control edge"),
@@ -201,6 +241,12 @@ BROKEN = [
     (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=2", "the callee has no such later phase"),
     (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=1\n again: f64 = resume y, 1.0:f64 phase=1",
      "a phase of a call is resumed twice"),
+    (THREE_PHASES, "  dx: f64  = resume y, 1.0:f64 phase=1\n", "  dx: f64 = negative x\n",
+     "phases are not visited in order: a resume may happen where"),
+    (THREE_PHASES, "resume y, dy phase=1\n  phase 2(ddy: f64) -> (ddx)\n  ddx: f64 = resume y, ddy phase=2",
+     "resume y, dy phase=2\n  phase 2(ddy: f64) -> (ddx)\n  ddx: f64 = resume y, ddy phase=1",
+     "phases are not visited in order: a resume may happen where"),
+    (PHASES, "function f(x: f64) -> (y)", "function f(x: f64) -> (dx)", "a result waits for a later phase than"),
     # static graphs
     (STATIC, "input index=0", "input index=1", "the inputs are not the input nodes, in order"),
     (STATIC, "inputs n\n", "", "the inputs are not the input nodes, in order"),
@@ -234,6 +280,10 @@ BROKEN = [
     (STATIC, "merge fac/if1.then/value, fac/if1.else/multiply", "merge fac/if1.else/multiply, fac/if1.then/value",
      "a merge joins neither the two sides of one branch nor what sites send"),
     (STATIC_PHASES, "f/dy: f64      = merge dx.dy", "f/dy: f64 = merge dx.dy, y.x", "a merge joins neither"),
+    (STATIC_THREE, "call_start phase=2 site=3 ^g/start~2", "call_start phase=2 site=3 ^g/start",
+     "phases are not visited in order: a visit may begin where"),
+    (STATIC_THREE, "call f/x index=0 site=4 ^f/start~1", "call f/x index=0 site=4", "an argument waits for another"),
+    (STATIC_PHASES, "return f/y index=0", "return f/dx index=0", "a result comes back in an earlier phase"),
     (STATIC_PHASES, "main -> f\n", "main -> f\nsite 2 call z: main -> f\n", "a site has no start token"),
 ]  # fmt: skip
 

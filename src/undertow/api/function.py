@@ -15,10 +15,11 @@ from undertow.api.options import Settings, settings
 from undertow.engines.contract import Engine, Plan, Stats
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend import forms, tree
+from undertow.frontend.annotations import as_array
 from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
 from undertow.frontend.flow import leaf_type
 from undertow.frontend.interpret import drive
-from undertow.frontend.traced import Traced, capturing, constant, context
+from undertow.frontend.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
@@ -101,9 +102,7 @@ class GraphView:
 class Function:
     """A recursive Python function as one static graph. Call it like the function that it was made from."""
 
-    def __init__(
-        self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None
-    ) -> None:
+    def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None) -> None:
         self.__undertow_definition__ = definition
         self.__undertow_bound__ = bound
         self._programs = Programs() if programs is None else programs
@@ -131,14 +130,14 @@ class Function:
 
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with options of its own; the function's arguments go by position. `stats=True` gives (result, stats)."""
-        chosen = settings().with_(**changes)
+        chosen = self._settings(changes)
         given = self._arguments(args, {})
         result, counted = self._run(self._program(given), given, chosen)
         return (result, counted) if stats else result
 
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Many calls in one run: over the leading axis of every argument that is not wrapped in `ut.shared`."""
-        chosen = settings().with_(**changes)
+        chosen = self._settings(changes)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
@@ -157,14 +156,27 @@ class Function:
 
     # -- what happens inside -------------------------------------------------------------------------------
 
+    def _settings(self, changes: dict[str, Any]) -> Settings:
+        closure = self.__undertow_definition__.closure
+        for name in changes.keys() & closure.signature.parameters.keys():
+            raise UndertowError(
+                f"`{name}` is an argument of `{closure.name}`, not an option",
+                closure.span,
+                hint="`run` and `map` take the function's arguments by position; their keywords are options",
+            )
+        return settings().with_(**changes)
+
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         given = arguments(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs)
-        if any(isinstance(leaf, Traced) for leaf in given.leaves):
-            raise CaptureError("a traced value is used after its function was captured")
+        for leaf in given.leaves:
+            if isinstance(leaf, Traced):
+                raise used_too_late(leaf)
         return given
 
     def _map_arguments(self, args: Sequence[Any]) -> tuple[Arguments, tuple[Any, ...]]:
         """Arguments of `map`, and for each of them its structure if it is mapped, else None."""
+        definition = self.__undertow_definition__
+        known = list(definition.closure.signature.parameters)
         bound = [forms.Shared(value) for value in self.__undertow_bound__]
         leaves: list[Any] = []
         names: list[str] = []
@@ -173,12 +185,23 @@ class Function:
         for number, arg in enumerate([*bound, *args]):
             is_shared = isinstance(arg, forms.Shared)
             value = arg.value if is_shared else forms.as_mapped(arg)
+            note = definition.note(known[number]) if number < len(known) else None
+            if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
+                # A list of Python numbers takes the dtype that is annotated for each of them.
+                value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
             found, structure = tree.flatten(value)
             leaves += [np.asarray(constant(x)) for x in found]
             names += tree.paths(value, f"x{number}")
             structures.append(structure)
             mapped.append(not is_shared)
         types = tuple(leaf_type(leaf) for leaf in leaves)
+        counts = [sum(token == tree.LEAF for token in structure) for structure in structures]
+        is_mapped = [flag for flag, count in zip(mapped, counts, strict=True) for _ in range(count)]
+        forms.common_length(
+            f"`{definition.name}.map`",
+            [t for t, flag in zip(types, is_mapped, strict=True) if flag],
+            definition.closure.span,
+        )
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
         given = Arguments(leaves, types, tuple(structures), names, parameters, (False,) * len(leaves))
         return given, tuple(mapped)

@@ -168,6 +168,8 @@ def concat(arrays: Any, /, axis: Any = 0) -> Any:
     if axis is None:
         return emit("concat", [reshape(v, (-1,)) for v in values], axis=0)[0]
     rank = type_of(values[0]).rank
+    if rank == 0 and not is_static_int(axis):
+        raise TypeMismatch("concat takes its arrays in one list", hint="write ut.concat([x, y])")
     if rank == 0:
         raise TypeMismatch("concat of scalars", hint="use ut.stack to make a vector of scalars")
     return emit("concat", values, axis=one_axis(axis, rank, "concat"))[0]
@@ -283,7 +285,10 @@ def check_static_indices(indices: Any, size: Any, axis: int) -> None:
         return
     wrong = np.asarray(indices)[(np.asarray(indices) < -size) | (np.asarray(indices) >= size)]
     if wrong.size:
-        raise TypeMismatch(f"index {int(wrong.flat[0])} is out of range for axis {axis} of length {size}")
+        raise TypeMismatch(
+            f"index {int(wrong.flat[0])} is out of range for axis {axis} of length {size}",
+            hint=f"indices go from {-size} to {size - 1}" if size else "the axis has no elements",
+        )
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:

@@ -40,6 +40,7 @@ class Builder:
     region: int = 0
     params: list[int] = field(default_factory=list)
     effect: Port | None = None  # the last effect so far, in program order
+    entry_effect: Port | None = None  # what comes before the first one: a parameter, once one is needed
     is_open: bool = True
     key: Port | None = None  # the random key of this activation, in region 0
     draws: int = 0  # how many sites have drawn from the key so far
@@ -166,6 +167,8 @@ class Builder:
         self.lifted = {outer: inner for outer, inner in self.lifted.items() if inner.node < mark.nodes}
         if self.key is not None and self.key.node >= mark.nodes:
             self.key = None
+        if self.entry_effect is not None and self.entry_effect.node >= mark.nodes:
+            self.entry_effect = None
         for key, seen in list(self._through.items()):
             if seen.node >= mark.nodes or key[0].node >= mark.nodes or key[1] >= mark.regions:
                 del self._through[key]

@@ -8,6 +8,7 @@ call) is remembered, and the function is captured again with that knowledge.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType
@@ -17,12 +18,12 @@ import numpy as np
 
 from undertow.errors import CaptureError, InternalError, TypeMismatch, UndertowError
 from undertow.frontend import tree
-from undertow.frontend.annotations import Annotation, convert, read
+from undertow.frontend.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.builder import START, Builder
-from undertow.frontend.flow import leaf_type, port_in
+from undertow.frontend.flow import describe, force, is_static_equal, leaf_type, port_in
 from undertow.frontend.interpret import Work, bind_arguments, drive, library_closure
 from undertow.frontend.loops import NeedFeature
-from undertow.frontend.source import Closure, closure_of
+from undertow.frontend.source import Closure, Env, births, closure_of
 from undertow.frontend.statements import StatementInterpreter
 from undertow.frontend.termination import refuse_endless
 from undertow.frontend.traced import Context, Traced, capturing, context, emit, operand
@@ -34,6 +35,13 @@ _MOST_SPECIALISATIONS = 64
 
 def _is_traced(value: Any) -> bool:
     return isinstance(value, Traced)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Are two leaves one value?"""
+    if isinstance(a, Traced) and isinstance(b, Traced):
+        return a.builder is b.builder and a.port == b.port
+    return a is b or is_static_equal(a, b)
 
 
 class Definition:
@@ -86,28 +94,30 @@ class Arguments:
 def arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
     """Bind and check the arguments of a call."""
     current = context()
-    span = current.span if current is not None else None
+    # A call from outside is told where the function is defined: Python's traceback shows where it was called.
+    span = current.span if current is not None else definition.closure.span
     values = bind_arguments(definition.closure, args, kwargs, span)
     leaves: list[Any] = []
     types: list[Type] = []
     structures: list[tree.Structure] = []
     names: list[str] = []
     fixed: list[bool] = []
-    dims: dict[str, int] = {}
+    dims: Dims = {}
     for name, value in values.items():
-        note = definition.note(name)
+        note = _spread(definition.note(name), value, definition.closure.signature.parameters[name])
         called = f"argument `{name}` of `{definition.name}`"
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
-            # A list of numbers where an array is annotated.
-            value = value if _has_traced_leaf(value) else np.asarray(value, note.types[0].dtype.numpy)
+            value = as_array(value, note.types[0].dtype, called, span)
         found, structure = tree.flatten(value, _is_traced)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
-                f"{called} is {tree.show(structure) or 'empty'}, but {tree.show(note.structure)} is annotated", span
+                f"{called} is {describe(value)}, but {tree.show(note.structure, note.types)} is annotated",
+                span,
+                hint=_how_to_structure(value, note),
             )
         wanted = note.types if note is not None else (None,) * len(found)
         for leaf, type, path in zip(found, wanted, tree.paths(value, name, _is_traced), strict=True):
-            converted, seen = convert(leaf, type, called if path == name else f"`{path}` of {called}", dims)
+            converted, seen = convert(leaf, type, called if path == name else f"`{path}` of {called}", dims, span)
             leaves.append(converted)
             types.append(seen)
             names.append(path)
@@ -116,8 +126,21 @@ def arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any
     return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), tuple(fixed))
 
 
-def _has_traced_leaf(value: Any) -> bool:
-    return any(isinstance(leaf, Traced) for leaf in tree.flatten(value, _is_traced)[0])
+def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -> Annotation | None:
+    """The annotation of `*args` and `**kwargs` is that of each of them."""
+    held = tree.children(value)
+    if note is None or held is None or parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return note
+    return Annotation(note.types * len(value), (held[0], *note.structure * len(value)))
+
+
+def _how_to_structure(value: Any, note: Annotation) -> str:
+    """What to do about an argument of the wrong structure."""
+    if value is None or isinstance(value, (str, bytes)):
+        return "give a number or an array" if note.structure == (tree.LEAF,) else "give values of that structure"
+    if isinstance(value, np.ndarray) or (note.structure == (tree.LEAF,) and not isinstance(value, (tuple, list, dict))):
+        return "use numbers and arrays of bool, i32, i64, f32 or f64"
+    return "give the same structure, or change the annotation"
 
 
 @dataclass(slots=True, eq=False)
@@ -133,6 +156,9 @@ class Unit:
     graph: FunctionGraph | None = None
     is_open: bool = False
     was_called_open: bool = False
+    began: int = 0
+    # What it saw in variables that are older than itself: with other values there it is another function.
+    readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
 
 
 class _Generalise(Exception):
@@ -198,14 +224,17 @@ class Session:
     def effect_token(self) -> Port:
         """The order token after which the next effect may happen."""
         builder = self.ctx.open_builder
-        if builder.effect is None:
+        if builder.effect is None and builder.entry_effect is None:
             if builder.kind in ("loop", "map"):
                 raise NeedFeature(builder, "effect")
-            if builder.kind == "main":
-                return builder.use(START)
-            builder.effect = builder.param(CTL, "effect")
+            builder.entry_effect = START if builder.kind == "main" else builder.param(CTL, "effect")
             self._hide(builder, "effect")
-        return builder.use(builder.effect)
+        return self._last_effect(builder)
+
+    def _last_effect(self, builder: Builder) -> Port:
+        last = builder.effect or builder.entry_effect
+        assert last is not None
+        return builder.use(last)
 
     def draw(self) -> Traced:
         """A random key of its own for one place in the program."""
@@ -219,6 +248,23 @@ class Session:
         made: Traced = emit("fold_in", [Traced(builder, builder.key), np.int64(builder.draws)])[0]
         return made
 
+    def note_reading(self, env: Env, name: str, value: Any) -> None:
+        """A variable of an enclosing function is read."""
+        self._note_seen(env, name, tree.flatten(value, _is_traced))
+
+    def _note_seen(self, env: Env, name: str, seen: tuple[list[Any], tree.Structure]) -> None:
+        for unit in self._open.values():
+            if env.born < unit.began:
+                unit.readings.setdefault((env, name), seen)
+
+    def _sees_the_same(self, unit: Unit) -> bool:
+        """Would the body read now what it read when it was captured?"""
+        for (env, name), (leaves, structure) in unit.readings.items():
+            now, structure_now = tree.flatten(force(env.vars.get(name), self.ctx), _is_traced)
+            if structure_now != structure or not all(map(_is_same, leaves, now)):
+                return False
+        return True
+
     def _hide(self, builder: Builder, what: Any) -> None:
         unit = self._open.get(builder)
         if unit is not None:
@@ -228,7 +274,7 @@ class Session:
         """After a rollback: the hidden parameters are those that are still there."""
         unit = self._open.get(builder)
         if unit is not None:
-            there = {"effect": builder.effect is not None, "key": builder.key is not None}
+            there = {"effect": builder.entry_effect is not None, "key": builder.key is not None}
             unit.hidden = {
                 what: None for what in unit.hidden if (there[what] if isinstance(what, str) else what in builder.lifted)
             }
@@ -254,6 +300,8 @@ class Session:
                     if hasattr(definition.closure.node, "name")
                     else "use a `def` with an annotated result instead of a lambda",
                 )
+        for (env, name), seen in list(unit.readings.items()):
+            self._note_seen(env, name, seen)
         assert unit.results is not None
         return self._write_call(unit, given)
 
@@ -284,7 +332,7 @@ class Session:
         nearly: Unit | None = None
         specialisations = 0
         for unit in reversed(self.units):
-            if unit.definition is not definition:
+            if unit.definition is not definition or not self._sees_the_same(unit):
                 continue
             specialisations += 1
             if unit.arguments.structures != given.structures:
@@ -318,6 +366,7 @@ class Session:
             known = len(unit.hidden)
             before = len(self.units)
             unit.was_called_open = False
+            unit.began, unit.readings = next(births), {}
             builder = Builder(unit.name, "function", closure.span)
             leaves = [
                 Traced(builder, builder.param(t, n)) for t, n in zip(unit.types, unit.arguments.names, strict=True)
@@ -328,7 +377,7 @@ class Session:
             unit.is_open = True
             self.ctx.builder = builder
             try:
-                value = yield self.interpreter.invoke(closure, *self._actual(unit, leaves))
+                value = yield self.interpreter.invoke(closure, *self._actual(unit, leaves), self._check_of(unit))
                 if len(unit.hidden) != known and unit.was_called_open:
                     del self.units[before:]
                     continue
@@ -348,7 +397,7 @@ class Session:
 
     def _hidden_param(self, builder: Builder, what: Any) -> None:
         if what == "effect":
-            builder.effect = builder.param(CTL, "effect")
+            builder.entry_effect = builder.param(CTL, "effect")
         elif what == "key":
             builder.key = builder.param(Type(i64), "key")
         else:
@@ -376,31 +425,51 @@ class Session:
                 args.append(value)
         return args, kwargs
 
+    def _check_of(self, unit: Unit) -> Callable[[Any], Any] | None:
+        """Checks what a `return` gives against the annotation, and converts it; None where there is none."""
+        note = unit.definition.note("return")
+        if note is None:
+            return None
+        called = f"the result of `{unit.definition.name}`"
+
+        def check(value: Any) -> Any:
+            leaves, structure = tree.flatten(value, _is_traced)
+            if note.structure != structure:
+                raise TypeMismatch(
+                    f"{called} is {describe(value)}, but {tree.show(note.structure, note.types)} is annotated",
+                    self.ctx.span,
+                    hint="end every path with `return` and a value"
+                    if value is None
+                    else "return what is annotated, or change the annotation",
+                )
+            dims: Dims = {}
+            places = tree.paths(value, "result", _is_traced)
+            converted = [
+                convert(leaf, wanted, called if place == "result" else f"`{place}` of `{unit.definition.name}`", dims)
+                for leaf, wanted, place in zip(leaves, note.types, places, strict=True)
+            ]
+            return tree.unflatten(structure, [leaf for leaf, _ in converted])
+
+        return check
+
     def _finish(self, unit: Unit, builder: Builder, value: Any) -> FunctionGraph:
         """Check the result against the annotation, and close the graph."""
-        closure = unit.definition.closure
         note = unit.definition.note("return")
-        called = f"the result of `{unit.definition.name}`"
-        if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
-            raise TypeMismatch(
-                f"{called} is {tree.show(tree.flatten(value, _is_traced)[1])}, but {note.types[0]} is annotated",
-                closure.span,
-            )
+        check = self._check_of(unit)
+        if check is not None:
+            if value is None:
+                self.ctx.span = unit.definition.closure.span
+            value = check(value)  # of a lambda, or the None of a body that has no `return`
         leaves, structure = tree.flatten(value, _is_traced)
-        if note is not None and note.structure != structure:
-            found = "nothing (None)" if value is None else tree.show(structure)
-            raise TypeMismatch(f"{called} is {found}, but {tree.show(note.structure)} is annotated", closure.span)
         ports: list[Port] = []
         types: list[Type] = []
-        dims: dict[str, int] = {}
         for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):
-            converted, type = convert(leaf, wanted, called, dims)
+            converted, type = convert(leaf, wanted, f"the result of `{unit.definition.name}`", {})
             ports.append(port_in(converted, 0, self.ctx))
             types.append(type if wanted is not None else leaf_type(converted))
         unit.results = Annotation(tuple(types), structure)
         if "effect" in unit.hidden:
-            assert builder.effect is not None
-            ports.append(builder.use(builder.effect))
+            ports.append(self._last_effect(builder))
         return builder.finish(ports)
 
     # -- the outer call ------------------------------------------------------------------------------------

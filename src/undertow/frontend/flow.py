@@ -6,18 +6,19 @@ states afterwards. A join is lazy: a Merge node is written when the variable is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
 from undertow.frontend.builder import START, Builder
 from undertow.frontend.source import Env, Undefined
 from undertow.frontend.traced import Context, Traced, constant
-from undertow.frontend.tree import Structure, flatten, show, unflatten
+from undertow.frontend.tree import flatten, show, unflatten
 from undertow.ir.graph import Const, Port
-from undertow.types import CTL, DType, Type, bool_, i32, join, promote, weak_dtype
+from undertow.types import CTL, DType, Type, bool_, i32, join, promote, said, weak_dtype
 
 
 class Absent:
@@ -117,10 +118,11 @@ def join_states(
         elif len(ends) == 1:
             _refill(container, _map(ends[0], lambda v: _join("", v, ABSENT, regions, ctx, then is None)))
         elif len(ends[0]) != len(ends[1]) or (isinstance(held, dict) and list(ends[0]) != list(ends[1])):
+            a, b = (_contained(end) for end in ends)
             raise CaptureError(
-                "a list or dict has another length after one branch of a traced `if` than after the other",
+                f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",
                 ctx.span,
-                hint="change it in the same way on both sides, or use an array and ut.where",
+                hint="change it in the same way in both branches, or use an array and ut.where",
             )
         elif isinstance(held, list):
             _refill(container, [_join("", a, b, regions, ctx) for a, b in zip(*ends, strict=True)])
@@ -128,11 +130,26 @@ def join_states(
             _refill(container, {k: _join("", ends[0][k], ends[1][k], regions, ctx) for k in ends[0]})
 
 
+def name_of(container: Any, state: State) -> str:
+    """The variable that holds a list or dict, for messages."""
+    for name, value in state.vars.items():
+        if value is container:
+            return f"`{name}`"
+    return f"a {type(container).__name__}"
+
+
+def _contained(held: Any) -> str:
+    if isinstance(held, dict):
+        return f"the keys {', '.join(map(repr, held))}" if held else "no keys"
+    return f"{len(held)} item{'' if len(held) == 1 else 's'}"
+
+
 def join_effects(before: State, ends: list[Port | None], regions: tuple[int, int], builder: Builder) -> None:
     """What either side did to the world comes before what follows."""
     builder.effect = before.effect
     if any(end != before.effect for end in ends):
-        ports = [builder.use(end or START, region) for end, region in zip(ends, regions, strict=True)]
+        first = builder.entry_effect or START
+        ports = [builder.use(end or first, region) for end, region in zip(ends, regions, strict=True)]
         builder.effect = Port(builder.add("merge", ports, (CTL,), name="done"))
 
 
@@ -147,8 +164,10 @@ def _join(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, fli
         return a
     for side in (a, b):
         if isinstance(side, Undefined):
+            if side.why:
+                return side
             return Undefined(
-                f"`{name}` is assigned in only one branch of an `if` whose condition is traced",
+                f"`{name}` is assigned in only one branch of {_the_if(ctx.span)}",
                 "assign it before the `if`, or in both branches",
             )
     if is_static_equal(a, b):
@@ -156,6 +175,10 @@ def _join(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, fli
     joined = Joined(name, a, b, regions, ctx.open_builder, ctx.span)
     # Containers hold plain values, so what is inside them is merged at once.
     return joined if name else force(joined, ctx)
+
+
+def _the_if(span: Span | None) -> str:
+    return "an `if`" if span is None else f"the `if` in line {span.line}"
 
 
 def is_static_equal(a: Any, b: Any) -> bool:
@@ -194,12 +217,22 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
     try:
         return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span)
     except TypeMismatch as fault:
-        return Undefined(fault.what, fault.hint)
+        if not joined.name:
+            raise  # an item of a container: nobody would notice that it is undefined
+        return Undefined(fault.what, fault.hint, fault.span, TypeMismatch)
     finally:
         ctx.builder = builder
 
 
-def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str = "", span: Span | None = None) -> Any:
+def merge(
+    a: Any,
+    b: Any,
+    regions: tuple[int, int],
+    ctx: Context,
+    name: str = "",
+    span: Span | None = None,
+    differ: Differ | None = None,
+) -> Any:
     """The value that is `a` where the first region ran and `b` where the second did: Merge per leaf."""
     if a is b or is_static_equal(a, b):
         return a
@@ -210,45 +243,78 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str = ""
         leaves_a, structure_a = [ABSENT] * len(leaves_b), structure_b
     elif isinstance(b, Absent):
         leaves_b, structure_b = [ABSENT] * len(leaves_a), structure_a
-    called = f"`{name}`" if name else "the result"
-    if structure_a != structure_b:
-        raise TypeMismatch(
-            f"{called} is not the same kind of thing on both sides: {_describe(a, structure_a)} where the condition "
-            f"is true, {_describe(b, structure_b)} where it is false",
-            span,
-            hint="both branches must give the same structure",
-        )
+    pairs = list(zip(leaves_a, leaves_b, strict=True)) if structure_a == structure_b else []
+    fits = [None if x is y or is_static_equal(x, y) else _fit(x, y) for x, y in pairs]
+    if structure_a != structure_b or MISFIT in fits:
+        differ = differ or by_condition(f"`{name}`" if name else "this item", span)
+        what, where = differ(describe(a), describe(b))
+        raise TypeMismatch(what, where, hint=_how_to_agree(a, b, pairs, fits))
     merged = [
-        x if x is y or is_static_equal(x, y) else _merge_leaf(x, y, regions, ctx, name, called, span)
-        for x, y in zip(leaves_a, leaves_b, strict=True)
+        x if fit is None else _merge_leaf(x, y, fit, regions, ctx, name, span)
+        for (x, y), fit in zip(pairs, fits, strict=True)
     ]
     return unflatten(structure_a, merged)
 
 
-def _describe(value: Any, structure: Structure) -> str:
-    return "nothing (None)" if value is None else show(structure)
+# What to say, and where, when the two sides of a join do not agree; gets descriptions of both.
+Differ = Callable[[str, str], tuple[str, Span | None]]
+
+
+def by_condition(called: str, span: Span | None) -> Differ:
+    """A variable or an expression differs, depending on a condition."""
+    return lambda a, b: (f"{called} is {a} where the condition is true, but {b} where it is false", span)
+
+
+def by_return(first: Span | None, second: Span | None) -> Differ:
+    """Two `return`s differ: the one that comes later in the source is shown."""
+
+    def differ(a: str, b: str) -> tuple[str, Span | None]:
+        if first is None or second is None or first.line == second.line:
+            return f"one path returns {a}, another one {b}", second or first
+        if first.line < second.line:
+            return f"this `return` gives {b}, but the one in line {first.line} gives {a}", second
+        return f"this `return` gives {a}, but the one in line {second.line} gives {b}", first
+
+    return differ
+
+
+def _how_to_agree(a: Any, b: Any, pairs: list[tuple[Any, Any]], fits: list[Any]) -> str:
+    """What to do about sides that do not agree."""
+    if not pairs:
+        if a is None or b is None:
+            return "give it a value of the same type on both sides"
+        if isinstance(a, (str, bytes)) or isinstance(b, (str, bytes)):
+            return "text cannot be chosen at run time: use a number, or print in each branch"
+        return "both sides must have the same structure"
+    x, y = next(pair for pair, fit in zip(pairs, fits, strict=True) if fit is MISFIT)
+    types = leaf_type(x), leaf_type(y)
+    if types[0].rank != types[1].rank:
+        return "both sides must have the same number of dimensions: see ut.sum, ut.broadcast_to, x[None]"
+    return f"convert one side: ut.astype(x, ut.{promote(types[0].dtype, types[1].dtype)})"
+
+
+MISFIT = "misfit"
+
+
+def _fit(a: Any, b: Any) -> Type | str:
+    """The type that holds both leaves, or MISFIT."""
+    if isinstance(a, Absent) and isinstance(b, Absent):
+        raise InternalError("a value that neither side gives")
+    sample = b if isinstance(a, Absent) else a
+    dtype = unify(sample, sample if isinstance(b, Absent) else b)
+    if dtype is None:
+        return MISFIT
+    types = [leaf_type(v, dtype) for v in (a, b) if not isinstance(v, Absent)]
+    return (join(types[0], types[1]) or MISFIT) if len(types) == 2 else types[0]
 
 
 def _merge_leaf(
-    a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, called: str, span: Span | None
+    a: Any, b: Any, fits: Any, regions: tuple[int, int], ctx: Context, name: str, span: Span | None
 ) -> Traced:
     builder = ctx.open_builder
-    if isinstance(a, Absent) and isinstance(b, Absent):
-        raise CaptureError("neither side gives a value", span)
-    sample = b if isinstance(a, Absent) else a
-    dtype = unify(sample, sample if isinstance(b, Absent) else b)
-    types = [None if isinstance(v, Absent) else leaf_type(v, dtype) for v in (a, b)]
-    fits = types[0] or types[1] if None in types else join(types[0], types[1])  # type: ignore[arg-type]
-    if dtype is None or fits is None:
-        raise TypeMismatch(
-            f"{called} has another type in each branch: {leaf_type(a)} where the condition is true, "
-            f"{leaf_type(b)} where it is false",
-            span,
-            hint="convert one side, e.g. with ut.astype(x, ut.f32)",
-        )
     zero = np.zeros([d if isinstance(d, int) else 0 for d in fits.shape], fits.dtype.numpy)
     ports = [
-        port_in(zero if isinstance(v, Absent) else v, region, ctx, dtype)
+        port_in(zero if isinstance(v, Absent) else v, region, ctx, fits.dtype)
         for v, region in zip((a, b), regions, strict=True)
     ]
     number = builder.add(
@@ -285,6 +351,23 @@ def leaf_type(value: Any, dtype: DType | None = None) -> Type:
     return Const(array).type
 
 
+def describe(value: Any) -> str:
+    """What a value is, for messages: its type, the number itself where it is known, or its structure."""
+    leaves, structure = flatten(value, lambda v: isinstance(v, (Traced, Absent)))
+    shown = [_describe_leaf(leaf) for leaf in leaves]
+    if value is None:
+        return "nothing (None)"
+    if len(structure) == 1 and leaves and not isinstance(leaves[0], (bool, int, float)):
+        return said(leaf_type(value))
+    return show(structure, shown)
+
+
+def _describe_leaf(leaf: Any) -> str:
+    if isinstance(leaf, (bool, int, float)) and not isinstance(leaf, np.generic):
+        return repr(leaf)
+    return "?" if isinstance(leaf, Absent) else str(leaf_type(leaf))
+
+
 def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, name: str = "") -> Port:
     """A leaf as a token of a region of the graph that is being written."""
     builder = ctx.open_builder
@@ -304,8 +387,12 @@ def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, n
         builder.region = before
 
 
-def check_range(value: int, dtype: DType) -> None:
+def check_range(value: int, dtype: DType, what: str = "", span: Span | None = None) -> None:
     """Does a Python integer fit the dtype that it takes?"""
     bounds = np.iinfo(np.int32 if dtype == i32 else np.int64)
     if not bounds.min <= value <= bounds.max:
-        raise TypeMismatch(f"{value} does not fit in {dtype}", hint="use a wider dtype, or a float")
+        raise TypeMismatch(
+            f"{what or 'an integer'} is {value}, which does not fit in {dtype}",
+            span,
+            hint=f"{dtype} ends at {bounds.max}: use {'i64' if dtype == i32 else 'a float'}",
+        )

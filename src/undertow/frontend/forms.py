@@ -6,22 +6,23 @@ Outside of a capture they simply run.
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend import functions, tree
 from undertow.frontend.builder import Builder
-from undertow.frontend.flow import leaf_type, port_in
+from undertow.frontend.flow import describe, leaf_type, port_in
 from undertow.frontend.interpret import SPECIAL, Interpreter, TracedRange, TracedText, Work, drive
 from undertow.frontend.loops import NeedFeature, graph_loop
 from undertow.frontend.source import Env
 from undertow.frontend.traced import Traced, constant, context, emit, operand
 from undertow.ir.graph import Attrs, Port
-from undertow.types import CTL, Type, bool_, f64, i32, i64, promote
+from undertow.types import CTL, Type, bool_, f64, i32, i64, promote, said
 
 
 class Shared:
@@ -52,7 +53,10 @@ def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operan
 
 def _cond(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
     if len(args) < 3 or kwargs:
-        raise CaptureError("ut.cond takes a condition, two functions and their arguments")
+        raise CaptureError(
+            "ut.cond takes a condition, two functions and their arguments",
+            hint="write ut.cond(x > 0, lambda: a, lambda: b)",
+        )
     pred, then, other, *operands = args
     truth = interp.truth(pred)
     if not isinstance(truth, Traced):
@@ -81,7 +85,10 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], initial: 
 
 def _while_loop(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
     if len(args) != 3 or kwargs:
-        raise CaptureError("ut.while_loop takes a test, a body and an initial value")
+        raise CaptureError(
+            "ut.while_loop takes a test, a body and an initial value",
+            hint="write ut.while_loop(lambda x: x < 10, lambda x: x * 2, start)",
+        )
     test, body, initial = args
     leaves, structure = tree.flatten(initial, lambda v: isinstance(v, Traced))
 
@@ -89,7 +96,9 @@ def _while_loop(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: E
         value = yield interp.call(test, [tree.unflatten(structure, params)], {}, env)
         truth = interp.truth(value)
         if not isinstance(truth, Traced):
-            raise CaptureError("the test of this loop does not depend on its value", hint="it would never end")
+            raise CaptureError(
+                "the test of this loop does not depend on its value", hint="test the value: lambda x: x > 0"
+            )
         return truth
 
     def step(params: list[Traced]) -> Work:
@@ -97,7 +106,7 @@ def _while_loop(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: E
         found, after = tree.flatten(value, lambda v: isinstance(v, Traced))
         if after != structure:
             raise TypeMismatch(
-                f"the body of ut.while_loop gives {tree.show(after)}, but got {tree.show(structure)}",
+                f"the body of ut.while_loop gets {describe(initial)} and gives {describe(value)}",
                 hint="the value keeps its structure",
             )
         return found
@@ -143,7 +152,9 @@ def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
 
 def _map(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
     if len(args) < 2 or kwargs:
-        raise CaptureError("ut.map takes a function and one or more arrays")
+        raise CaptureError(
+            "ut.map takes a function and one or more arrays", hint="write ut.map(lambda a, b: a * b, x, y)"
+        )
     function, *arrays = args
 
     def body(values: list[Any]) -> Work:
@@ -163,7 +174,13 @@ def as_mapped(value: Any) -> Any:
             and all(isinstance(x, (bool, int, float, np.generic)) for x in leaves)
             and all(token[0] in ("leaf", "list") for token in structure)
         ):
-            return np.asarray(value)
+            try:
+                return np.asarray(value)
+            except ValueError:
+                raise TypeMismatch(
+                    f"a map over {describe(value)}, whose rows have different lengths",
+                    hint="pad the rows to one length, or map over a tuple of arrays",
+                ) from None
     return value
 
 
@@ -183,7 +200,7 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
         names += tree.paths(array, f"x{number}" if len(arrays) > 1 else "x", lambda v: isinstance(v, Traced))
         structures.append((shape, len(found)))
     types = [leaf_type(leaf) for leaf in leaves]
-    length = _common_length(types)
+    length = common_length("ut.map", types)
     features: list[str] = []
     keys: list[Traced] = []  # the key of this map in the parent, once drawn
 
@@ -239,16 +256,18 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
     return tree.unflatten(structure, values)
 
 
-def _common_length(types: list[Type]) -> Any:
+def common_length(what: str, types: Sequence[Type], span: Span | None = None) -> Any:
+    """The number of elements along the leading axis of all; None if it is known only at run time."""
+    hint = "wrap what every call gets whole in ut.shared(x)"
     if not types:
-        raise TypeMismatch("ut.map needs at least one array that is not shared")
+        raise TypeMismatch(f"{what} needs at least one array that is not shared", span, hint="give an array to map over")
     length: Any = None
     for type in types:
         if type.rank == 0:
-            raise TypeMismatch("ut.map over a scalar", hint="wrap arguments that every call gets whole in ut.shared(x)")
+            raise TypeMismatch(f"{what} over {said(type)}, which is one number", span, hint)
         if isinstance(type.shape[0], int):
             if length is not None and length != type.shape[0]:
-                raise TypeMismatch(f"ut.map over arrays of different lengths: {length} and {type.shape[0]}")
+                raise TypeMismatch(f"{what} over arrays of different lengths: {length} and {type.shape[0]}", span, hint)
             length = type.shape[0]
     return length
 
@@ -280,8 +299,15 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
         flat = [*args, *kwargs.values()]
         nested = [x for a in args if isinstance(a, (list, tuple)) for x in a]
         if _any_traced(flat) or _any_traced(nested) or any(isinstance(a, TracedText) for a in args):
+            try:
+                inspect.signature(traced).bind(*args, **kwargs)
+            except TypeError:
+                raise CaptureError(
+                    f"{function.__name__}() with such arguments cannot be captured for traced values",
+                    hint=f"write it with the functions of ut, or {_TAKEN.get(function, 'with fewer arguments')}",
+                ) from None
             return traced(*args, **kwargs)
-        return function(*args, **kwargs)
+        return interp.call_native(function, args, kwargs)
         yield
 
     return work
@@ -291,9 +317,11 @@ def _range(*args: Any) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     for bound in (start, stop, step):
         if isinstance(bound, Traced) and (bound.dtype not in (i32, i64) or bound.type.shape):
-            raise TypeMismatch(f"a bound of range is a {bound.type}, not an integer")
+            raise TypeMismatch(
+                f"a bound of range is {said(bound.type)}, not an integer", hint="convert it: ut.astype(x, ut.i64)"
+            )
         if not isinstance(bound, (Traced, int, np.integer)):
-            raise TypeMismatch(f"a bound of range is {bound!r}, not an integer")
+            raise TypeMismatch(f"a bound of range is {bound!r}, not an integer", hint="bounds are integers")
     return TracedRange(start, stop, step)
 
 
@@ -332,8 +360,30 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 def _length(value: Any) -> Any:
     if isinstance(value, Traced):
-        return functions.length(value)
+        return functions.length(value) if value.type.shape else len(value)
     return len(value)
+
+
+def _text(value: Any = "", *_: Any) -> Any:
+    if isinstance(value, Traced):
+        raise CaptureError(
+            f"the text of a traced {value.type} is known only at run time",
+            hint='print it with print(x), or with an f-string: print(f"x is {x}")',
+        )
+    return str(value)
+
+
+def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[..., Any]:
+    """A function of Python that works on single numbers: an array is an error there."""
+
+    def work(*values: Any) -> Any:
+        for value in values:
+            if isinstance(value, Traced) and value.type.shape:
+                raise TypeMismatch(f"{name}() of {said(value.type)}, not of one number", hint=f"use {instead}")
+        return traced(*values)
+
+    work.__signature__ = inspect.signature(traced)  # type: ignore[attr-defined]
+    return work
 
 
 def _print(*values: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
@@ -364,6 +414,13 @@ _MATH = {
 }  # fmt: skip
 
 
+# What to do where a function of Python is called with arguments that have no counterpart.
+_TAKEN: dict[Any, str] = {
+    builtins.max: "compare with `if`: max() takes values or a list, without key= and default=",
+    builtins.min: "compare with `if`: min() takes values or a list, without key= and default=",
+}
+
+
 def _whole(name: str) -> Callable[[Any], Any]:
     return lambda x: functions.astype(getattr(functions, name)(x), i64)
 
@@ -374,15 +431,19 @@ def _install() -> None:
         builtins.range: _range, builtins.len: _length, builtins.min: _extreme("minimum"),
         builtins.max: _extreme("maximum"), builtins.sum: _sum, builtins.any: _fold("logical_or", False),
         builtins.all: _fold("logical_and", True), builtins.print: _print, builtins.pow: _power,
-        builtins.int: lambda x: functions.astype(functions.trunc(x), i64),
-        builtins.float: lambda x: functions.astype(x, promote(x.dtype, f64)),
-        builtins.bool: lambda x: functions.astype(x, bool_),
+        builtins.int: _of_one("int", lambda x: functions.astype(functions.trunc(x), i64), "ut.astype(x, ut.i64)"),
+        builtins.float: _of_one(
+            "float", lambda x: functions.astype(x, promote(x.dtype, f64)), "ut.astype(x, ut.f64)"
+        ),
+        builtins.bool: _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)"),
         builtins.round: lambda x, digits=None: functions.round(x) if digits is not None else _whole("round")(x),
-        builtins.divmod: lambda a, b: (a // b, a % b),
-        math.floor: _whole("floor"), math.ceil: _whole("ceil"), math.trunc: _whole("trunc"),
+        builtins.divmod: lambda a, b: (a // b, a % b), builtins.str: _text,
+        math.floor: _of_one("math.floor", _whole("floor"), "ut.floor"),
+        math.ceil: _of_one("math.ceil", _whole("ceil"), "ut.ceil"),
+        math.trunc: _of_one("math.trunc", _whole("trunc"), "ut.trunc"),
     }  # fmt: skip
     for name, ours in _MATH.items():
-        table[getattr(math, name)] = getattr(functions, ours)
+        table[getattr(math, name)] = _of_one(f"math.{name}", getattr(functions, ours), f"ut.{ours}")
     for function, traced in table.items():
         SPECIAL[function] = _plain(function, traced)
 

@@ -67,9 +67,13 @@ def _items(key: Any, rank: int, shown: str) -> list[_Item]:
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     used = sum(1 for part in parts if part is not None and part is not Ellipsis)
     if len(dots) > 1:
-        raise TypeMismatch("an index can hold only one `...`")
+        raise TypeMismatch("an index can hold only one `...`", hint="write out the other slices as `:`")
     if used > rank:
-        raise TypeMismatch(f"{used} indices for {shown}, which has {rank} axes")
+        axes = "no axes" if rank == 0 else f"{rank} ax{'i' if rank == 1 else 'e'}s"
+        raise TypeMismatch(
+            f"{used} ind{'ex' if used == 1 else 'ices'} for {shown}, which has {axes}",
+            hint="a scalar cannot be indexed" if rank == 0 else "give at most one index for each axis",
+        )
     at = dots[0] if dots else len(parts)
     parts[at : at + 1] = [slice(None)] * (rank - used)
     items = [_item(part) for part in parts]

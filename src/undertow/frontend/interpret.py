@@ -10,21 +10,24 @@ What depends on traced values writes nodes, what does not simply runs.
 from __future__ import annotations
 
 import ast
+import builtins
+import difflib
 import functools
 import inspect
 import itertools
 import operator
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Callable, Generator, Iterable, Sequence
-from types import FunctionType, GeneratorType, MethodType
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
-from undertow.frontend.flow import force, join_effects, join_states, merge, restore, save
+from undertow.frontend.flow import by_condition, force, join_effects, join_states, merge, restore, save
 from undertow.frontend.source import Closure, Env, Undefined, closure_of
 from undertow.frontend.traced import Context, Traced
 from undertow.types import bool_
@@ -55,6 +58,14 @@ _PLAIN = (
     ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Load,
     ast.And, ast.Or, ast.Not, ast.USub, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
 )  # fmt: skip
+# Methods of lists, dicts and sets that change them.
+_MUTATORS = frozenset((
+    "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault",
+    "sort", "update",
+))  # fmt: skip
+# They look at the frame that calls them, which is ours.
+_FRAME_FUNCTIONS = (locals, globals, eval, exec)
+_LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is a variable of that function"
 _MISSING = object()
 _INLINE_DEPTH = 500
 
@@ -118,12 +129,11 @@ class Interpreter:
             raise CaptureError(
                 f"`{node.id}` is not defined",
                 self.span(node, env),
-                hint="define it, or import it, before the first call; functions may be defined in any order",
+                hint=_did_you_mean(node.id, _visible_names(env))
+                or "define it, or import it, before the first call; functions may be defined in any order",
             )
         if isinstance(value, Undefined):
-            raise CaptureError(
-                value.why or f"`{node.id}` is used before it is assigned", self.span(node, env), hint=value.hint
-            )
+            raise value.error(self.span(node, env))
         # A generator object is a value here, not work to be driven.
         return itertools.chain(value) if type(value) is GeneratorType else value
 
@@ -134,15 +144,20 @@ class Interpreter:
             if name in at.local:
                 value = at.vars.get(name, _MISSING)
                 if value is _MISSING:
-                    return Undefined(f"`{name}` is used before it is assigned")
-                return force(value, self.ctx)
+                    return Undefined(f"`{name}` is used before it is assigned", _LOCAL_HINT)
+                value = force(value, self.ctx)
+                if at is not env:
+                    self.ctx.session.note_reading(at, name, value)
+                return value
             last, at = at, at.parent
         closure = last.closure
         if name in closure.cells:
             try:
                 return closure.cells[name].cell_contents
             except ValueError:
-                return Undefined(f"`{name}` is used before it is assigned")
+                return Undefined(
+                    f"`{name}` is used before it is assigned", "assign it in the enclosing function before the call"
+                )
         if name in closure.globals:
             return closure.globals[name]
         builtins = closure.globals.get("__builtins__", __builtins__)
@@ -163,6 +178,8 @@ class Interpreter:
         left = yield self.expr(node.left, env)
         right = yield self.expr(node.right, env)
         self.at(node, env)
+        if isinstance(node.op, ast.Mult):
+            _refuse_repetition(left, right)
         return BINARY[type(node.op)](left, right)
 
     def unary(self, node: ast.UnaryOp, env: Env) -> Work:
@@ -206,7 +223,10 @@ class Interpreter:
     def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(left, Traced) or any(isinstance(v, Traced) for v in _items(right)):
-                raise CaptureError("`in` cannot be captured for traced values", hint="compare with == and ut.any")
+                raise CaptureError(
+                    "`in` cannot be captured for values that are known only at run time",
+                    hint="write `x == 1 or x == 2`, or ut.any(ut.asarray([1, 2]) == x)",
+                )
             return left in right if isinstance(op, ast.In) else left not in right
         return _COMPARE[type(op)](left, right)
 
@@ -283,7 +303,7 @@ class Interpreter:
         ctx.span = span
         join_states(before, states[0], states[1], regions, scratch, ctx)
         join_effects(before, [state.effect for state in states], regions, builder)
-        return merge(values[0], values[1], regions, ctx, "", span)
+        return merge(values[0], values[1], regions, ctx, "", span, by_condition("this expression", span))
 
     # -- containers, attributes, subscripts ----------------------------------------------------------------
 
@@ -314,7 +334,7 @@ class Interpreter:
         try:
             return getattr(value, node.attr)
         except AttributeError as fault:
-            raise CaptureError(str(fault), self.span(node, env)) from None
+            raise _no_attribute(value, node.attr, fault, self.span(node, env)) from None
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -324,17 +344,26 @@ class Interpreter:
 
     def item(self, value: Any, key: Any) -> Any:
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
+        if isinstance(key, TracedText):
+            raise _text_too_early(key)
         if isinstance(value, Traced) or not _has_traced(key):
             return value[key]
         if isinstance(value, (list, tuple)):
-            value = _function("asarray")(value)
+            try:
+                value = _function("asarray")(value)
+            except TypeMismatch:
+                raise CaptureError(
+                    f"this {type(value).__name__} cannot be indexed by a traced value: "
+                    "it does not hold numbers, or arrays of one shape",
+                    hint="choose with `if`/`elif`, or keep what it holds in one array",
+                ) from None
         if isinstance(value, (np.ndarray, Traced)):
             from undertow.frontend.indexing import getitem
 
             return getitem(value, key)
         raise CaptureError(
             f"a {type(value).__name__} cannot be indexed by a traced value",
-            hint="index an array instead: ut.asarray([...])[i]",
+            hint="index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
         )
 
     def slice(self, node: ast.Slice, env: Env) -> Work:
@@ -391,10 +420,6 @@ class Interpreter:
     def iterate(self, value: Any, span: Span) -> Any:
         """An iterator over something whose length is known now."""
         self.ctx.span = span
-        if isinstance(value, TracedRange):
-            raise CaptureError(
-                "this range has traced bounds", span, hint="use a `for` statement, ut.map, or array operations"
-            )
         return iter(value)
 
     def walrus(self, node: ast.NamedExpr, env: Env) -> Work:
@@ -431,17 +456,24 @@ class Interpreter:
             container = yield self.expr(target.value, env)
             key = yield self.expr(target.slice, env)
             self.at(target, env)
+            self.refuse_outside(target.value, container, env)
+            if isinstance(container, np.ndarray):
+                raise CaptureError(
+                    "an array that was there before the capture cannot be changed by a graph",
+                    hint="make a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+                )
             if not isinstance(container, (Traced, list, dict)):
                 raise CaptureError(
-                    f"assigning to an item of a captured {type(container).__name__} cannot be captured",
-                    hint="a graph does not change the arrays that it was captured with: make a new one, "
-                    "e.g. with ut.scatter_add or ut.where",
+                    f"assigning to an item of a {type(container).__name__} cannot be captured",
+                    hint="make a new one, and assign it to a variable",
                 )
-            if _has_traced(key):
+            if _has_traced(key) and not isinstance(container, Traced):
                 raise CaptureError(
                     f"a {type(container).__name__} cannot be changed at a traced index",
-                    hint="use an array, and ut.scatter_add(x, i, v) or ut.where",
+                    hint="make it an array x: then ut.where(ut.arange(n) == i, v, x) has v at i",
                 )
+            if isinstance(key, TracedText):
+                raise _text_too_early(key)
             container[key] = value
         else:
             raise CaptureError(
@@ -457,7 +489,13 @@ class Interpreter:
         stars = [n for n, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
         wanted = len(target.elts)
         if (len(items) != wanted and not stars) or len(items) < wanted - len(stars):
-            raise CaptureError(f"{len(items)} values cannot be assigned to {wanted} targets", self.span(target, env))
+            named = wanted - len(stars)
+            raise CaptureError(
+                f"{len(items)} value{'' if len(items) == 1 else 's'} cannot be unpacked into "
+                f"{'at least ' if stars else ''}{named} variable{'' if named == 1 else 's'}",
+                self.span(target, env),
+                hint="name as many variables as there are values, or take the rest with *rest",
+            )
         if stars:
             tail = wanted - stars[0] - 1
             split = len(items) - tail
@@ -507,8 +545,12 @@ class Interpreter:
             else:
                 kwargs[keyword.arg] = value
         self.at(node, env)
-        if function is locals or function is globals or (function is super and not args):
-            raise CaptureError(f"{function.__name__}() cannot be captured", hint="name what you need directly")
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
+            self.refuse_outside(node.func.value, getattr(function, "__self__", None), env)
+        if any(function is f for f in _FRAME_FUNCTIONS) or (any(function is f for f in (super, vars, dir)) and not args):
+            raise CaptureError(
+                f"{function.__name__}() cannot be captured", hint="name the variables that you need directly"
+            )
         span = self.ctx.span
         result = yield self.call(function, args, kwargs, env)
         self.ctx.span = span
@@ -541,14 +583,61 @@ class Interpreter:
             if closure is not None:
                 return (yield self.invoke(closure, args, kwargs))
         if not callable(function):
-            raise CaptureError(f"a {type(function).__name__} is not a function")
-        return function(*args, **kwargs)
+            shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
+            raise CaptureError(
+                f"{shown} is not a function: it cannot be called", hint="look at the name before the parentheses"
+            )
+        return self.call_native(function, args, kwargs)
 
-    def invoke(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
-        """Capture a plain Python function inline, as if its body stood here."""
+    def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call what is not the user's own Python: functions of ours, of Python and of libraries."""
+        module = getattr(function, "__module__", None)
+        if module == "math" and any(isinstance(a, Traced) for a in args):
+            raise CaptureError(
+                f"math.{function.__name__} cannot be captured for traced values",
+                hint="write it with the functions of ut, such as ut.exp, ut.log, ut.erf",
+            )
+        try:
+            return function(*args, **kwargs)
+        except TypeError as fault:
+            if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
+                refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
+            raise fault
+        except StopIteration:
+            # Not to be taken for the end of the generator that we are in.
+            raise CaptureError(
+                "Python raised StopIteration: there is no next item", hint="give a default, as in next(items, None)"
+            ) from None
+
+    def refuse_outside(self, node: ast.expr, container: Any, env: Env) -> None:
+        """What was there before the capture cannot change only where a condition holds, or once per iteration."""
+        builder = self.ctx.open_builder
+        if not isinstance(container, (list, dict, set)) or (builder.region == 0 and builder.kind == "function"):
+            return
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        at: Env | None = env
+        while at is not None and isinstance(node, ast.Name):
+            if node.id in at.local:
+                return
+            at = at.parent
+        if isinstance(node, ast.Name):
+            raise CaptureError(
+                f"`{node.id}` is not of this function: a graph cannot change it under a condition or in a loop",
+                hint="return the value instead, and change it where the function is called",
+            )
+
+    def invoke(
+        self,
+        closure: Closure,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Callable[[Any], Any] | None = None,
+    ) -> Work:
+        """Capture a plain Python function inline, as if its body stood here; `result` checks what it returns."""
         refuse_unsupported(closure)
         values = bind_arguments(closure, args, kwargs, self.ctx.span)
-        env = Env(closure, closure.local, closure.env, values)
+        env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(
@@ -585,6 +674,21 @@ class TracedRange:
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         self.start, self.stop, self.step = start, stop, step
+
+    def _refuse(self) -> CaptureError:
+        return CaptureError(
+            "the length of this range is known only at run time",
+            hint="loop over it with a plain `for i in range(n):`, or use ut.map(f, ut.arange(n)) for a value of each i",
+        )
+
+    def __iter__(self) -> Any:
+        raise self._refuse()
+
+    def __len__(self) -> int:
+        raise self._refuse()
+
+    def __getitem__(self, key: Any) -> Any:
+        raise self._refuse()
 
 
 # -- what the handlers share -------------------------------------------------------------------------------
@@ -639,8 +743,65 @@ def _has_traced(key: Any) -> bool:
 
 def _static(key: Any, what: str, span: Span) -> Any:
     if isinstance(key, Traced):
-        raise CaptureError(f"{what} must not depend on traced values", span)
+        raise CaptureError(
+            f"{what} must be known at capture, and this is a traced {key.type}",
+            span,
+            hint="use strings or numbers as keys, and an array for what is looked up by a traced value",
+        )
+    if isinstance(key, TracedText):
+        raise _text_too_early(key)
     return key
+
+
+def _text_too_early(text: TracedText) -> CaptureError:
+    return CaptureError(
+        f"this text holds a traced {text.values[0].type}: what it says is known only at run time",
+        hint="such an f-string can be printed, or be the message of an assert",
+    )
+
+
+def _refuse_repetition(left: Any, right: Any) -> None:
+    for sequence, times in ((left, right), (right, left)):
+        if isinstance(sequence, (list, tuple, str)) and isinstance(times, Traced) and not times.type.shape:
+            raise CaptureError(
+                f"a {type(sequence).__name__} cannot be repeated a traced number of times",
+                hint="use an array: ut.zeros(n), ut.full(n, value)",
+            )
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _did_you_mean(name: str, known: Iterable[str], before: str = "") -> str:
+    close = difflib.get_close_matches(name, [k for k in known if not k.startswith("__")], 1, 0.7)
+    return f"did you mean `{before}{close[0]}`?" if close else ""
+
+
+def _visible_names(env: Env) -> list[str]:
+    found: dict[str, None] = {}
+    at: Env | None = env
+    while at is not None:
+        found.update(dict.fromkeys(sorted(at.vars)))
+        last, at = at, at.parent
+    return [*found, *last.closure.cells, *last.closure.globals, *dir(builtins)]
+
+
+def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> CaptureError:
+    """The error of an attribute that is not there, with one that the user may have meant."""
+    if isinstance(value, Traced):
+        from undertow.frontend import functions
+
+        known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "port", "type")]
+        hint = f"write ut.{name}(x)" if name in functions.__all__ else _did_you_mean(name, known)
+        return CaptureError(
+            f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
+        )
+    if isinstance(value, ModuleType):
+        short = "ut" if value.__name__ == "undertow" else value.__name__
+        hint = _did_you_mean(name, dir(value), f"{short}.")
+        return CaptureError(f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has")
+    return CaptureError(str(fault), span, _did_you_mean(name, dir(value)))
 
 
 def _is_plain(node: ast.expr) -> bool:
@@ -659,7 +820,8 @@ def _targets(generators: list[ast.comprehension]) -> set[str]:
 
 def refuse_unsupported(closure: Closure) -> None:
     """Generators and coroutines have no graph."""
-    stack: list[ast.AST] = list(closure.node.body) if isinstance(closure.node.body, list) else [closure.node.body]
+    body = closure.node.body
+    stack: list[ast.AST] = list(reversed(body)) if isinstance(body, list) else [body]
     while stack:
         node = stack.pop()
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
@@ -669,19 +831,45 @@ def refuse_unsupported(closure: Closure) -> None:
                 hint="return all values at once, in a tuple or an array",
             )
         if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def refuse_wrong_arguments(
+    name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None
+) -> None:
+    """Raise if a function cannot be called with these arguments, saying how it can."""
+    kinds = inspect.Parameter
+    known = signature.parameters
+    problem = ""
+    if not any(p.kind == kinds.VAR_KEYWORD for p in known.values()):
+        unknown = [key for key in kwargs if key not in known or known[key].kind == kinds.POSITIONAL_ONLY]
+        if unknown:
+            problem = f"it has no argument `{unknown[0]}`"
+    if not problem:
+        try:
+            signature.bind(*args, **kwargs)
+            return
+        except TypeError as fault:
+            problem = str(fault)
+    positional = [p for p in known.values() if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    if problem == "too many positional arguments":
+        takes = f"{len(positional)} argument{'' if len(positional) == 1 else 's'}"
+        problem = f"it takes {takes}, and {len(args)} are given"
+    missing = re.fullmatch(r"missing a required (?:keyword-only )?argument: '(\w+)'", problem)
+    if missing:
+        problem = f"the argument `{missing[1]}` is missing"
+    plain = [p.replace(annotation=kinds.empty) for p in known.values()]
+    shown = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    raise CaptureError(f"`{name}` cannot be called like this: {problem}", span, hint=f"write {name}{shown}")
 
 
 def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None) -> dict[str, Any]:
     """Parameter names to values, as Python would bind them."""
     try:
         bound = closure.signature.bind(*args, **kwargs)
-    except TypeError as fault:
-        raise CaptureError(
-            f"`{closure.name}` cannot be called like this: {fault}",
-            span,
-            hint=f"it takes {closure.name.rsplit('.', 1)[-1]}({', '.join(closure.signature.parameters)})",
-        ) from None
+    except TypeError:
+        refuse_wrong_arguments(closure.name, closure.signature, args, kwargs, span)
+        raise
     bound.apply_defaults()
     return dict(bound.arguments)
 

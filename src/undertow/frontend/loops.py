@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.builder import Builder
-from undertow.frontend.flow import Joined, State, force, leaf_type, port_in, restore, save
+from undertow.frontend.flow import Joined, State, describe, force, leaf_type, name_of, port_in, restore, save
 from undertow.frontend.interpret import TracedRange, Work, _function
 from undertow.frontend.source import Env, Undefined, assigned_names
 from undertow.frontend.statements import RETURN, Cell, Leave, Mixed, Outcome, Return, StatementInterpreter, cells
 from undertow.frontend.traced import Traced, emit, operand
-from undertow.frontend.tree import Structure, flatten, show, unflatten
+from undertow.frontend.tree import LEAF, Structure, flatten, unflatten
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.types import CTL, Type, i32, i64, join, promote, weak_dtype
+from undertow.types import CTL, Type, i32, i64, join, promote, said, weak_dtype
 
 BREAK, CONTINUE = Leave(True), Leave(False)
 _GO_ON, _RETURNED, _BROKE = 0, 1, 2
@@ -41,9 +41,18 @@ class NeedFeature(Exception):
 class _LeftEarly(Exception):
     """The body breaks or returns: capture it again with a carried number that says so."""
 
-    def __init__(self, exits: tuple[Any, ...], value: Any) -> None:
+    def __init__(self, exits: tuple[Any, ...], value: Any, span: Span | None) -> None:
         self.exits = exits
         self.value = value
+        self.span = span  # of the `return`, if there is one
+
+
+class _Changes(Exception):
+    """A variable that holds no value of the graph (None, a string) is another after one iteration."""
+
+    def __init__(self, name: str, after: Any) -> None:
+        self.name = name
+        self.after = after
 
 
 def is_weak(value: Any) -> bool:
@@ -146,10 +155,12 @@ def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
             return Type(wider)
     both = join(type, found)
     if both is None:
-        raise TypeMismatch(
-            f"{called} is a {type} before the loop and a {found} after one iteration",
-            hint="give it its final dtype and rank before the loop, e.g. x = ut.zeros(3, ut.f32)",
-        )
+        shown = repr(initial) if is_weak(initial) else said(type)
+        if type.rank == found.rank:
+            hint = f"give it its final dtype before the loop: {name or 'x'} = ut.astype({name or 'x'}, ut.{found.dtype})"
+        else:
+            hint = "a loop variable keeps its number of dimensions: give the result of the iteration another name"
+        raise TypeMismatch(f"{called} is {shown} before the loop and {said(found)} after one iteration", hint=hint)
     return both
 
 
@@ -169,22 +180,28 @@ class _Carried:
             env.vars[name] = unflatten(structure, values[at : at + count])
             at += count
 
-    def take(self, env: Env, interp: StatementInterpreter) -> list[Any]:
+    def take(self, env: Env, interp: StatementInterpreter, span: Span | None) -> list[Any]:
         found: list[Any] = []
+        at = 0
         for name, structure in zip(self.names, self.structures, strict=True):
             value = force(env.vars.get(name), interp.ctx)
             if isinstance(value, Undefined):
-                raise CaptureError(value.why, interp.ctx.span, hint=value.hint)
+                raise value.error(span)
             leaves, after = flatten(value, lambda v: isinstance(v, Traced))
             if after != structure:
+                count = sum(token == LEAF for token in structure)
+                first = unflatten(structure, self.leaves[at : at + count])
                 raise TypeMismatch(
-                    f"`{name}` changes its structure inside a loop whose condition is traced: "
-                    f"{show(structure)} before, {show(after)} after one iteration",
-                    interp.ctx.span,
-                    hint="a loop variable keeps its structure; collect values in an array, or use ut.map",
+                    f"`{name}` is {describe(first)} before the loop and {describe(value)} after one iteration",
+                    span,
+                    hint=_KEEPS_STRUCTURE,
                 )
+            at += len(leaves)
             found += leaves
         return found
+
+
+_KEEPS_STRUCTURE = "a loop variable keeps its structure; to make a value for each iteration use ut.map"
 
 
 def _carry(names: set[str], env: Env, interp: StatementInterpreter) -> _Carried:
@@ -218,7 +235,11 @@ def while_loop(interp: StatementInterpreter, node: ast.While, after: Cell | None
 def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, after: Cell | None, env: Env) -> Work:
     """`for ... in range(...)` with traced bounds."""
     if not isinstance(node.target, ast.Name):
-        raise CaptureError("the variable of this loop must be a name", interp.span(node.target, env))
+        raise CaptureError(
+            "a loop over a range with traced bounds has one variable",
+            interp.span(node.target, env),
+            hint="write `for i in range(n):`",
+        )
     bounds = [over.start, over.stop, over.step]
     dtype = next(b.dtype for b in bounds if isinstance(b, Traced))
     for bound in bounds:
@@ -240,7 +261,9 @@ def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, aft
         env.vars[target] = leaves[0]
 
     if not isinstance(over.step, Traced) and over.step == 0:
-        raise CaptureError("the step of a range must not be zero", interp.span(node.iter, env))
+        raise CaptureError(
+            "the step of a range must not be zero", interp.span(node.iter, env), hint="leave it out for a step of 1"
+        )
     if isinstance(over.step, Traced):
         _function("assert_")(_function("not_equal")(over.step, 0), "the step of a range must not be zero")
     step = lambda leaves: [_function("add")(leaves[0], over.step)]  # noqa: E731
@@ -261,7 +284,7 @@ def _statement_loop(
     ctx = interp.ctx
     if node.orelse:
         raise CaptureError(
-            "`else` of a loop whose condition is traced cannot be captured",
+            "`else` of a loop whose length is known only at run time cannot be captured",
             interp.span(node, env),
             hint="set a variable before `break`, and test it after the loop",
         )
@@ -270,6 +293,8 @@ def _statement_loop(
     assigned = assigned_names(node.body) | assigned_names([ast.Expr(node.test)] if isinstance(node, ast.While) else [])
     carried = _carry(assigned - set(own_names), env, interp)
     before = save(env, ctx.open_builder)
+    fixed = _fixed(assigned - set(own_names) - set(carried.names), env, interp)
+    changing: dict[str, Undefined] = {}
     early: _LeftEarly | None = None
     endless = False
     while True:
@@ -287,7 +312,7 @@ def _statement_loop(
             params: list[Traced], flagged: bool = early is not None, first: int = first, last: int = last
         ) -> Work:
             nonlocal endless
-            env.vars = dict(before.vars)
+            env.vars = {**before.vars, **changing}
             carried.put(params[first:last], env)
             if not flagged:
                 truth = yield test(params)
@@ -308,8 +333,10 @@ def _statement_loop(
         def body(params: list[Traced], flagged: bool = early is not None, first: int = first, last: int = last) -> Work:
             enter(params)
             outcome: Outcome = yield interp.run(cells(node.body), None, env)
-            _refuse_changed_containers(before, interp)
-            nexts = [*step(params), *carried.take(env, interp)]
+            _refuse_changed_containers(before, span)
+            if not isinstance(outcome, Return):
+                _refuse_changed_names(fixed, changing, env, interp)
+            nexts = [*step(params), *carried.take(env, interp, span)]
             if outcome is None or outcome == CONTINUE:
                 return nexts + (params[last:] if flagged else [])
             if not flagged:
@@ -318,7 +345,7 @@ def _statement_loop(
                     if isinstance(outcome, Mixed)
                     else ((RETURN,) if isinstance(outcome, Return) else (outcome,))
                 )
-                raise _LeftEarly(exits, getattr(outcome, "value", None))
+                raise _LeftEarly(exits, getattr(outcome, "value", None), getattr(outcome, "span", None))
             return nexts + _flags(outcome, params[last:], interp)
 
         try:
@@ -327,25 +354,57 @@ def _statement_loop(
         except _LeftEarly as fault:
             early = fault
             continue
+        except _Changes as fault:
+            changing[fault.name] = _changed(fault.name, fixed[fault.name], fault.after, span)
+            continue
         break
     if early is None and endless:
         raise CaptureError(
             "this loop never ends: nothing in it breaks or returns", span, hint="leave it with `break` or `return`"
         )
-    env.vars = dict(before.vars)
+    env.vars = {**before.vars, **changing}
     for name in assigned | set(own_names):
-        if name not in carried.names and name in env.local:
+        if name not in carried.names and name not in fixed and name in env.local:
             env.vars[name] = Undefined(
-                f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop"
+                f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop too"
             )
     carried.put(results[first:last], env)
     if early is None or RETURN not in early.exits:
         return None, after
     value = unflatten(value_structure, results[last + 1 :])
     if endless and BREAK not in early.exits:
-        return Return(value), after
+        return Return(value, early.span), after
     flow = _function("astype")(_function("equal")(results[last], _RETURNED), i32)
-    return Mixed(flow, (RETURN,), value, True), after
+    return Mixed(flow, (RETURN,), value, True, early.span), after
+
+
+def _fixed(names: set[str], env: Env, interp: StatementInterpreter) -> dict[str, Any]:
+    """Variables that hold something else than values of a graph: None, a string, a function."""
+    held = {name: force(env.vars[name], interp.ctx) for name in sorted(names & env.vars.keys())}
+    return {name: value for name, value in held.items() if not isinstance(value, Undefined)}
+
+
+def _refuse_changed_names(
+    fixed: dict[str, Any], changing: dict[str, Undefined], env: Env, interp: StatementInterpreter
+) -> None:
+    """A variable without a value of the graph must be the same in every iteration, or not be read in the next."""
+    for name, value in fixed.items():
+        now = force(env.vars.get(name, Undefined("")), interp.ctx)
+        leaves, structure = flatten(now, lambda v: isinstance(v, Traced))
+        if name not in changing and (leaves or structure != flatten(value)[1]):
+            raise _Changes(name, now)
+
+
+def _changed(name: str, value: Any, after: Any, span: Span | None) -> Undefined:
+    later = "something else" if isinstance(after, Undefined) else describe(after)
+    return Undefined(
+        f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
+        _KEEPS_STRUCTURE
+        if isinstance(value, (list, tuple, dict))
+        else f"give it a value of its final type before the loop, e.g. {name} = 0",
+        span,
+        TypeMismatch,
+    )
 
 
 def _may_end(node: ast.While | ast.For) -> bool:
@@ -378,7 +437,7 @@ def _flags(outcome: Outcome, flags: list[Traced], interp: StatementInterpreter) 
     return [interp.item(table, outcome.flow), *leaves]
 
 
-def _refuse_changed_containers(before: State, interp: StatementInterpreter) -> None:
+def _refuse_changed_containers(before: State, span: Span | None) -> None:
     for container, held in before.contents.values():
         values = (
             zip(container, held, strict=False)
@@ -387,7 +446,9 @@ def _refuse_changed_containers(before: State, interp: StatementInterpreter) -> N
         )
         if len(container) != len(held) or any(a is not b and not isinstance(b, Joined) for a, b in values):
             raise CaptureError(
-                "a list or dict from outside changes inside a loop whose condition is traced",
-                interp.ctx.span,
-                hint="assign a new one to the variable instead: state = {**state, 'x': x}",
+                f"{name_of(container, before)}, a {type(container).__name__} made before the loop, changes inside it",
+                span,
+                hint="to make a value for each iteration use ut.map, which gives an array"
+                if isinstance(container, list)
+                else "assign a new one to the variable instead: state = {**state, 'x': x}",
             )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch
-from undertow.frontend.traced import Traced, constant, emit
+from undertow.frontend.traced import Traced, constant, emit, not_a_value
 from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype
 from undertow.types import type_of as numpy_type_of
 
@@ -41,9 +41,8 @@ def number(value: Any, dtype: DType) -> Any:
         with np.errstate(all="ignore"):  # 1e300 is inf as f32, silently, as in arithmetic
             return dtype.numpy.type(value)
     except OverflowError:
-        raise TypeMismatch(
-            f"{value} does not fit into {dtype}", hint="convert the other operand: ut.astype(x, ut.i64)"
-        ) from None
+        hint = "convert the other operand: ut.astype(x, ut.i64)" if abs(value) < 2**63 else "use a float: 1e20"
+        raise TypeMismatch(f"{value} does not fit in {dtype}", hint=hint) from None
 
 
 def as_operand(value: Any, dtype: DType | None = None) -> Any:
@@ -55,10 +54,7 @@ def as_operand(value: Any, dtype: DType | None = None) -> Any:
         if any(isinstance(leaf, Traced) for leaf in leaves):
             value = _stacked(value, common_dtype(_prepared(leaves)))
     elif not isinstance(value, (Traced, np.ndarray, np.generic, range)) and not hasattr(value, "__array__"):
-        raise TypeMismatch(
-            f"a {type(value).__name__} is not a value that Undertow computes with",
-            hint="use numbers, arrays of bool, i32, i64, f32 or f64, and lists of them",
-        )
+        raise not_a_value(value)
     if not isinstance(value, Traced):
         value = constant(value)
     return value if dtype is None else convert(value, dtype)
@@ -173,7 +169,7 @@ def one_axis(axis: Any, rank: int, what: str) -> int:
     number = static_int(axis, f"the axis of {what}")
     if not -rank <= number < rank:
         raise TypeMismatch(
-            f"{what} along axis {number} of an array with {rank} axes",
+            f"{what} along axis {number} of an array with {rank} ax{'i' if rank == 1 else 'e'}s",
             hint="a scalar has no axes" if rank == 0 else f"the axis can be from {-rank} to {rank - 1}",
         )
     return number % rank

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import linecache
 import sys
 import textwrap
@@ -16,9 +17,9 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
-from undertow.errors import CaptureError, Span
+from undertow.errors import CaptureError, Span, UndertowError
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 _PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
@@ -26,13 +27,26 @@ _PARSER_DEPTH = 200_000
 
 
 class Undefined:
-    """What a name holds before it is assigned, or when only one branch assigned it; reading it raises `why`."""
+    """What a name holds before it is assigned, or when only one branch assigned it; reading it raises `why`.
 
-    __slots__ = ("hint", "why")
+    A fault of the place where the name got this way (its types in two branches) is told there: at `span`.
+    """
 
-    def __init__(self, why: str, hint: str = "") -> None:
+    __slots__ = ("hint", "kind", "span", "why")
+
+    def __init__(
+        self, why: str, hint: str = "", span: Span | None = None, kind: type[UndertowError] = CaptureError
+    ) -> None:
         self.why = why
         self.hint = hint
+        self.span = span
+        self.kind = kind
+
+    def error(self, read_at: Span | None) -> UndertowError:
+        return self.kind(self.why, self.span or read_at, self.hint)
+
+
+births = itertools.count()  # tells which activations are older than which
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +58,8 @@ class Env:
     parent: Env | None
     vars: dict[str, Any] = field(default_factory=dict)
     is_comprehension: bool = False
+    born: int = field(default_factory=births.__next__)
+    result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +77,7 @@ class Closure:
     annotations: dict[str, Any] = field(default_factory=dict)
     call: Callable[..., Any] | None = None  # runs it when native code calls it
     local: frozenset[str] = frozenset()  # names that the body binds, parameters included
+    __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
     def __post_init__(self) -> None:
         arguments = self.node.args

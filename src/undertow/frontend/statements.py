@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, InternalError
+from undertow.errors import CaptureError, InternalError, Span, UndertowError
 from undertow.frontend.builder import Checkpoint
 from undertow.frontend.flow import (
     ABSENT,
     State,
+    by_return,
     join_effects,
     join_states,
     merge,
@@ -32,12 +33,14 @@ from undertow.frontend.flow import (
     save,
 )
 from undertow.frontend.interpret import BINARY, INPLACE, Interpreter, TracedRange, TracedText, Work, _function, _said
-from undertow.frontend.source import Env
+from undertow.frontend.source import Env, Undefined
 from undertow.frontend.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
 
+# How long a loop that Python runs during capture may be: in rounds, and in nodes that it writes.
 _UNROLL_LIMIT = 1_000_000
+_UNROLL_NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,7 @@ class Mark:
 
     node: ast.For | ast.While
     items: Iterator[Any] | None  # of a `for`
+    nodes: int = 0  # that were there before it began
     rounds: int = 0
 
 
@@ -62,6 +66,7 @@ class Return:
     """The function is left with a value."""
 
     value: Any
+    span: Span | None = None  # of the `return`; after a join, of one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Mixed:
     exits: tuple[Any, ...]  # exit number n is exits[n - 1]: RETURN or a Leave
     value: Any  # what is returned, where it is returned
     falls: bool
+    span: Span | None = None  # of the `return`
 
 
 RETURN = "return"
@@ -135,19 +141,24 @@ def value_of(outcome: Outcome) -> Any:
     return outcome.value if isinstance(outcome, Mixed) and RETURN in outcome.exits else ABSENT
 
 
+def _span_of(outcome: Outcome) -> Span | None:
+    return outcome.span if isinstance(outcome, (Return, Mixed)) else None
+
+
 class StatementInterpreter(Interpreter):
     """Adds statements to expressions."""
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         outcome = yield self.run(cells(node.body), None, env)
-        if outcome is None:
+        # To reach the end is to return None, so a bare `return` on other paths fits.
+        if outcome is None or (isinstance(outcome, Mixed) and outcome.value is None):
             return None
         if isinstance(outcome, Return):
             return outcome.value
         raise CaptureError(
-            f"`{env.closure.name}` returns a value on some paths and nothing on others",
+            f"`{env.closure.name}` returns a value on some paths, and reaches its end without a `return` on others",
             self.span(node, env),
-            hint="end every path with `return`",
+            hint="end every path with `return` and a value",
         )
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
@@ -165,8 +176,14 @@ class StatementInterpreter(Interpreter):
                 self.at(statement, env)
                 step = self.branch(truth, statement, cell.next, stop, env)
             elif isinstance(statement, ast.While):
-                mark = Mark(statement, None)
+                if _is_endless(statement):
+                    raise CaptureError(
+                        "this loop never ends: nothing in it breaks or returns",
+                        self.span(statement, env),
+                        hint="leave it with `break` or `return`",
+                    )
                 builder = self.ctx.open_builder
+                mark = Mark(statement, None, len(builder.nodes))
                 begun[mark] = (builder.checkpoint(), save(env, builder), cell.next)
                 cell = Cell(mark, cell.next)
                 continue
@@ -181,7 +198,8 @@ class StatementInterpreter(Interpreter):
                 if statement.value is not None:
                     value = yield self.expr(statement.value, env)
                 self.at(statement, env)
-                return Return(value)
+                span = self.ctx.span
+                return Return(value if env.result is None else env.result(value), span)
             elif isinstance(statement, (ast.Break, ast.Continue)):
                 leave = Leave(isinstance(statement, ast.Break))
                 place = self._leave(leave, cell, stop)
@@ -228,9 +246,9 @@ class StatementInterpreter(Interpreter):
 
         def leave() -> Work:
             if len(mixed.exits) > 1:
-                return Mixed(mixed.flow, mixed.exits, mixed.value, False), None
+                return Mixed(mixed.flow, mixed.exits, mixed.value, False, mixed.span), None
             exit = mixed.exits[0]
-            return (Return(mixed.value) if exit == RETURN else exit), None
+            return (Return(mixed.value, mixed.span) if exit == RETURN else exit), None
             yield
 
         outcome, place = yield self.fork(pred, fall, leave, cell, stop, env)
@@ -320,15 +338,17 @@ class StatementInterpreter(Interpreter):
         if (a is None and b is None) or (isinstance(a, Leave) and a == b):
             return a
         if isinstance(a, Return) and isinstance(b, Return):
-            return Return(merge(a.value, b.value, regions, self.ctx, "", self.ctx.span))
+            differ = by_return(a.span, b.span)
+            return Return(merge(a.value, b.value, regions, self.ctx, "", self.ctx.span, differ), a.span or b.span)
         exits = tuple(dict.fromkeys((*exits_of(a), *exits_of(b))))
         builder = self.ctx.open_builder
         ports = [self.flow_port(outcome, exits, region) for outcome, region in zip((a, b), regions, strict=True)]
         flow = Traced(builder, Port(builder.add("merge", ports, (Type(i32),), name="flow", span=self.ctx.span)))
         value = None
         if RETURN in exits:
-            value = merge(value_of(a), value_of(b), regions, self.ctx, "", self.ctx.span)
-        return Mixed(flow, exits, value, falls(a) or falls(b))
+            differ = by_return(_span_of(a), _span_of(b))
+            value = merge(value_of(a), value_of(b), regions, self.ctx, "", self.ctx.span, differ)
+        return Mixed(flow, exits, value, falls(a) or falls(b), _span_of(a) or _span_of(b))
 
     def flow_port(self, outcome: Outcome, exits: tuple[Any, ...], region: int) -> Port:
         """The number of the way that control goes, as a token of the region."""
@@ -357,7 +377,8 @@ class StatementInterpreter(Interpreter):
         self.at(node.iter, env)
         if isinstance(over, TracedRange):
             return (yield self._loops().for_loop(self, node, over, after, env))
-        return None, Cell(Mark(node, self.iterate(over, self.span(node.iter, env))), after)
+        items = self.iterate(over, self.span(node.iter, env))
+        return None, Cell(Mark(node, items, len(self.ctx.open_builder.nodes)), after)
 
     def come_round(self, mark: Mark, cell: Cell, env: Env) -> Work:
         """One more round of a loop that Python runs, or the statements after it."""
@@ -380,11 +401,13 @@ class StatementInterpreter(Interpreter):
             if more:
                 yield self.assign(node.target, item, env)
         mark.rounds += 1
-        if mark.rounds > _UNROLL_LIMIT:
+        nodes = len(self.ctx.open_builder.nodes) - mark.nodes
+        if mark.rounds > _UNROLL_LIMIT or nodes > _UNROLL_NODES:
+            done = f"{mark.rounds:,} rounds" if mark.rounds > _UNROLL_LIMIT else f"writing {nodes:,} nodes"
             raise CaptureError(
-                f"this loop does not depend on traced values and went on for {_UNROLL_LIMIT} rounds",
+                f"this loop does not depend on traced values, so it is unrolled, and has not ended after {done}",
                 self.span(node, env),
-                hint="let its condition depend on a traced value, or make it shorter",
+                hint="let its condition depend on a traced value, as in `for i in range(n)` with an argument `n`",
             )
         return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
 
@@ -399,8 +422,15 @@ class StatementInterpreter(Interpreter):
         """Only our own context managers (placement, control edges) mean something in a graph."""
         managers: list[Any] = []
         for item in node.items:
-            manager = yield self.expr(item.context_expr, env)
+            try:
+                manager = yield self.expr(item.context_expr, env)
+            except Exception as fault:
+                if isinstance(fault, UndertowError):
+                    raise
+                manager = None  # a file that is not there, a lock that is taken: `with` cannot be captured anyway
             if not getattr(manager, "__undertow_capture__", False):
+                if hasattr(manager, "close"):
+                    manager.close()
                 raise CaptureError("`with` cannot be captured", self.span(node, env), hint=_HINTS["With"])
             managers.append(manager)
         try:
@@ -472,28 +502,46 @@ class StatementInterpreter(Interpreter):
             if isinstance(message, TracedText):
                 _function("assert_")(truth, message.template, *message.values)
             else:
-                _function("assert_")(truth, str(message) or self.span(node, env).source().strip())
+                _function("assert_")(truth, str(message) or f"assertion failed: {ast.unparse(node.test)}")
         elif not truth:
-            raise CaptureError(f"assertion failed while capturing{f': {message}' if message else ''}")
+            raise CaptureError(
+                f"assertion failed: {message or ast.unparse(node.test)}",
+                hint="it depends on no traced value, so it is tested while the graph is captured",
+            )
 
     def throw(self, node: ast.Raise, env: Env) -> Work:
         if self.ctx.open_builder.region != 0 or node.exc is None:
-            raise CaptureError("`raise` cannot be captured", self.span(node, env), hint=_HINTS["Raise"])
+            when = "" if node.exc is None else " under a condition that is known only at run time"
+            raise CaptureError(f"`raise`{when} cannot be captured", self.span(node, env), hint=_HINTS["Raise"])
         error = yield self.expr(node.exc, env)
         self.at(node, env)
+        if isinstance(error, KeyboardInterrupt):
+            raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=_HINTS["Raise"])
         raise error
 
     def delete(self, node: ast.Delete, env: Env) -> Work:
         for target in node.targets:
             if isinstance(target, ast.Name):
-                env.vars.pop(target.id, None)
+                self.name(ast.copy_location(ast.Name(target.id, ast.Load()), target), env)
+                env.vars[target.id] = Undefined(f"`{target.id}` is used after `del`", "assign it again first")
             elif isinstance(target, ast.Subscript):
                 container = yield self.expr(target.value, env)
-                del container[(yield self.expr(target.slice, env))]
+                key = yield self.expr(target.slice, env)
+                self.at(target, env)
+                self.refuse_outside(target.value, container, env)
+                if isinstance(key, Traced) and not isinstance(container, Traced):
+                    raise CaptureError(
+                        f"`del` at a traced index of a {type(container).__name__} cannot be captured",
+                        hint="keep the values in an array, and choose with ut.where",
+                    )
+                del container[key]
             else:
-                raise CaptureError("`del` of this cannot be captured", self.span(target, env))
+                raise CaptureError(
+                    "`del` of an attribute cannot be captured", self.span(target, env), hint="make a new object instead"
+                )
 
     def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> Work:
+        self.at(node, env)
         for alias in node.names:
             if isinstance(node, ast.Import):
                 module = importlib.import_module(alias.name)
@@ -509,6 +557,21 @@ class StatementInterpreter(Interpreter):
     def nothing(self, node: ast.Pass, env: Env) -> Work:
         return None
         yield
+
+
+def _is_endless(node: ast.While) -> bool:
+    """Is it a `while True` that nothing inside leaves?"""
+    if not (isinstance(node.test, ast.Constant) and node.test.value):
+        return False
+    stack: list[tuple[ast.AST, bool]] = [(statement, True) for statement in node.body]
+    while stack:
+        item, is_own = stack.pop()
+        if isinstance(item, (ast.Return, ast.Raise)) or (isinstance(item, ast.Break) and is_own):
+            return False
+        if not isinstance(item, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            is_loop = isinstance(item, (ast.For, ast.While))
+            stack.extend((child, is_own and not is_loop) for child in ast.iter_child_nodes(item))
+    return True
 
 
 _DONE = object()

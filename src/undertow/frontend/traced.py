@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -18,7 +19,7 @@ from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
 from undertow.frontend.builder import Builder
 from undertow.ir.graph import Attrs, Const, Operand, Port
 from undertow.ops.op import find
-from undertow.types import CTL, DType, Type, dtype_of
+from undertow.types import CTL, DType, Type, dtype_of, said
 
 
 class Context:
@@ -60,7 +61,6 @@ class Traced:
     """A value that exists at run time: a port of a graph in the making."""
 
     __slots__ = ("builder", "port", "type")
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, builder: Builder, port: Port) -> None:
         self.builder = builder
@@ -97,56 +97,83 @@ class Traced:
 
     # -- what Python may not do with it --------------------------------------------------------------------
 
+    def _unknown(self, what: str, hint: str) -> CaptureError:
+        """The error of Python code that wants to know now what will be known at run time."""
+        if not self.builder.is_open:
+            return used_too_late(self)
+        return CaptureError(what, hint=hint)
+
     def __bool__(self) -> bool:
-        raise CaptureError(
-            f"the truth of a traced {self.type} is not known while the graph is captured",
-            hint="inside @ut.function use `if`, `while`, `and`, `or`, `not` or ut.where on it directly; "
-            "code of a library that tests it cannot be captured",
+        raise self._unknown(
+            f"the truth of a traced {self.type} is known only at run time",
+            "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
+            "Python's own functions and those of libraries cannot",
         )
 
     def __index__(self) -> int:
-        raise CaptureError(
+        raise self._unknown(
             f"a traced {self.type} is used where Python needs a number now",
-            hint="an array can be indexed by a traced value with x[i]; a Python list cannot: "
-            "make it an array with ut.asarray",
+            "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list",
         )
 
     def __int__(self) -> int:
-        raise CaptureError(
-            f"int() of a traced {self.type} is not known while the graph is captured", hint="use ut.astype(x, ut.i64)"
-        )
+        raise self._unknown(f"int() of a traced {self.type} is known only at run time", "use ut.astype(x, ut.i64)")
 
     def __float__(self) -> float:
-        raise CaptureError(
-            f"float() of a traced {self.type} is not known while the graph is captured",
-            hint="use ut.astype(x, ut.f64), and the functions of ut instead of those of `math`",
+        raise self._unknown(
+            f"float() of a traced {self.type} is known only at run time",
+            "use ut.astype(x, ut.f64), and the functions of ut instead of those of other libraries",
+        )
+
+    def __complex__(self) -> complex:
+        raise self._unknown(f"complex() of a traced {self.type}", "Undertow has no complex numbers: use two floats")
+
+    def __hash__(self) -> int:
+        raise self._unknown(
+            f"a traced {self.type} cannot be in a set or the key of a dict: its value is known only at run time",
+            "compare with ==, or index an array with it",
         )
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise CaptureError(
-            f"a traced {self.type} has no NumPy value while the graph is captured",
-            hint="use the functions of ut, such as ut.stack or ut.concat, instead of np.array",
+        raise self._unknown(
+            f"a traced {self.type} has no NumPy value: it is known only at run time",
+            "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array",
         )
 
     def __len__(self) -> int:
         if not self.type.shape:
-            raise CaptureError("len() of a scalar")
+            raise self._unknown(f"len() of {said(self.type)}, which is one number", "only an array has a length")
         if not isinstance(self.type.shape[0], int):
-            raise CaptureError("this length is known only at run time", hint="use x.shape[0], a traced i64")
+            raise self._unknown("this length is known only at run time", "use x.shape[0], a traced i64")
         return self.type.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.type.shape or not isinstance(self.type.shape[0], int):
-            raise CaptureError(
-                f"a traced {self.type} cannot be iterated over: its length is not known now",
-                hint="loop with `for i in range(x.shape[0])`, or use ut.map",
+        if not self.type.shape:
+            raise self._unknown(
+                f"{said(self.type)} is one number: it cannot be iterated over or unpacked",
+                "`for i in range(n)` counts up to it",
+            )
+        if not isinstance(self.type.shape[0], int):
+            raise self._unknown(
+                f"{said(self.type)} cannot be iterated over or unpacked: its length is known only at run time",
+                "loop with `for i in range(x.shape[0])` and use x[i], or use ut.map",
             )
         return (self[i] for i in range(self.type.shape[0]))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise CaptureError(
-            "a traced array cannot be changed in place", hint="make a new one: x = ut.scatter_add(x, i, v), ut.where..."
+    def __contains__(self, item: Any) -> bool:
+        raise self._unknown(
+            f"what {said(self.type)} contains is known only at run time", "write ut.any(x == value) instead of `in`"
         )
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise self._unknown(
+            "a traced array cannot be changed in place",
+            "make a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+        )
+
+    def __delitem__(self, key: Any) -> None:
+        raise self._unknown("a traced array cannot be changed in place", "make a new one, e.g. with a slice")
+
 
     # -- operators -----------------------------------------------------------------------------------------
 
@@ -156,19 +183,29 @@ class Traced:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = _indexing().UFUNCS.get(ufunc)
         if method != "__call__" or name is None or kwargs:
-            raise CaptureError(
-                f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} cannot be captured",
-                hint="the functions of ut follow the array API standard",
+            given = f" with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and method == "__call__" else ""
+            raise self._unknown(
+                f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{given} cannot be captured",
+                "the functions of ut follow the array API standard, as in ut.add, ut.sum, ut.cumulative_sum",
             )
         return _function(name)(*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = _indexing().ARRAY_FUNCTIONS.get(func)
         if name is None:
-            raise CaptureError(
-                f"np.{func.__name__} cannot be captured", hint="the functions of ut follow the array API standard"
+            raise self._unknown(
+                f"np.{func.__name__} cannot be captured",
+                "write it with the functions of ut, which follow the array API standard",
             )
-        return _function(name)(*args, **kwargs)
+        function = _function(name)
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as fault:
+            raise self._unknown(
+                f"np.{func.__name__} cannot be captured like this: {fault}",
+                f"ut.{name} takes {name}{inspect.signature(function)}".replace(": Any", "").replace(" -> Any", ""),
+            ) from None
+        return function(*args, **kwargs)
 
     def astype(self, dtype: Any) -> Any:
         return _function("astype")(self, dtype)
@@ -233,15 +270,21 @@ def is_traced(value: object) -> bool:
     return isinstance(value, Traced)
 
 
+def used_too_late(value: Traced) -> CaptureError:
+    """The error of a value that outlived the capture that it belongs to."""
+    name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
+    return CaptureError(
+        f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
+        hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
+    )
+
+
 def operand(value: Any) -> Operand:
     """A traced value or a NumPy value as an operand of the graph that is being written."""
     if isinstance(value, Traced):
         current = context()
         if current is None or current.builder is None or not value.builder.is_open:
-            raise CaptureError(
-                f"a traced {value.type} is used after its function was captured",
-                hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
-            )
+            raise used_too_late(value)
         return current.session.resolve(value)  # type: ignore[no-any-return]
     return Const(value)
 
@@ -258,12 +301,9 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
         with np.errstate(all="ignore"):
             results = row.eval(values, packed)
         return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
-    if current is None:
-        raise CaptureError(
-            "a traced value is used after its function was captured",
-            hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
-        )
-    builder = current.open_builder
+    if current is None or current.builder is None:
+        raise used_too_late(next(x for x in operands if isinstance(x, Traced)))
+    builder = current.builder
     ports = [operand(x) for x in operands]
     types = row.type([builder.type_of(p) for p in ports], packed)
     number = builder.add(op, ports, types, packed, current.span)
@@ -288,6 +328,23 @@ def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
     builder.effect = Port(number)
 
 
+def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
+    """The error of something that no operator takes."""
+    name = type(value).__name__
+    shown = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    if isinstance(value, (str, complex)) and len(repr(value)) < 40:
+        shown = f"{value!r}, {shown},"
+    elif value is None:
+        shown = "None"
+    elif isinstance(array, np.ndarray) and array.ndim:
+        holds = "things that are no numbers" if array.dtype.kind == "O" else array.dtype.name
+        shown = f"{'an array' if isinstance(value, np.ndarray) else f'a {name}'} of {holds}"
+    return TypeMismatch(
+        f"{shown} is not a value that Undertow computes with",
+        hint="use numbers, arrays of bool, i32, i64, f32 or f64, and lists of them",
+    )
+
+
 def constant(value: Any, dtype: DType | None = None) -> Any:
     """A Python number, list or array as a NumPy value of one of our dtypes."""
     if isinstance(value, (np.ndarray, np.generic)):
@@ -297,16 +354,18 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
     else:
         try:
             array = np.asarray(value)
-        except (ValueError, OverflowError) as fault:
-            raise TypeMismatch(f"{value!r} is not an array: {fault}") from fault
+        except (ValueError, TypeError, OverflowError):
+            raise TypeMismatch(
+                f"a {type(value).__name__} cannot be made an array",
+                hint="rows must have the same length, and hold only numbers",
+            ) from None
     if dtype is not None:
         return np.asarray(array, dtype.numpy)[()]
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise TypeMismatch(
-            f"a {type(value).__name__} ({array.dtype}) is not a value that Undertow computes with",
-            hint="use numbers, arrays of bool, i32, i64, f32 or f64, and containers of them",
-        )
+        raise not_a_value(value, array)
     if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        if array.dtype == np.dtype(np.uint64) and array.size and array.max() > np.iinfo(np.int64).max:
+            raise TypeMismatch(f"{array.max()} does not fit in i64", hint="use smaller numbers, or floats")
         return np.asarray(array, np.int64 if array.dtype.itemsize > 2 else np.int32)[()]
     if array.dtype == np.dtype(np.float16):
         return np.asarray(array, np.float32)[()]

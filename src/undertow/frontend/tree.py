@@ -59,7 +59,7 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
         return ("list", len(value)), value
     if isinstance(value, dict):
         return ("dict", len(value), tuple(value)), list(value.values())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "__undertow_static__"):
         names = tuple(f.name for f in dataclasses.fields(value))
         return ("dataclass", len(names), type(value), names), [getattr(value, name) for name in names]
     return None
@@ -153,19 +153,53 @@ def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
     return found
 
 
-def show(structure: Structure) -> str:
-    """A short readable form of a structure, for messages."""
-    parts: list[str] = []
-    for token in structure[:12]:
-        kind = token[0]
-        if kind == "leaf":
-            parts.append("value")
-        elif kind == "static":
-            parts.append(repr(token[1]))
-        elif kind == "dict":
-            parts.append("dict of " + ", ".join(map(repr, token[2])))
-        elif kind in ("dataclass", "namedtuple"):
-            parts.append(token[2].__name__)
+_LONGEST = 120  # characters of a structure in a message
+_MOST_TOKENS = 200
+
+
+def show(structure: Structure, leaves: Sequence[object]) -> str:
+    """A structure as it would be written in Python, for messages; `leaves` says what stands at each leaf.
+
+    >>> leaves, structure = flatten({"W": (1, 2), "name": "tanh"})
+    >>> show(structure, ["f32[3]", "i64"])
+    "{'W': (f32[3], i64), 'name': 'tanh'}"
+    """
+    if len(structure) > _MOST_TOKENS:
+        return f"a {structure[0][0]} of {len(leaves)} values"
+    stack: list[tuple[Token, list[str]]] = [(("tuple", 1), [])]
+    rest = iter(leaves)
+    for token in structure:
+        if token[0] == "leaf":
+            stack[-1][1].append(str(next(rest)))
+        elif token[0] == "static":
+            stack[-1][1].append(_show_static(token[1].value))
         else:
-            parts.append(f"{kind} of {token[1]}")
-    return "; ".join(parts) + ("; ..." if len(structure) > 12 else "")
+            stack.append((token, []))
+        while len(stack) > 1 and len(stack[-1][1]) == stack[-1][0][1]:
+            done, held = stack.pop()
+            stack[-1][1].append(_show_container(done, held))
+    text = stack[0][1][0]
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _show_container(token: Token, held: list[str]) -> str:
+    kind = token[0]
+    if kind == "tuple":
+        return f"({held[0]},)" if len(held) == 1 else f"({', '.join(held)})"
+    if kind == "list":
+        return f"[{', '.join(held)}]"
+    if kind == "dict":
+        return "{" + ", ".join(f"{key!r}: {text}" for key, text in zip(token[2], held, strict=True)) + "}"
+    names = token[3] if kind == "dataclass" else token[2]._fields
+    return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, held, strict=True))})"
+
+
+def _show_static(value: object) -> str:
+    if value is None or isinstance(value, (str, bytes)):
+        return repr(value) if len(repr(value)) <= _LONGEST // 2 else f"a long {type(value).__name__}"
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype.name}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -65,7 +65,7 @@ class Attrs(Mapping[str, Attr]):
 
     __slots__ = ("_items",)
 
-    def __init__(self, **items: Attr) -> None:
+    def __init__(self, /, **items: Attr) -> None:
         self._items = dict(sorted(items.items()))
 
     def __getitem__(self, key: str) -> Attr:

@@ -2,6 +2,7 @@
 
 A row is (what it is about, what must hold, what is wrong otherwise). Tables run in order, row by row over the whole
 graph, so a row may rely on all rows above it. Passes are checked by checking what they return.
+It is the one list of all rules; tests/unit/test_spec.py breaks each of them. What they look up is in `facts`.
 
 >>> from undertow.ir.text import parse
 >>> check(parse('''
@@ -20,29 +21,16 @@ undertow.errors.GraphError: main: a node stands before one that it depends on
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NoReturn, TypeVar
 
 from undertow.errors import GraphError, Span, UndertowError
-from undertow.ir.graph import (
-    Attr,
-    Const,
-    FunctionGraph,
-    Graph,
-    Library,
-    Node,
-    Operand,
-    Phase,
-    Port,
-    Region,
-    Site,
-    StaticGraph,
-)
-from undertow.ir.text import dump_node, quote
-from undertow.ir.walk import phase_of, port_regions
+from undertow.ir.dump import dump_node
+from undertow.ir.facts import ENTERS, LIBRARY_FORMS, SITED, STATIC_FORMS, Facts, is_primitive, ports_of
+from undertow.ir.graph import FunctionGraph, Library, Node, Operand, Port, Region, Site, StaticGraph
+from undertow.ir.literal import quote
+from undertow.ir.walk import BACK, STARTS, phase_of
 from undertow.types import CTL, Type, bool_
 
 # (node, types of its operands) -> types of its outputs; raises an UndertowError where there are none.
@@ -53,238 +41,28 @@ BOOL = Type(bool_)
 _KINDS = ("main", "function", "loop", "map")
 
 # --------------------------------------------------------------------------------------------------------------
-# Facts: what the rules look up
-
-
-class Facts:
-    """One graph, and what can be derived from it. The derived facts rely on rules; their rows come first."""
-
-    def __init__(self, graph: Graph, library: Library | None = None) -> None:
-        self.graph = graph
-        self.library = library
-        self.nodes = graph.nodes
-        self.regions = graph.regions
-        self.is_static = isinstance(graph, StaticGraph)
-        self.phased = _STATIC_PHASED if self.is_static else _LIBRARY_PHASED
-        self.sites = graph.sites if isinstance(graph, StaticGraph) else ()
-
-    def exists(self, operand: Operand) -> bool:
-        if isinstance(operand, Const):
-            return True
-        return 0 <= operand.node < len(self.nodes) and 0 <= operand.index < len(self.nodes[operand.node].types)
-
-    def type(self, operand: Operand) -> Type:
-        return self.graph.type_of(operand)
-
-    @cached_property
-    def names(self) -> Counter[str]:
-        return Counter(node.name for node in self.nodes)
-
-    @cached_property
-    def branches(self) -> dict[tuple[Port, int], tuple[int, int]]:
-        return self.graph.branches()
-
-    @cached_property
-    def sides(self) -> Counter[tuple[Port | None, int | None, bool]]:
-        return Counter((r.pred, r.parent, r.side) for r in self.regions if r.kind == "branch")
-
-    @cached_property
-    def _port_region(self) -> Callable[[Port], int]:
-        return port_regions(self.graph)
-
-    def home(self, port: Port) -> int:
-        """The region that a port's tokens live in: that of its node, a branch, or where its tags lead."""
-        node = self.nodes[port.node]
-        is_inward = node.op in _INWARD or (node.op in _STARTS and port.index == 0)
-        return self.site(node).callee if is_inward and self.is_static else self._port_region(port)
-
-    def lives(self, operand: Operand, region: int) -> bool:
-        return isinstance(operand, Const) or self.home(operand) == region
-
-    def side(self, region: int) -> tuple[int | None, bool] | None:
-        """What a branch region is a side of: (parent, which side); None for other regions."""
-        found = self.regions[region]
-        return (found.parent, found.side) if found.kind == "branch" else None
-
-    # Libraries
-
-    def callee(self, node: Node) -> FunctionGraph | None:
-        """The graph that a call, resume, loop or map enters."""
-        assert self.library is not None
-        if node.op == "resume":
-            node = self.nodes[self.link(node).node]
-        name = node.attrs.get(_ENTERS.get(node.op, ("", ""))[0])
-        return self.library.functions.get(name) if isinstance(name, str) else None
-
-    def link(self, node: Node) -> Port:
-        port = node.inputs[0]
-        assert isinstance(port, Port)
-        return port
-
-    def visit(self, node: Node) -> Phase:
-        """The phase that a call, resume, loop or map begins."""
-        callee = self.callee(node)
-        assert callee is not None
-        return callee.phases[phase_of(node)]
-
-    def params(self, node: Node) -> list[Type]:
-        callee = self.callee(node)
-        assert callee is not None
-        return [callee.nodes[param].types[0] for param in self.visit(node).params]
-
-    def results(self, node: Node) -> list[Type]:
-        """The types that the callee gives; a loop's predicate is its own affair."""
-        callee = self.callee(node)
-        assert callee is not None
-        given = [callee.type_of(port) for port in self.visit(node).results]
-        return given[1:] if node.op == "loop" else given
-
-    @cached_property
-    def resumes(self) -> Counter[tuple[int, int]]:
-        return Counter((self.link(n).node, phase_of(n)) for n in self.nodes if n.op == "resume")
-
-    # Static graphs
-
-    def site(self, node: Node) -> Site:
-        return self.sites[node.attrs.integer("site") - 1]
-
-    def visit_key(self, node: Node) -> tuple[object, ...]:
-        return node.attrs["site"], phase_of(node)
-
-    @cached_property
-    def starts(self) -> dict[tuple[object, ...], list[int]]:
-        """The start tokens of each (site, phase)."""
-        found: dict[tuple[object, ...], list[int]] = {}
-        for number, node in enumerate(self.nodes):
-            if node.op in _STARTS:
-                found.setdefault(self.visit_key(node), []).append(number)
-        return found
-
-    @cached_property
-    def arguments(self) -> Counter[tuple[object, ...]]:
-        return Counter((n.op, *self.visit_key(n), n.attrs["index"]) for n in self.nodes if n.op in _INDEXED)
-
-    @cached_property
-    def entered(self) -> Counter[int]:
-        return Counter(site.callee for site in self.sites)
-
-    @cached_property
-    def uses(self) -> dict[Port, list[tuple[Node, bool]]]:
-        """The consumers of what only some operators may consume, and whether as control."""
-        found: dict[Port, list[tuple[Node, bool]]] = {}
-        for node in self.nodes:
-            for is_control, ports in ((False, node.inputs), (True, node.controls)):
-                for port in ports:
-                    if isinstance(port, Port) and self.nodes[port.node].op in _SITED:
-                        found.setdefault(port, []).append((node, is_control))
-        return found
-
-    def used(self, number: int, index: int = 0) -> list[tuple[Node, bool]]:
-        return self.uses.get(Port(number, index), [])
-
-
-# operator -> (attribute that names the graph it enters, kind of that graph)
-_ENTERS = {"call": ("callee", "function"), "loop": ("body", "loop"), "map": ("body", "map")}
-# operator -> kind of its site; the operators in between tags
-_SITED = {
-    **dict.fromkeys(("call_start", "call", "return"), "call"),
-    **dict.fromkeys(("enter_start", "enter", "next", "exit"), "loop"),
-    **dict.fromkeys(("fan_start", "fan", "gather"), "map"),
-}
-_STARTS = {"call_start": "call", "enter_start": "loop", "fan_start": "map"}
-_INWARD = frozenset(("call", "enter", "next", "fan"))  # what they emit is tagged for the callee
-_INDEXED = frozenset(("call", "return", "enter", "exit", "fan", "gather"))
-
-# operator -> (inputs, outputs), None: any number
-_LIBRARY_SHAPES: dict[str, tuple[int | None, int | None]] = {
-    "start": (0, 1),
-    "param": (0, 1),
-    "switch": (2, 2),
-    "merge": (2, 1),
-    "call": (None, None),
-    "resume": (None, None),
-    "loop": (None, None),
-    "map": (None, None),
-}
-_STATIC_SHAPES: dict[str, tuple[int | None, int | None]] = {
-    "start": (0, 1),
-    "input": (0, 1),
-    "switch": (2, 2),
-    "merge": (None, 1),
-    "call_start": (0, 2),
-    "call": (1, 1),
-    "return": (1, 1),
-    "enter_start": (0, 2),
-    "enter": (1, 1),
-    "next": (1, 1),
-    "exit": (1, 1),
-    "outer": (1, 1),
-    "fan_start": (1, 2),
-    "fan": (1, 1),
-    "gather": (1, 1),
-}
-# operator -> the attributes that must be integers, those that must be strings
-_LIBRARY_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "param": (("index",), ()),
-    "call": ((), ("callee",)),
-    "resume": (("phase",), ()),
-    "loop": ((), ("body",)),
-    "map": ((), ("body",)),
-}
-_STATIC_ATTRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "input": (("index",), ()),
-    "call_start": (("site",), ()),
-    "call": (("site", "index"), ()),
-    "return": (("site", "index"), ()),
-    "enter_start": (("site",), ()),
-    "enter": (("site", "index"), ()),
-    "next": (("site",), ()),
-    "exit": (("site", "index"), ()),
-    "outer": (("site",), ()),
-    "fan_start": (("site",), ()),
-    "fan": (("site", "index"), ()),
-    "gather": (("site", "index"), ()),
-}
-
-
-# operators that belong to a phase
-_LIBRARY_PHASED = frozenset(("start", "param", "resume"))
-_STATIC_PHASED = frozenset(("call_start", "call", "return"))
-
-
-def _fits_shape(f: Facts, n: Node) -> bool:
-    shapes = _STATIC_SHAPES if f.is_static else _LIBRARY_SHAPES
-    inputs, outputs = shapes.get(n.op, (None, None))
-    return inputs in (None, len(n.inputs)) and outputs in (None, len(n.types))
-
-
-def _has_attrs(f: Facts, n: Node) -> bool:
-    table = _STATIC_ATTRS if f.is_static else _LIBRARY_ATTRS
-    integers, strings = table.get(n.op, ((), ()))
-    return all(type(n.attrs.get(key)) is int for key in integers) and all(
-        isinstance(n.attrs.get(key), str) for key in strings
-    )
-
-
-def _is_later(phase: Attr) -> bool:
-    return type(phase) is int and phase > 0
-
-
-def is_primitive(op: str) -> bool:
-    """Is it an operator of the catalogue, rather than one of the form itself?"""
-    return op not in _LIBRARY_SHAPES and op not in _STATIC_SHAPES
-
-
-def _ports(n: Node) -> Iterator[Port]:
-    yield from (operand for operand in n.inputs if isinstance(operand, Port))
-    yield from n.controls
-
-
-# --------------------------------------------------------------------------------------------------------------
 # The tables: (operators or kinds, (facts, node or region or site or graph, its number) -> holds, message)
 
 _T = TypeVar("_T")
 Row = tuple[str, Callable[[Facts, _T, int], bool], str]
+
+
+def _fits_form(f: Facts, n: Node) -> bool:
+    form = f.form(n)
+    return form.inputs in (None, len(n.inputs)) and form.outputs in (None, len(n.types))
+
+
+def _has_attrs(f: Facts, n: Node) -> bool:
+    form, attrs = f.form(n), n.attrs
+    return all(type(attrs.get(k)) is int for k in form.integers) and all(
+        type(attrs.get(k)) is str for k in form.strings
+    )
+
+
+def _has_phase(f: Facts, n: Node) -> bool:
+    phase = n.attrs.get("phase", 1)
+    return type(phase) is int and phase > 0 and (f.form(n).is_phased or "phase" not in n.attrs)
+
 
 NODES: list[Row[Node]] = [
     (ANY, lambda f, n, k: f.names[n.name] == 1, "two nodes have the same name"),
@@ -295,11 +73,11 @@ NODES: list[Row[Node]] = [
         lambda f, n, k: not any(isinstance(dim, str) for type_ in n.types for dim in type_.shape),
         "a type names a dimension; in graphs the names are erased",
     ),
-    (ANY, lambda f, n, k: _fits_shape(f, n), "an operator has the wrong number of inputs or outputs"),
+    (ANY, lambda f, n, k: _fits_form(f, n), "an operator has the wrong number of inputs or outputs"),
     (ANY, lambda f, n, k: _has_attrs(f, n), "an operator lacks an attribute that it must have"),
     (
         ANY,
-        lambda f, n, k: "phase" not in n.attrs or (n.op in f.phased and _is_later(n.attrs["phase"])),
+        lambda f, n, k: _has_phase(f, n),
         "a phase is no whole number above 0 (the first is not written out), or stands on an operator that has none",
     ),
     ("start", lambda f, n, k: n.types == (CTL,), "a start token is not of type ctl"),
@@ -322,17 +100,17 @@ NODES: list[Row[Node]] = [
     ),
     (
         ANY,
-        lambda f, n, k: n.op in ("start", "param", "input") or any(True for _ in _ports(n)),
+        lambda f, n, k: n.op in ("start", "param", "input") or any(True for _ in ports_of(n)),
         "a node has no input that could trigger it: neither a port nor a control edge",
     ),
 ]
 
 LIBRARY_NODES: list[Row[Node]] = [
-    (ANY, lambda f, n, k: all(port.node < k for port in _ports(n)), "a node stands before one that it depends on"),
+    (ANY, lambda f, n, k: all(port.node < k for port in ports_of(n)), "a node stands before one that it depends on"),
     ("start param", lambda f, n, k: n.region == 0, "a start or param node is inside of a branch"),
     (
         ANY,
-        lambda f, n, k: n.op in _LIBRARY_SHAPES or n.op not in _STATIC_SHAPES,
+        lambda f, n, k: n.op in LIBRARY_FORMS or n.op not in STATIC_FORMS,
         "an operator of static graphs stands in a library",
     ),
 ]
@@ -447,7 +225,7 @@ def _is_branch_merge(f: Facts, n: Node) -> bool:
 def _is_tag_merge(f: Facts, n: Node) -> bool:
     """Does it join what the sites of its region send: one parameter, or the start, of one phase?"""
     makers = [f.nodes[port.node] for port in n.inputs if isinstance(port, Port)]
-    kinds = {(maker.op in _STARTS, phase_of(maker), maker.attrs.get("index")) for maker in makers}
+    kinds = {(maker.op in STARTS, phase_of(maker), maker.attrs.get("index")) for maker in makers}
     kind = f.regions[n.region].kind
     if kind == "function":
         return {maker.op for maker in makers} <= {"call_start", "call"} and len(kinds) == 1
@@ -524,6 +302,11 @@ FUNCTION_EDGES: list[Row[FunctionGraph]] = [
         lambda f, g, k: all(f.home(port) == 0 for phase in g.phases for port in phase.results),
         "a result lives inside of a branch",
     ),
+    (
+        "main function",
+        lambda f, g, k: all(f.phases[port.node] <= p for p, phase in enumerate(g.phases) for port in phase.results),
+        "a result waits for a later phase than the one that gives it",
+    ),
     ("loop", lambda f, g, k: f.home(g.results[0]) == 0, "the predicate of a loop lives inside of a branch"),
     (
         "loop",
@@ -578,17 +361,28 @@ def _phases(f: Facts, n: Node) -> int:
     return 0 if callee is None else len(callee.phases)
 
 
+def _comes_in_order(f: Facts, n: Node, k: int) -> bool:
+    """Is a later visit made only by callers that make the visit before it?"""
+    before = f.before(n)
+    return before is not None and f.phases[before] <= f.phases[k]
+
+
 # Checked when every graph of the library has passed the tables above.
 CALLS: list[Row[Node]] = [
     ("call loop map", lambda f, n, k: f.callee(n) is not None, "a graph that is entered is not in the library"),
     (
         "call loop map",
-        lambda f, n, k: getattr(f.callee(n), "kind", "") == _ENTERS[n.op][1],
+        lambda f, n, k: getattr(f.callee(n), "kind", "") == ENTERS[n.op][1],
         "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map",
     ),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < _phases(f, n), "the callee has no such later phase"),
-    ("resume", lambda f, n, k: f.resumes[f.link(n).node, phase_of(n)] == 1, "a phase of a call is resumed twice"),
+    ("resume", lambda f, n, k: len(f.resumes[f.link(n).node, phase_of(n)]) == 1, "a phase of a call is resumed twice"),
+    (
+        "resume",
+        lambda f, n, k: _comes_in_order(f, n, k),
+        "phases are not visited in order: a resume may happen where the phase before it has not been visited",
+    ),
     (
         "call resume loop map",
         lambda f, n, k: len(_arguments(n)) == len(f.params(n)),
@@ -608,7 +402,7 @@ CALLS: list[Row[Node]] = [
 
 
 def _has_site(f: Facts, n: Node) -> bool:
-    kinds = ("loop", "map") if n.op == "outer" else (_SITED[n.op],)
+    kinds = ("loop", "map") if n.op == "outer" else (SITED[n.op],)
     return 1 <= n.attrs.integer("site") <= len(f.sites) and f.site(n).kind in kinds
 
 
@@ -618,7 +412,7 @@ def _goes_to_merges(f: Facts, n: Node, k: int) -> bool:
 
 
 def _orders_the_way_back(f: Facts, n: Node, k: int) -> bool:
-    return all(control and user.op in _BACK and f.visit_key(user) == f.visit_key(n) for user, control in f.used(k, 1))
+    return all(control and user.op in BACK and f.visit_key(user) == f.visit_key(n) for user, control in f.used(k, 1))
 
 
 def _handed_on(f: Facts, n: Node) -> bool:
@@ -631,7 +425,6 @@ def _handed_on(f: Facts, n: Node) -> bool:
     return taken is not None and _accepts(taken, given)
 
 
-_BACK = frozenset(("return", "exit", "gather"))
 _SITES = "call_start call return enter_start enter next exit fan_start fan gather outer"
 
 
@@ -643,7 +436,7 @@ def _has_inputs(g: StaticGraph) -> bool:
 STATIC_NODES: list[Row[Node]] = [
     (
         ANY,
-        lambda f, n, k: n.op in _STATIC_SHAPES or n.op not in _LIBRARY_SHAPES,
+        lambda f, n, k: n.op in STATIC_FORMS or n.op not in LIBRARY_FORMS,
         "an operator of libraries stands in a static graph",
     ),
     (_SITES, lambda f, n, k: _has_site(f, n), "a node names a site that is not there, or of another kind"),
@@ -661,10 +454,7 @@ STATICS: list[Row[StaticGraph]] = [
     (ANY, lambda f, g, k: bool(g.regions), "a static graph has no region 0"),
     (
         ANY,
-        lambda f, g, k: (
-            [(k, index) for index, k in enumerate(g.inputs)]
-            == sorted((k, n.attrs["index"]) for k, n in enumerate(g.nodes) if n.op == "input")
-        ),
+        lambda f, g, k: _has_inputs(g),
         "the inputs are not the input nodes, in order",
     ),
     (ANY, lambda f, g, k: sum(n.op == "start" for n in g.nodes) == 1, "there is not just one start node"),
@@ -691,6 +481,16 @@ STATIC_EDGES: list[Row[Node]] = [
     ),
     (_SITES, lambda f, n, k: f.visit_key(n) in f.starts, "a site has no start token for this phase"),
     (
+        "call_start",
+        lambda f, n, k: phase_of(n) == 0 or _comes_in_order(f, n, k),
+        "phases are not visited in order: a visit may begin where the phase before it has not been visited",
+    ),
+    (
+        "call enter fan",
+        lambda f, n, k: f.phases[k] == f.phases[f.starts[f.visit_key(n)][0]],
+        "an argument waits for another phase of its caller than the start token of its site",
+    ),
+    (
         "call return enter exit fan gather",
         lambda f, n, k: f.arguments[(n.op, *f.visit_key(n), n.attrs["index"])] == 1,
         "two nodes carry the same argument or result of a site",
@@ -704,6 +504,11 @@ STATIC_EDGES: list[Row[Node]] = [
         "return gather",
         lambda f, n, k: isinstance(n.inputs[0], Port) and f.home(n.inputs[0]) == f.site(n).callee,
         "a result does not live in the body that it comes back from",
+    ),
+    (
+        "return",
+        lambda f, n, k: all(f.phases[port.node] <= phase_of(n) for port in n.inputs if isinstance(port, Port)),
+        "a result comes back in an earlier phase than it waits for",
     ),
     (
         "exit",
@@ -842,7 +647,7 @@ def _check_types(name: str, f: Facts, type_rule: TypeRule | None) -> None:
 
 def _fail_node(name: str, f: Facts, number: int, message: str) -> NoReturn:
     node = f.nodes[number]
-    near = dict.fromkeys(port.node for port in _ports(node) if 0 <= port.node < len(f.nodes))
+    near = dict.fromkeys(port.node for port in ports_of(node) if 0 <= port.node < len(f.nodes))
     lines = [dump_node(f.graph, number)]
     if near:
         lines += ["around it:", *(dump_node(f.graph, n) for n in list(near)[:8])]

@@ -24,6 +24,21 @@ def _check_index(name: str, type: Type, scalars: bool) -> None:
         raise TypeMismatch(f"{name} by {type}", hint=f"the index must be {wanted}; ut.astype(i, ut.i64) converts")
 
 
+def _out_of_range(x: Value, axes: Sequence[int], indices: Sequence[Value]) -> Fault:
+    """The fault of the first index that the array does not have."""
+    for axis, which in zip(axes, indices, strict=True):
+        length, numbers = x.shape[axis], np.asarray(which)
+        wrong = numbers[(numbers < -length) | (numbers >= length)]
+        if wrong.size:
+            return Fault(
+                f"index {int(wrong.flat[0])} is out of range for axis {axis} of length {length}",
+                hint=f"indices go from {-length} to {length - 1}: test the index first"
+                if length
+                else "the array is empty: test its length first",
+            )
+    return Fault("an index is out of range", hint="test the index first")
+
+
 # -- slices ------------------------------------------------------------------------------------------------
 
 
@@ -65,7 +80,10 @@ def _slice_at(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     length = x.shape[axis]
     first = start + length if start < 0 else start
     if not 0 <= first <= length - size:
-        raise Fault(f"{size} elements from {start} on are out of range for axis {axis} of length {length}")
+        raise Fault(
+            f"{size} elements from {start} on are out of range for axis {axis} of length {length}",
+            hint=f"the start can be from 0 to {length - size}" if length >= size else "",
+        )
     return (x[(slice(None),) * axis + (slice(first, first + size),)],)
 
 
@@ -108,8 +126,8 @@ def _index(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         key[axis] = int(index)
     try:
         return (x[tuple(key)],)
-    except IndexError as problem:
-        raise Fault(str(problem)) from None
+    except IndexError:
+        raise _out_of_range(x, attrs.integers("axes"), values[1:]) from None
 
 
 def _take_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -125,8 +143,8 @@ def _take_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 def _take(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     try:
         return (np.take(values[0], values[1], attrs.integer("axis")),)
-    except IndexError as problem:
-        raise Fault(str(problem)) from None
+    except IndexError:
+        raise _out_of_range(values[0], (attrs.integer("axis"),), values[1:]) from None
 
 
 def _gather_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -153,8 +171,8 @@ def _gather(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         raise shapes_differ("gather", values)
     try:
         return (np.take_along_axis(x, indices, axis),)
-    except IndexError as problem:
-        raise Fault(str(problem)) from None
+    except IndexError:
+        raise _out_of_range(x, (axis,), (indices,)) from None
 
 
 def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -181,8 +199,8 @@ def _scatter_add(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     where: Any = (slice(None),) * axis + (indices,)
     try:
         np.add.at(out, where, updates)
-    except IndexError as problem:
-        raise Fault(str(problem)) from None
+    except IndexError:
+        raise _out_of_range(x, (axis,), (indices,)) from None
     return (out,)
 
 

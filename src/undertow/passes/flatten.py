@@ -4,7 +4,8 @@ Each body is put into the graph once. A call with m arguments and k results beco
 k `return` nodes under one site number; each parameter becomes a `merge` over its Call nodes. Loops and maps become
 Enter/Next/Exit and Fan/Gather in the same way. Nothing in the result depends on data.
 
-Only what main can reach is flattened, and of each function only the phases that some site visits.
+Only what main can reach is flattened, and of each function only the phases that some site visits. The library is
+taken to be valid (`ir.spec`); what a user can get wrong by declaring without defining is checked here.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.walk import phase_attr, phase_of, port_regions
+from undertow.ir.walk import node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
 
@@ -40,47 +41,29 @@ def flatten(library: Library, name: str = "") -> StaticGraph:
 # Which phases are visited
 
 
-def _phase_masks(graph: FunctionGraph) -> list[int]:
-    """For each node, the phases that it depends on, as a set of bits: it can fire once all of those have begun."""
-    starts = {port.node: phase for phase, port in enumerate(graph.regions[0].starts)}
-    masks: list[int] = []
-    for number, node in enumerate(graph.nodes):
-        if node.op == "start":
-            mask = 1 << starts.get(number, 0)
-        elif node.op == "param":
-            mask = 1 << phase_of(node)
-        else:
-            mask = 0
-            for operand in (*node.inputs, *node.controls):
-                if isinstance(operand, Port):
-                    mask |= masks[operand.node]
-        masks.append(mask or 1)
-    return masks
-
-
 def _visited(library: Library) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """Of each reachable graph: the phases that some site visits, and the phase mask of each node."""
+    """Of each reachable graph: how many phases some site visits, and the last phase that each node waits for."""
     visited: dict[str, int] = {library.main: 1}
-    masks: dict[str, list[int]] = {}
+    phases: dict[str, list[int]] = {}
     entering: dict[str, list[int]] = {}  # nodes that enter other graphs and have not been followed yet
     todo = deque([library.main])
     while todo:
         name = todo.popleft()
         graph = library.functions[name]
-        if name not in masks:
-            masks[name] = _phase_masks(graph)
+        if name not in phases:
+            phases[name] = node_phases(graph)
             entering[name] = [n for n, node in enumerate(graph.nodes) if node.op in _ENTERS]
         left: list[int] = []
         for number in entering[name]:
-            if masks[name][number] & ~visited[name]:
+            if phases[name][number] >= visited[name]:
                 left.append(number)
                 continue
             target, phase = _target(library, graph, graph.nodes[number])
-            if not visited.get(target, 0) >> phase & 1:
-                visited[target] = visited.get(target, 0) | 1 << phase
+            if visited.get(target, 0) <= phase:
+                visited[target] = phase + 1
                 todo.append(target)
         entering[name] = left
-    return visited, masks
+    return visited, phases
 
 
 _ENTERS = {"call": "function", "resume": "function", "loop": "loop", "map": "map"}  # op -> kind of graph it enters
@@ -145,6 +128,7 @@ class _Draft:
 
 _Wire = tuple[_Draft, int]
 _Source = Const | _Wire
+_Gate = tuple[_Wire, list[_Wire]]  # the pivot of a site, and the control edges that the user or a pass put on it
 
 
 @dataclass(slots=True, eq=False)
@@ -154,8 +138,8 @@ class _Body:
     graph: FunctionGraph
     key: str  # what the library calls it
     name: str  # unique
-    phases: int  # the visited ones, as bits
-    masks: list[int]
+    visited: int  # how many phases: the first ones
+    phases: list[int]  # for each node, the last phase that it waits for
     above: _Body | None = None  # the body that a loop or map stands in, and where
     parent: int | None = None
     site: int = 0  # of a loop or map
@@ -169,7 +153,7 @@ class _Body:
     exits: list[_Draft] = field(default_factory=list)  # of a loop: to be wired to the variables' last values
 
     def is_visited(self, node: int) -> bool:
-        return not self.masks[node] & ~self.phases
+        return self.phases[node] < self.visited
 
 
 @dataclass(slots=True, eq=False)
@@ -197,7 +181,7 @@ class _Flattener:
         self.library = library
         if library.main not in library.functions:
             raise GraphError(f"the library has no {library.main!r}, which should be its main graph")
-        self.visited, self.masks = _visited(library)
+        self.visited, self.phases = _visited(library)
         self.functions: dict[str, _Body] = {}
         self.bodies: list[_Body] = []
         self.order: list[_Draft] = []  # placed drafts, in the order of the static graph
@@ -230,17 +214,15 @@ class _Flattener:
     def body(self, name: str) -> _Body:
         """A new body, with drafts for its starts and parameters."""
         graph = self.library.functions[name]
-        body = _Body(graph, name, self.unique(name), self.visited[name], self.masks[name])
+        body = _Body(graph, name, self.unique(name), self.visited[name], self.phases[name])
         body.regions = list(graph.regions)
         body.branches = graph.branches()
         if graph.kind in ("main", "function"):
-            for phase, port in enumerate(graph.regions[0].starts):
-                if body.phases >> phase & 1:
-                    body.pivots[0, phase] = self.reserve(body, port.node, graph.kind == "main")
-            for phase, visit in enumerate(graph.phases):
-                if body.phases >> phase & 1:
-                    for param in visit.params:
-                        self.reserve(body, param, graph.kind == "main")
+            for phase, port in enumerate(graph.regions[0].starts[: body.visited]):
+                body.pivots[0, phase] = self.reserve(body, port.node, graph.kind == "main")
+            for visit in graph.phases[: body.visited]:
+                for param in visit.params:
+                    self.reserve(body, param, graph.kind == "main")
         self.bodies.append(body)
         return body
 
@@ -253,7 +235,7 @@ class _Flattener:
     def inner(self, kind: str, body: _Body, node: Node) -> _Body:
         """The body of a loop or map. It has one site, so a second one that names the same graph gets a copy."""
         name = node.attrs.text("body")
-        around: _Body | None = body if name in self.names else None
+        around: _Body | None = body if name in self.names else None  # a first use need not look around
         while around is not None:
             if around.key == name:
                 raise GraphError(f"{body.name}/{node.name}: the {kind} {name} stands inside itself", node.span)
@@ -315,15 +297,15 @@ class _Flattener:
         for port in region.starts:
             if body.is_visited(port.node):
                 draft, _ = self.reserve(body, port.node)
-                phase = body.masks[port.node].bit_length() - 1
+                phase = body.phases[port.node]
                 body.pivots[number, phase] = draft, port.index
                 for side, other in enumerate(body.branches[region.pred, region.parent]):
                     if other >= 0:
                         body.pivots.setdefault((other, phase), (draft, side))
 
     def pivot(self, body: _Body, region: int, node: int | None = None) -> _Wire:
-        """The pivot of a region in the phase that `node` belongs to, made if it is not there."""
-        phase = 0 if node is None else body.masks[node].bit_length() - 1
+        """The pivot of a region in the phase that `node` waits for, made if it is not there."""
+        phase = 0 if node is None else body.phases[node]
         path: list[int] = []
         while (region, phase) not in body.pivots:
             path.append(region)
@@ -374,10 +356,15 @@ class _Flattener:
         self.sites.append(_SiteDraft(kind, label, body.places[node.region], callee, node.span))
         return len(self.sites)
 
-    def push(self, op: str, body: _Body, node: Node, source: _Source, param: Node, gate: _Gate, **attrs: int) -> _Wire:
+    def push(
+        self, op: str, body: _Body, number: int, operand: Operand, param: Node, gate: _Gate, **attrs: int
+    ) -> _Wire:
         """A node that hands one argument on under a longer tag: call, enter or fan."""
         pivot, controls = gate
-        if isinstance(source, Const):
+        node, source = body.graph.nodes[number], self.source(body, operand)
+        # An argument of an earlier phase must wait, or it would enter where this phase is never visited.
+        is_early = isinstance(operand, Const) or body.phases[operand.node] < body.phases[number]
+        if is_early or isinstance(source, Const):
             controls = _merged((pivot,), controls)
         name = f"{node.name}.{param.name}"
         draft = _Draft(op, name, body, node.region, param.types, [source], controls, Attrs(**attrs), node.span)
@@ -417,8 +404,7 @@ class _Flattener:
         callee.pivots[0, phase][0].inputs.append((start, 0))
         visit = callee.graph.phases[phase]
         for index, (operand, param) in enumerate(zip(arguments, visit.params, strict=True)):
-            source, formal = self.source(body, operand), callee.graph.nodes[param]
-            wire = self.push("call", body, node, source, formal, gate, index=index, **attrs)
+            wire = self.push("call", body, number, operand, callee.graph.nodes[param], gate, index=index, **attrs)
             callee.own[param].inputs.append(wire)
         returns = self.pop("return", body, number, node, start, **attrs)
         self.results += zip(returns, [callee] * len(returns), visit.results, strict=True)
@@ -433,8 +419,7 @@ class _Flattener:
         carried = loop.graph.carried
         params = loop.graph.params
         for index, (operand, param) in enumerate(zip(node.inputs[:carried], params, strict=False)):
-            source, formal = self.source(body, operand), loop.graph.nodes[param]
-            wire = self.push("enter", body, node, source, formal, gate, site=site, index=index)
+            wire = self.push("enter", body, number, operand, loop.graph.nodes[param], gate, site=site, index=index)
             self.reserve(loop, param)
             loop.own[param].inputs.append(wire)
         self.lend(body, loop, node.inputs[carried:], params[carried:])
@@ -483,8 +468,8 @@ class _Flattener:
         carried = lanes.graph.carried
         params = lanes.graph.params
         for index, (operand, param) in enumerate(zip(node.inputs[:carried], params, strict=False)):
-            source, formal = self.source(body, operand), lanes.graph.nodes[param]
-            lanes.ports[Port(param)] = self.push("fan", body, node, source, formal, gate, site=site, index=index)
+            wire = self.push("fan", body, number, operand, lanes.graph.nodes[param], gate, site=site, index=index)
+            lanes.ports[Port(param)] = wire
         self.lend(body, lanes, node.inputs[carried:], params[carried:])
         gathers = self.pop("gather", body, number, node, start, site=site)
         self.results += zip(gathers, [lanes] * len(gathers), lanes.graph.results, strict=True)
@@ -544,14 +529,6 @@ class _Flattener:
             if region.kind == "branch":
                 assert region.parent is not None and region.pred is not None
                 parent, pred = body.places[region.parent], self.freeze_port(body.ports[region.pred])
-                pivots = [found[phase] for phase in sorted(found)]
-            else:
-                # starts[p] is the pivot of phase p; a phase that is skipped repeats the one before.
-                pivots = []
-                for phase in range(max(found) + 1):
-                    pivots.append(found.get(phase, pivots[-1] if pivots else found[min(found)]))
-            regions.append(Region(region.kind, region.name, parent, pred, region.side, tuple(pivots)))
+            pivots = tuple(found[phase] for phase in sorted(found))
+            regions.append(Region(region.kind, region.name, parent, pred, region.side, pivots))
         return regions
-
-
-_Gate = tuple[_Wire, list[_Wire]]  # the pivot of a site, and the control edges that the user or a pass put on it

@@ -210,7 +210,8 @@ def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
     """The colour of an edge of some kind that begins at a port."""
     maker = graph.nodes[port.node]
     if kind == "call":
-        return STYLES.get(maker.op, STYLES["outer"]).line
+        style = STYLES.get(maker.op, _PRIMITIVE)
+        return (style if style.shape == "down" else STYLES["outer"]).line
     if kind == "return":
         body = graph.regions[maker.region]
         while body.kind == "branch" and body.parent is not None:

@@ -1,0 +1,379 @@
+"""The command line: `undertow demo | run | graph | doctor`.
+
+Results go to stdout, all else to stderr. Exit codes: 0, 1 for an error of the program that was run, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import json
+import os
+import platform
+import shutil
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import undertow as ut
+from undertow.api.function import GraphView
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
+from undertow.engines.contract import Stats
+from undertow.errors import UndertowError
+from undertow.frontend import tree
+from undertow.ir.graph import Node
+from undertow.ir.trace import show_tag
+
+app = typer.Typer(
+    help="Recursive functions in static dataflow graphs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# An argument such as -3 is a number; `_literal` tells options that do not exist.
+_NUMBERS = {"ignore_unknown_options": True}
+
+Target = Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="A .py file or a module, and a function in it.")]
+Values = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGS", help="The function's arguments, as Python literals or JSON.")
+]
+
+
+class Format(str, Enum):
+    """What `undertow graph` writes."""
+
+    text = "text"
+    svg = "svg"
+    dot = "dot"
+
+
+def main() -> None:
+    """The entry point of the `undertow` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode still shows the rest
+    app(prog_name="undertow")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"undertow {ut.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _undertow(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Recursive functions in static dataflow graphs."""
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the picture and the trace.")] = Path("build/demo"),
+) -> None:
+    """See recursion run in a static graph: a tour of ten seconds."""
+    from undertow.demo import show  # it captures its programs when imported
+
+    with _telling_errors():
+        show(make_console(), output)
+
+
+@app.command(context_settings=_NUMBERS)
+def run(
+    target: Target,
+    values: Values = None,
+    engine: Annotated[str, typer.Option(help=f"One of auto, {', '.join(ENGINES)}.")] = "auto",
+    scheduler: Annotated[str, typer.Option(help="Which ready node fires next: fifo, lifo or random.")] = "fifo",
+    schedule_seed: Annotated[int, typer.Option(help="Of the random scheduler.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Of the program's own random numbers.")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="Of nested calls.")] = None,
+    frames: Annotated[int | None, typer.Option(help="How many may be alive at once.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Bytes in frames; K, M or G may follow.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write every event of the run to this JSONL file.")] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Say what the run did.")] = False,
+) -> None:
+    """Run a function and print its result."""
+    arguments = [_literal(value) for value in values or []]
+    options: dict[str, Any] = {
+        "engine": engine,
+        "scheduler": scheduler,
+        "schedule_seed": schedule_seed,
+        "seed": seed,
+        "max_depth": max_depth,
+        "frames": frames,
+        "timeout": timeout,
+        "trace": trace,
+    }
+    if memory is not None:
+        options["memory"] = _bytes(memory)
+    try:
+        settings().with_(**options)
+    except UndertowError as error:
+        raise _usage(f"{error.what}; {error.hint}") from None
+    with _telling_errors():
+        result, counted = _find(target).run(*arguments, stats=True, **options)
+        typer.echo(_show(result))
+        if stats:
+            make_console().print(_stats_table(counted))
+        if trace is not None:
+            typer.echo(f"Wrote {trace}", err=True)
+
+
+@app.command(context_settings=_NUMBERS)
+def graph(
+    target: Target,
+    values: Values = None,
+    format: Annotated[Format | None, typer.Option(help="By default what the output's name says, else text.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+) -> None:
+    """Print or draw the static graph of a function. Arguments with annotated types may all be left out."""
+    arguments = [_literal(value) for value in values or []]
+    if format is None:
+        suffix = "" if output is None else output.suffix[1:]
+        format = Format(suffix) if suffix in ("svg", "dot") else Format.text
+    with _telling_errors():
+        function = _find(target)
+        view = _from_here(function.graph(*(arguments or _zeros(function))))
+        made = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
+        if output is None:
+            typer.echo(made)
+        else:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text(made + "\n", encoding="utf-8")
+            typer.echo(f"Wrote {output}: {len(view)} nodes", err=True)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is installed here, and what Undertow makes of it."""
+    make_console().print(_table(_findings()))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What all commands share
+
+
+def make_console() -> Console:
+    """A terminal as it is; a log gets plain lines that are not broken at 80 columns."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=120)
+
+
+@contextlib.contextmanager
+def _telling_errors() -> Iterator[None]:
+    """Errors of ours, and files that cannot be written, in a few lines and without a Python traceback."""
+    try:
+        yield
+    except (UndertowError, OSError) as error:
+        typer.echo(f"{type(error).__name__}: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _usage(message: str, name: str = "") -> typer.BadParameter:
+    return typer.BadParameter(message, param_hint=f"'{name}'" if name else None)
+
+
+def _literal(text: str) -> Any:
+    """An argument as Python would read it, or else as JSON would."""
+    with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        return ast.literal_eval(text)
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(text)
+    if text.startswith("-"):
+        raise _usage(f"there is no option {text.split('=')[0]}; --help lists those that are")
+    raise _usage(f"{text} is neither a Python literal nor JSON; a string needs quotes of its own", "ARGS")
+
+
+def _bytes(text: str) -> int:
+    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper(), 0)
+    try:
+        return int(text[:-1] if unit else text) << unit
+    except ValueError:
+        raise _usage(f"{text} is not a number of bytes; write 1000000, 500K, 64M or 2G", "--memory") from None
+
+
+def _find(target: str) -> ut.Function:
+    """The function that FILE:FUNCTION names."""
+    place, colon, name = target.rpartition(":")
+    if not (place and colon and name):
+        raise _usage(f"{target} does not name a function; write file.py:function", "FILE:FUNCTION")
+    module = _load(place)
+    try:
+        found: Any = functools.reduce(getattr, name.split("."), module)
+    except AttributeError:
+        there = sorted(key for key, value in vars(module).items() if isinstance(value, ut.Function))
+        hint = f"it has {', '.join(there)}" if there else "it has no function with @ut.function"
+        raise _usage(f"there is no {name} in {place}; {hint}", "FILE:FUNCTION") from None
+    if not isinstance(found, ut.Function):
+        raise _usage(f"{name} in {place} is not decorated with @ut.function", "FILE:FUNCTION")
+    return found
+
+
+def _load(place: str) -> ModuleType:
+    """A module, by path or by name. What it prints goes to stderr; if it fails, its own traceback is shown."""
+    path = Path(place)
+    is_path = path.suffix == ".py" or path.exists()
+    if is_path and not path.is_file():
+        raise _usage(f"there is no file {place}", "FILE:FUNCTION")
+    sys.path.insert(0, str(path.resolve().parent) if is_path else os.getcwd())
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            return _load_file(path) if is_path else importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if not is_path and error.name is not None and (place + ".").startswith(error.name + "."):
+            raise _usage(f"there is no module {place}; a file's name ends in .py", "FILE:FUNCTION") from None
+        _show_theirs(error)
+    except Exception as error:
+        _show_theirs(error)
+    raise typer.Exit(1)
+
+
+def _load_file(path: Path) -> ModuleType:
+    name = path.stem if path.stem not in sys.modules else f"{path.stem} as a file"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise _usage(f"{path} is not a Python file", "FILE:FUNCTION")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _show_theirs(error: Exception) -> None:
+    """The traceback without our frames and those of the import system."""
+    at = error.__traceback__
+    while at is not None and (at.tb_frame.f_code.co_filename == __file__ or "importlib" in str(at.tb_frame.f_code)):
+        at = at.tb_next
+    if isinstance(error, UndertowError):
+        typer.echo(f"{type(error).__name__}: {error}", err=True)
+    else:
+        traceback.print_exception(type(error), error, at)
+
+
+def _from_here(view: GraphView) -> GraphView:
+    """The same with file names relative to the working directory, as compilers give them."""
+    here = os.getcwd() + os.sep
+
+    def shorten(node: Node) -> Node:
+        if node.span is None or not node.span.file.startswith(here):
+            return node
+        return replace(node, span=replace(node.span, file=node.span.file[len(here) :]))
+
+    return GraphView(replace(view.static, nodes=tuple(map(shorten, view.static.nodes))), view.library)
+
+
+def _zeros(function: ut.Function) -> list[Any]:
+    """A value of its annotated type for each parameter without a default; only types matter to a graph."""
+    definition = function.__undertow_definition__
+    values: list[Any] = []
+    for name, parameter in list(definition.closure.signature.parameters.items())[len(function.__undertow_bound__) :]:
+        if parameter.default is not inspect.Parameter.empty or parameter.kind != parameter.POSITIONAL_OR_KEYWORD:
+            continue
+        note = definition.note(name)
+        if note is None:
+            raise _usage(f"{name} has no type annotation that says it all: give the arguments", "ARGS")
+        leaves = [np.zeros([d if isinstance(d, int) else 1 for d in t.shape], t.dtype.numpy)[()] for t in note.types]
+        values.append(tree.unflatten(note.structure, leaves))
+    return values
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is shown
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Facts: what, and what it is."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _show(result: Any) -> str:
+    """A result as Python would write it, NumPy's scalars as plain numbers."""
+    leaves, structure = tree.flatten(result)
+    if structure == (tree.LEAF,):
+        return str(result)
+    plain = [leaf.item() if isinstance(leaf, np.generic) else leaf for leaf in leaves]
+    return str(tree.unflatten(structure, plain))
+
+
+def _stats_table(stats: Stats) -> Table:
+    return _table(
+        [
+            ("engine", stats.engine),
+            ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
+            ("activations", f"{stats.activations:,}"),
+            ("frames at once", f"{stats.peak_frames:,}"),
+            ("bytes at once", f"{stats.peak_bytes:,}"),
+            ("deepest call", f"{stats.max_depth:,}"),
+            ("deepest tag", show_tag(stats.deepest_tag)),
+            ("seconds", f"{stats.seconds:.3f}"),
+        ]
+    )
+
+
+def _findings() -> list[tuple[str, str]]:
+    """The rows of `doctor`."""
+    rows = [
+        ("Python", f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"),
+        ("undertow", ut.__version__),
+    ]
+    rows += [(name, _installed(name)) for name in ("numpy", "igraph", "rich", "typer")]
+    rows += [
+        ("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())),
+        ("memory", _memory()),
+        ("engines", ", ".join(f"{name} (auto)" if name == DEFAULT_ENGINE else name for name in ENGINES)),
+        ("", ""),
+    ]
+    extras = ("torch", "tensorflow", "jax", "ray", "llvmlite")
+    rows += [(f"{name} (extra)", _installed(name)) for name in extras]
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
+    rows += [
+        ("dot (Graphviz)", shutil.which("dot") or "not found"),
+        ("C++ compiler", (compiler and shutil.which(compiler)) or "not found"),
+    ]
+    return rows
+
+
+def _installed(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _memory() -> str:
+    try:
+        page = os.sysconf("SC_PAGE_SIZE")
+        total, free = (os.sysconf(name) * page / 2**30 for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"))
+    except (ValueError, OSError, AttributeError):
+        return "not known"
+    return f"{total:.1f} GiB, {free:.1f} GiB free"
+
+
+if __name__ == "__main__":
+    main()

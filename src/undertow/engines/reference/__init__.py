@@ -1,0 +1,103 @@
+"""The reference engine: the executable definition of what a static graph means. One firing at a time.
+
+A *frame* holds the tokens of one tag: `slots` has a place for each input of each node of the body (constants are
+there from the beginning), `pend` counts what each node still waits for. A node whose count has run out is *ready*
+and waits in the pool; the scheduler picks the next. Branch regions share the frame of the body that they stand in.
+
+`rows` is what a plan consists of and `plan` makes it of a graph. `frame`, `frames` and `memory` store tokens, `run`
+moves them, `report` says what went wrong.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from undertow.engines.contract import Options, Result, Stats
+from undertow.engines.reference.plan import make_rows
+from undertow.engines.reference.rows import GO, Value, as_plain
+from undertow.engines.reference.run import Run
+from undertow.errors import TypeMismatch
+from undertow.ir import trace
+from undertow.ir.graph import StaticGraph
+from undertow.types import CTL, type_of
+
+
+class Reference:
+    """The engine."""
+
+    name = "reference"
+
+    def plan(self, graph: StaticGraph) -> ReferencePlan:
+        return ReferencePlan(graph)
+
+
+class ReferencePlan:
+    """A static graph made ready. Holds nothing of any run."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.rows = make_rows(graph)
+
+    def run(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats]:
+        """Run until the fetches have arrived; the rest is abandoned."""
+        results, stats, _ = self._run(inputs, options or Options(), drain=False)
+        return results, stats
+
+    def drain(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats, int]:
+        """Run until no token is left; also gives the number of frames that have not ended, which should be 0."""
+        return self._run(inputs, options or Options(), drain=True)
+
+    def _run(self, inputs: Sequence[Result], options: Options, drain: bool) -> tuple[list[Result], Stats, int]:
+        values = self._check_inputs(inputs)
+        with trace.recording(options.trace) as record:
+            if record is not None:
+                record(trace.RunStarted(self.graph.name, Reference.name))
+            run = Run(self.rows, values, options, record)
+            began, error = time.perf_counter(), ""
+            try:
+                # Integers wrap and floats follow IEEE, both without a word.
+                with np.errstate(all="ignore"):
+                    run.execute(drain)
+            except BaseException as raised:
+                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
+                raise
+            finally:
+                seconds = time.perf_counter() - began
+                if record is not None:
+                    record(trace.RunEnded(sum(run.fired), seconds, error))
+        # A result may be an input, a constant, or a view of one: the user gets an array that is nobody else's.
+        results = [np.array(v) if isinstance(v, np.ndarray) else v for v in run.results]
+        return results, self._stats(run, seconds), len(run.live)
+
+    def _check_inputs(self, inputs: Sequence[Result]) -> list[Value]:
+        wanted = [self.graph.nodes[number] for number in self.graph.inputs]
+        if len(inputs) != len(wanted):
+            raise TypeMismatch(f"{self.graph.name or 'the graph'} takes {len(wanted)} inputs, not {len(inputs)}")
+        values: list[Value] = []
+        for value, node in zip(inputs, wanted, strict=True):
+            array = np.asarray(value)
+            if node.types[0] == CTL:
+                values.append(GO)
+            elif not node.types[0].accepts(type_of(array)):
+                raise TypeMismatch(f"{node.name} must be {node.types[0]}, not {type_of(array)}", node.span)
+            else:
+                values.append(as_plain(array))
+        return values
+
+    def _stats(self, run: Run, seconds: float) -> Stats:
+        names = (node.name for node in self.graph.nodes)
+        return Stats(
+            engine=Reference.name,
+            firings=sum(run.fired),
+            dead_firings=run.dead,
+            per_node=dict(zip(names, run.fired, strict=True)),
+            activations=run.activations,
+            peak_frames=run.peak_frames,
+            peak_bytes=run.memory.peak,
+            max_depth=run.deepest.depth,
+            deepest_tag=run.deepest.tag(),
+            seconds=seconds,
+        )

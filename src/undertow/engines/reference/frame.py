@@ -1,0 +1,63 @@
+"""Frames: the storage of one tag; and what the frames of one loop or map share."""
+
+from __future__ import annotations
+
+from undertow.engines.reference.rows import Kind, SitePlan, Value
+from undertow.ir.trace import Label, Tag
+
+NONE = object()  # no value yet
+
+
+class Frame:
+    """The storage of one tag."""
+
+    __slots__ = ("context", "depth", "index", "kind", "left", "number", "parent", "pend", "rows", "site", "slots")
+
+    def __init__(
+        self, kind: Kind, parent: Frame | None, site: int, index: int, context: Context | None, number: int
+    ) -> None:
+        layout = kind.layout
+        self.kind = kind
+        self.rows = layout.rows
+        self.pend = layout.pend[:]
+        self.slots = layout.slots[:]
+        self.left = kind.left  # nodes that have not fired
+        self.parent = parent
+        self.site = site  # 0 in main
+        self.index = index  # of the iteration or lane; -1 in functions
+        self.context = context
+        self.number = number
+        self.depth: int = 0 if parent is None else parent.depth + kind.is_call  # of nested calls
+
+    @property
+    def label(self) -> Label | None:
+        if self.site == 0:
+            return None
+        return self.site if self.index < 0 else (self.site, self.index)
+
+    def tag(self) -> Tag:
+        labels: list[Label] = []
+        frame = self
+        while frame.parent is not None:
+            label = frame.label
+            assert label is not None
+            labels.append(label)
+            frame = frame.parent
+        return tuple(labels)
+
+
+class Context:
+    """What the frames of one loop or map, entered from one frame, share."""
+
+    __slots__ = ("cells", "first", "lacking", "lanes", "missing", "parent", "site", "values", "waiting")
+
+    def __init__(self, parent: Frame, site: SitePlan) -> None:
+        self.parent = parent
+        self.site = site
+        self.values: list[Value] = [NONE] * len(site.outers)  # the invariants that have arrived
+        self.missing = len(site.outers)
+        self.waiting: list[Frame] = []  # frames that began before all invariants were there
+        self.first: Frame | None = None  # of a loop
+        self.lanes: list[Frame] | None = None  # of a map
+        self.cells: list[list[Value]] = []  # of a map: the results so far, for each gather and lane
+        self.lacking: list[int] = []  # of a map: how many results each gather still waits for

@@ -1,0 +1,149 @@
+"""The frames of a run: opened within the limits, fed with tokens, closed when every node has fired."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from undertow.engines.contract import Options
+from undertow.engines.reference.frame import NONE, Context, Frame
+from undertow.engines.reference.memory import Memory
+from undertow.engines.reference.rows import COUNT, Rows, SitePlan, Value
+from undertow.errors import Fault, FrameLimit, RecursionLimit
+from undertow.ir import trace
+
+Ready = tuple[Frame, int]  # a node that can fire, by its number within the body
+Pool = deque[Ready] | list[Ready]
+
+
+class Frames:
+    """Those that are alive, the pool of what can fire in them, and what they cost."""
+
+    def __init__(self, rows: Rows, options: Options, record: trace.Record | None, pool: Pool) -> None:
+        self.rows = rows
+        self.options = options
+        self.record = record
+        self.pool = pool
+        self.push = pool.append
+        self.memory = Memory(options.memory)
+        self.live: set[Frame] = set()
+        self.made = 0
+        self.activations = 0
+        self.peak_frames = 0
+        self.most_frames = float("inf") if options.frames is None else options.frames
+        self.most_depth = float("inf") if options.max_depth is None else options.max_depth
+        self.main = self.deepest = Frame(rows.main, None, 0, -1, None, 0)
+
+    def open(self, frame: Frame) -> Frame:
+        """Let a frame begin, if the limits allow it."""
+        kind = frame.kind
+        self.made += 1
+        self.live.add(frame)
+        if len(self.live) > self.peak_frames:
+            self.peak_frames = len(self.live)
+            if self.peak_frames > self.most_frames:
+                raise FrameLimit(
+                    f"more than frames={self.options.frames} activations are alive at once",
+                    hint="allow more `frames`, or see that every path comes to a base case",
+                )
+        if kind.is_call:
+            self.activations += 1
+            if frame.depth > self.deepest.depth:
+                self.deepest = frame
+                if frame.depth > self.most_depth:
+                    raise RecursionLimit(
+                        f"calls nest deeper than max_depth={self.options.max_depth}",
+                        hint="see that every path comes to a base case, or allow a larger `max_depth`",
+                    )
+        if self.record is not None:
+            parent = None if frame.parent is None else frame.parent.number
+            self.record(trace.FrameStarted(frame.number, parent, frame.label, kind.region))
+        self.memory.grow(kind.layout.cost)
+        if frame.left == 0:  # a lane that only hands its element back
+            self.close(frame)
+        return frame
+
+    def close(self, frame: Frame) -> None:
+        """Every node has fired: the frame's storage goes."""
+        for cell in frame.kind.layout.contexts:
+            context = frame.slots[cell]
+            if context is not None:
+                for value in context.values:
+                    if type(value) is np.ndarray:
+                        self.memory.let_go(value)
+        if frame.kind.unread:
+            self.memory.release(frame.slots, frame.kind.unread)
+        self.live.discard(frame)
+        self.memory.shrink(frame.kind.layout.cost)
+        frame.slots, frame.pend = [], []
+        if self.record is not None:
+            self.record(trace.FrameEnded(frame.number))
+
+    def call(self, frame: Frame, site: SitePlan) -> Frame:
+        """The frame of a call that is entered for the first time: by its start token or by any argument."""
+        callee = self.open(Frame(frame.kind.below[site.number], frame, site.number, -1, None, self.made))
+        frame.slots[site.cell] = callee
+        return callee
+
+    def context(self, frame: Frame, site: SitePlan) -> Context:
+        """What the frames of a loop or map share."""
+        context: Context | None = frame.slots[site.cell]
+        if context is None:
+            context = frame.slots[site.cell] = Context(frame, site)
+        return context
+
+    def enter(self, frame: Frame, site: SitePlan) -> Frame:
+        """The frame of a loop's first iteration."""
+        context = self.context(frame, site)
+        if context.first is None:
+            context.first = self.inside(context, 0)
+        return context.first
+
+    def iterate(self, frame: Frame, site: SitePlan) -> Frame:
+        """The frame of the iteration after this one."""
+        assert frame.context is not None
+        after = frame.slots[site.after] = self.inside(frame.context, frame.index + 1)
+        return after
+
+    def spread(self, frame: Frame, site: SitePlan, count: int) -> list[Frame]:
+        """The frames of the lanes of a map."""
+        context = self.context(frame, site)
+        if context.lanes is None:
+            context.cells = [[None] * count for _ in site.gathers]
+            context.lacking = [count] * len(site.gathers)
+            context.lanes = [self.inside(context, index) for index in range(count)]
+            if count == 0:
+                for number in range(len(site.gathers)):
+                    self.collect(context, number)
+        if len(context.lanes) != count:
+            raise Fault(
+                f"a map over arrays of {len(context.lanes)} and of {count} elements",
+                hint="mapped arrays must agree in their first dimension",
+            )
+        return context.lanes
+
+    def inside(self, context: Context, index: int) -> Frame:
+        """A frame of a loop or map, with the invariants that have arrived."""
+        parent, number = context.parent, context.site.number
+        frame = self.open(Frame(parent.kind.below[number], parent, number, index, context, self.made))
+        for (at, slot), value in zip(context.site.outers, context.values, strict=True):
+            if value is not NONE:
+                self.put(frame, at, slot, value)
+        if context.missing:
+            context.waiting.append(frame)
+        return frame
+
+    def collect(self, context: Context, number: int) -> None:
+        """All lanes have given a result: hand the list to its Gather."""
+        at, slot = context.site.gathers[number]
+        self.put(context.parent, at, slot, context.cells[number])
+
+    def put(self, frame: Frame, at: int, slot: int, value: Value) -> None:
+        """One token into one slot."""
+        frame.slots[slot] = value
+        if type(value) is np.ndarray:
+            self.memory.hold(value, 1)
+        frame.pend[at] -= 1
+        if not frame.pend[at] & COUNT:
+            self.push((frame, at))

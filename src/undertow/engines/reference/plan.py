@@ -1,0 +1,248 @@
+"""Make rows of a static graph: numbers for nodes and slots, and for every port a list of who consumes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from undertow.engines.reference.rows import (
+    CODES,
+    COUNT,
+    KERNEL,
+    KERNELS,
+    Kind,
+    Layout,
+    Out,
+    Quiet,
+    Row,
+    Rows,
+    SitePlan,
+    as_plain,
+)
+from undertow.errors import GraphError
+from undertow.ir.graph import Const, Node, Port, Site, StaticGraph
+from undertow.ir.walk import BACK, INWARD, STARTS, body_of, is_inward, node_phases, phase_of
+from undertow.ops.op import CATALOGUE
+
+
+def make_rows(graph: StaticGraph) -> Rows:
+    """The plan of a graph; a GraphError where it cannot run."""
+    return _Planner(graph).make()
+
+
+@dataclass(slots=True, eq=False)
+class _Edges:
+    """The consumers of one port."""
+
+    plain: list[tuple[int, int]] = field(default_factory=list)
+    controls: list[int] = field(default_factory=list)
+    gates: list[int] = field(default_factory=list)
+    merges: list[tuple[int, int]] = field(default_factory=list)
+    returns: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    exits: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    down: list[tuple[SitePlan, int]] = field(default_factory=list)
+    lanes: list[int] = field(default_factory=list)
+    fetches: list[int] = field(default_factory=list)
+
+    def out(self, is_array: bool) -> Out:
+        up = {s: tuple(hits) for s, hits in (*self.returns.items(), *self.exits.items())}
+        plain = (*self.plain, *((at, 0) for at in (*self.controls, *self.gates)))
+        far = tuple(self.down), tuple(self.lanes), tuple(self.fetches)
+        stored = len(self.plain) + len(self.merges)
+        weight = (stored or -1) if is_array else 0
+        return Out(plain, tuple(self.merges), up or None, *far, weight, any(far))
+
+    def quiet(self) -> Quiet:
+        # A dead token from a loop or map body is not for the parent: Exit and Gather swallow it.
+        up = {s: tuple(at for at, _ in hits) for s, hits in self.returns.items()}
+        plain = (*(at for at, _ in self.plain), *self.controls)
+        return Quiet(plain, tuple(self.gates), tuple(at for at, _ in self.merges), up or None, bool(self.fetches))
+
+
+class _Planner:
+    """One planning: first places, then edges, then rows, then kinds of frames."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.owner = body_of(graph)
+        self.home = [self.owner[node.region] for node in graph.nodes]
+        self.layouts = {number: Layout() for number, region in enumerate(graph.regions) if region.kind != "branch"}
+        self.local = [0] * len(graph.nodes)  # the number of each node within its body
+        self.first = [0] * len(graph.nodes)  # the first slot of each node
+        self.edges = [[_Edges() for _ in node.types] for node in graph.nodes]
+        self.sites: list[SitePlan] = []
+
+    def make(self) -> Rows:
+        self.lay_out()
+        self.connect()
+        for number, node in enumerate(self.graph.nodes):
+            self.layouts[self.home[number]].rows.append(self.row(number, node))
+        phases = node_phases(self.graph)
+        first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in ("start", "input"))
+        return Rows(self.graph, phases, self.kinds(phases), tuple(first_ready))
+
+    # -- places --------------------------------------------------------------------------------------------
+
+    def lay_out(self) -> None:
+        """Give every node a number, a count and slots in its body, and every site a cell."""
+        for number, node in enumerate(self.graph.nodes):
+            layout = self.layouts[self.home[number]]
+            self.local[number] = len(layout.nodes)
+            self.first[number] = len(layout.slots)
+            layout.nodes.append(number)
+            layout.pend.append(self.count(node))
+            if node.op == "merge":
+                layout.slots.append(None)
+            else:
+                layout.slots += [as_plain(i.value) if isinstance(i, Const) else None for i in node.inputs]
+        for number, site in enumerate(self.graph.sites, 1):
+            caller = self.layouts[self.owner[site.caller]]
+            plan = SitePlan(number, caller.cell())
+            if site.kind != "call":
+                caller.contexts.append(plan.cell)
+            if site.kind == "loop":
+                plan.after = self.layouts[site.callee].cell()
+            self.sites.append(plan)
+
+    def count(self, node: Node) -> int:
+        """The number of tokens that a node waits for."""
+        ports = [operand for operand in (*node.inputs, *node.controls) if isinstance(operand, Port)]
+        if node.op == "merge":
+            if node.controls or len(ports) < len(node.inputs):
+                raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
+            if ports and self.is_tag_merge(node):
+                return 1
+        if not ports and node.op not in ("start", "input"):
+            raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
+        if len(ports) > COUNT:
+            raise GraphError(f"{node.name} has more than {COUNT} inputs", node.span)
+        return len(ports)
+
+    def is_tag_merge(self, node: Node) -> bool:
+        """Does a merge join what sites send? Such a one takes one token in each frame."""
+        source = node.inputs[0]
+        return isinstance(source, Port) and is_inward(self.graph.nodes[source.node], source.index)
+
+    # -- edges ---------------------------------------------------------------------------------------------
+
+    def site(self, node: Node) -> tuple[SitePlan, Site]:
+        number = node.attrs.integer("site")
+        if not 1 <= number <= len(self.sites):
+            raise GraphError(f"{node.name} names site {number}, which does not exist", node.span)
+        return self.sites[number - 1], self.graph.sites[number - 1]
+
+    def lands(self, port: Port) -> int:
+        """The body in whose frames a port's tokens arrive."""
+        node = self.graph.nodes[port.node]
+        return self.site(node)[1].callee if is_inward(node, port.index) else self.home[port.node]
+
+    def connect(self) -> None:
+        """Tell every port who consumes it."""
+        for number, node in enumerate(self.graph.nodes):
+            for index, operand in enumerate(node.inputs):
+                if isinstance(operand, Port):
+                    body = self.connect_input(number, node, index, operand)
+                    if self.lands(operand) != body:
+                        source = self.graph.nodes[operand.node]
+                        raise GraphError(f"an edge from {source.name} to {node.name} crosses frames", node.span)
+            for port in node.controls:
+                edges = self.edges[port.node][port.index]
+                (edges.gates if node.op in BACK else edges.controls).append(self.local[number])
+                if self.lands(port) != self.home[number]:
+                    source = self.graph.nodes[port.node]
+                    raise GraphError(f"a control edge from {source.name} to {node.name} crosses frames", node.span)
+        for index, port in enumerate(self.graph.fetches):
+            if self.lands(port) != 0:
+                raise GraphError(f"the fetch {self.graph.nodes[port.node].name} does not stand in the main graph")
+            self.edges[port.node][port.index].fetches.append(index)
+
+    def connect_input(self, number: int, node: Node, index: int, port: Port) -> int:
+        """Note a consumer. Gives the body in whose frames the token must arrive."""
+        at, slot = self.local[number], self.first[number]
+        edges = self.edges[port.node][port.index]
+        if node.op in BACK:
+            plan, site = self.site(node)
+            if node.op == "gather":
+                edges.lanes.append(len(plan.gathers))
+                plan.gathers.append((at, slot))
+            else:
+                hits = edges.returns if node.op == "return" else edges.exits
+                hits.setdefault(plan.number, []).append((at, slot))
+            return site.callee
+        if node.op == "outer":
+            plan, site = self.site(node)
+            edges.down.append((plan, len(plan.outers)))
+            plan.outers.append((at, slot))
+            return self.owner[site.caller]
+        if node.op == "merge":
+            (edges.plain if self.count(node) == 1 else edges.merges).append((at, slot))
+        else:
+            edges.plain.append((at, slot + index))
+        return self.home[number]
+
+    # -- rows ----------------------------------------------------------------------------------------------
+
+    def row(self, number: int, node: Node) -> Row:
+        first, code = self.first[number], CODES.get(node.op)
+        last = first + (1 if node.op == "merge" else len(node.inputs))
+        held = {
+            first + (0 if node.op == "merge" else index)
+            for index, operand in enumerate(node.inputs)
+            if isinstance(operand, Port) and self.graph.type_of(operand).shape and node.op != "gather"
+        }
+        outs = tuple(e.out(bool(t.shape)) for e, t in zip(self.edges[number], node.types, strict=True))
+        quiet = tuple(edges.quiet() for edges in self.edges[number])
+        extra: Any = None
+        if node.op in STARTS:
+            quiet = quiet[1:]  # a dead one starts nothing, and tells the way back
+            extra = self.site(node)[0]
+        elif node.op in INWARD:
+            quiet = ()
+            extra = self.site(node)[0]
+        elif node.op == "input":
+            extra = self.graph.inputs.index(number) + 1
+        elif node.op == "start":
+            extra = 0
+        elif node.op == "gather":
+            extra = node.types[0]
+        elif code is None:
+            if node.op not in CATALOGUE:
+                raise GraphError(f"there is no operator named {node.op!r}", node.span)
+            code = KERNEL if len(node.types) == 1 else KERNELS
+            checks = tuple((t.dtype.numpy.type if not t.shape else None, t.dtype, t.rank) for t in node.types)
+            extra = (CATALOGUE[node.op].eval, node.attrs, *(checks[0] if code == KERNEL else (checks,)))
+        assert code is not None
+        return Row(code, number, first, last, tuple(sorted(held)), outs, quiet, extra)
+
+    # -- kinds ---------------------------------------------------------------------------------------------
+
+    def kinds(self, phases: list[int]) -> Kind:
+        """Main's kind of frame, and below it every kind that a run can create."""
+        starts: dict[int, list[tuple[int, int, int]]] = {}  # by body: (site, phase of a visit, what it waits for)
+        for number, node in enumerate(self.graph.nodes):
+            if node.op in STARTS:
+                visit = self.site(node)[0].number, phase_of(node), phases[number]
+                starts.setdefault(self.home[number], []).append(visit)
+        made: dict[tuple[int, int], Kind] = {}
+        todo: list[Kind] = []
+
+        def kind(region: int, visits: int) -> Kind:
+            if (region, visits) not in made:
+                layout = self.layouts[region]
+                others = [row for row in layout.rows if phases[row.number] >= visits]
+                left, unread = len(layout.rows) - len(others), tuple(slot for row in others for slot in row.held)
+                is_call = self.graph.regions[region].kind == "function"
+                made[region, visits] = Kind(region, visits, layout, left, unread, is_call)
+                todo.append(made[region, visits])
+            return made[region, visits]
+
+        main = kind(0, 1)
+        while todo:
+            above = todo.pop()
+            visits: dict[int, int] = {}  # of each site, made by a frame of this kind
+            for site, phase, needed in starts.get(above.region, ()):
+                if needed < above.visits:
+                    visits[site] = max(visits.get(site, 0), phase + 1)
+            for site, count in visits.items():
+                above.below[site] = kind(self.graph.sites[site - 1].callee, count)
+        return main

@@ -1,0 +1,62 @@
+"""What a run that fails has to say: the calls that led there, and what waits in a deadlock."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+from undertow.engines.reference.frame import Frame
+from undertow.engines.reference.rows import COUNT, Rows
+from undertow.errors import Call, RunError
+from undertow.ir.graph import StaticGraph
+from undertow.ir.trace import show_tag
+
+_SHOWN = 10  # of what waits in a deadlock
+
+
+def calls_to(graph: StaticGraph, frame: Frame) -> tuple[Call, ...]:
+    """The tag traceback of a frame, outermost call first."""
+    made: dict[tuple[int, int], Call] = {}  # depth is user data: equal calls are one object
+    found: list[Call] = []
+    at = frame
+    while at.parent is not None:
+        key = at.site, at.index
+        if key not in made:
+            site = graph.sites[at.site - 1]
+            label = {"call": "", "loop": f" iteration {at.index}", "map": f"[{at.index}]"}[site.kind]
+            made[key] = Call(f"@{at.site}{label}", site.span, _function_of(graph, site.caller))
+        found.append(made[key])
+        at = at.parent
+    return tuple(reversed(found))
+
+
+def _function_of(graph: StaticGraph, region: int) -> str:
+    """The name of the function that a region belongs to, loops and maps left out."""
+    while (parent := graph.regions[region].parent) is not None:
+        region = parent
+    return graph.regions[region].name
+
+
+def deadlock(rows: Rows, frames: Iterable[Frame], missing: Iterable[int]) -> RunError:
+    """Nothing can fire and a fetch is missing: say what waits, what has some of its tokens first."""
+    nodes = rows.graph.nodes
+    names = ", ".join(nodes[rows.graph.fetches[number].node].name for number in missing)
+    lines = [f"deadlock: no node can fire, but {names} has not arrived. What waits:"]
+    count = 0
+
+    def waiting() -> Iterator[tuple[bool, int, int, int, int, Frame]]:
+        nonlocal count
+        for frame in frames:
+            layout = frame.kind.layout
+            for number, now, full in zip(layout.nodes, frame.pend, layout.pend, strict=True):
+                left = now & COUNT
+                if now > 0 and left and rows.phases[number] < frame.kind.visits:
+                    count += 1
+                    yield left == full, frame.number, number, full - left, full, frame
+
+    # Chosen before they are shown: a tag is as long as the recursion is deep.
+    for _, _, number, arrived, full, frame in heapq.nsmallest(_SHOWN, waiting()):
+        lines.append(f"  {nodes[number].name} under {show_tag(frame.tag())}: {arrived} of {full} tokens")
+    if count > _SHOWN:
+        lines.append(f"  ... and {count - _SHOWN} more")
+    return RunError("\n".join(lines), hint="the graph is not valid: see that every input is produced")

@@ -1,0 +1,344 @@
+"""One run: tokens, results, and the loop that fires whatever the scheduler picks."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import repeat
+
+import numpy as np
+
+from undertow.engines.contract import Options
+from undertow.engines.reference.frame import NONE, Frame
+from undertow.engines.reference.frames import Frames, Pool, Ready
+from undertow.engines.reference.report import calls_to, deadlock
+from undertow.engines.reference.rows import (
+    CALL,
+    CALL_START,
+    COUNT,
+    DEAD,
+    ENTER,
+    ENTER_START,
+    FAN,
+    FAN_START,
+    FORWARD,
+    GATHER,
+    GO,
+    INPUT,
+    KERNEL,
+    KERNELS,
+    NEXT,
+    NOWHERE,
+    SWITCH,
+    Out,
+    Quiet,
+    Rows,
+    Value,
+)
+from undertow.errors import Fault, FrameLimit, InternalError, RunError, Timeout
+from undertow.ir import trace
+from undertow.types import CTL, DType, Type
+
+_BURST = 32  # firings between two looks at the clock
+
+
+class Run(Frames):
+    """One run: its frames, its tokens and its results."""
+
+    def __init__(self, rows: Rows, values: list[Value], options: Options, record: trace.Record | None) -> None:
+        pool, self.pop = _scheduler(options)
+        super().__init__(rows, options, record, pool)
+        self.graph = rows.graph
+        self.values = [GO, *values]
+        self.results: list[Value] = [None] * len(rows.graph.fetches)
+        self.missing = len(self.results)
+        self.fired = [0] * len(rows.graph.nodes)  # live firings
+        self.dead = 0
+
+    # -- the loop ------------------------------------------------------------------------------------------
+
+    def execute(self, drain: bool) -> None:
+        """Fire nodes until the fetches have arrived or, to drain, until nothing is left to fire."""
+        self.open(self.main)
+        for at in self.rows.first_ready:
+            self.push((self.main, at))
+        if drain or self.missing:
+            self.loop(drain)
+        if self.missing:
+            raise deadlock(self.rows, self.live, (n for n, value in enumerate(self.results) if value is None))
+
+    def loop(self, drain: bool) -> None:
+        pool, pop, fired, record = self.pool, self.pop, self.fired, self.record
+        deliver, release, is_strict = self.deliver, self.memory.release, self.options.check_finite
+        timeout = float("inf") if self.options.timeout is None else self.options.timeout
+        deadline = time.perf_counter() + timeout
+        frame, number, dead = self.main, 0, 0
+        try:
+            while pool:
+                if time.perf_counter() > deadline:
+                    raise Timeout(f"the run took longer than {timeout} s", hint="give it a longer `timeout`")
+                for _ in repeat(None, _BURST):
+                    if not pool:
+                        break
+                    frame, at = pop()
+                    slots = frame.slots
+                    code, number, first, last, held, outs, quiet, extra = frame.rows[at]
+                    if frame.pend[at] > 0:
+                        dead += 1
+                        if held:
+                            release(slots, held)
+                        for token in quiet:
+                            self.kill(frame, token)
+                        if record is not None:
+                            record(self.event(frame, number, False, [NONE] * len(outs)))
+                    else:
+                        fired[number] += 1
+                        target = frame
+                        if code == KERNEL:
+                            kernel, attrs, want, type_, rank = extra
+                            value = kernel(slots[first:last], attrs)[0]
+                            if type(value) is not want:
+                                value = _settle(value, type_, rank)
+                            if is_strict:
+                                self.check_finite(value, number)
+                            out = outs[0]
+                        elif code == FORWARD:
+                            value = slots[first]
+                            out = outs[0]
+                        elif code == SWITCH:
+                            value = slots[first + 1]
+                            side = 0 if slots[first] else 1
+                            out = outs[side]
+                            self.kill(frame, quiet[1 - side])
+                        elif code == CALL:
+                            value = slots[first]
+                            target = slots[extra.cell] or self.call(frame, extra)
+                            out = outs[0]
+                        elif code == CALL_START:
+                            value = GO
+                            deliver(slots[extra.cell] or self.call(frame, extra), GO, outs[0])
+                            out = outs[1]
+                        elif code == NEXT:
+                            value = slots[first]
+                            target = slots[extra.after] or self.iterate(frame, extra)
+                            out = outs[0]
+                        elif code == ENTER:
+                            value = slots[first]
+                            target = self.enter(frame, extra)
+                            out = outs[0]
+                        elif code == ENTER_START:
+                            value = GO
+                            deliver(self.enter(frame, extra), GO, outs[0])
+                            out = outs[1]
+                        elif code == INPUT:
+                            value = self.values[extra]
+                            out = outs[0]
+                        elif code == FAN_START:
+                            value = np.int64(len(slots[first]))
+                            for lane in self.spread(frame, extra, len(slots[first])):
+                                deliver(lane, GO, outs[0])
+                            out = outs[1]
+                        elif code == FAN:
+                            value = slots[first]
+                            for element, lane in zip(value, self.spread(frame, extra, len(value)), strict=True):
+                                deliver(lane, element, outs[0])
+                            out = NOWHERE
+                        elif code == GATHER:
+                            value = self.gather(slots[first], extra)
+                            slots[first] = None
+                            out = outs[0]
+                        else:
+                            kernel, attrs, checks = extra
+                            value = list(map(_settle_as, kernel(slots[first:last], attrs), checks))
+                            for result, out in zip(value, outs, strict=True):
+                                if is_strict:
+                                    self.check_finite(result, number)
+                                deliver(frame, result, out)
+                            out = NOWHERE
+                        if held:
+                            release(slots, held)
+                        if record is not None:
+                            shown = value if code == KERNELS else [value] * len(outs)
+                            if code == SWITCH:
+                                shown = [value if o is out else NONE for o in outs]
+                            record(self.event(frame, number, True, shown))
+                        deliver(target, value, out)
+                        if out.is_far and self.missing == 0 and not drain:
+                            return
+                    frame.left -= 1
+                    if frame.left == 0:
+                        self.close(frame)
+        except RunError as error:
+            error.span = self.graph.nodes[number].span
+            error.calls = calls_to(self.graph, frame)
+            raise
+        except InternalError as error:
+            error.span = self.graph.nodes[number].span
+            raise
+        except OSError:
+            raise  # the trace or what a program prints cannot be written: neither ours nor the program's fault
+        except MemoryError as error:
+            node = self.graph.nodes[number]
+            raise FrameLimit(
+                "out of memory", node.span, "set `memory` to stop earlier", calls_to(self.graph, frame)
+            ) from error
+        except Exception as error:
+            node = self.graph.nodes[number]
+            raise InternalError(
+                f"{node.op} ({node.name}) failed: {type(error).__name__}: {error}", node.span
+            ) from error
+        finally:
+            self.dead = dead
+
+    # -- tokens --------------------------------------------------------------------------------------------
+
+    def deliver(self, target: Frame, value: Value, out: Out) -> None:
+        """Hand a live token to everyone who waits for it."""
+        plain, merges, up, _, _, _, weight, is_far = out
+        push, pend, slots = self.push, target.pend, target.slots
+        if weight > 0:
+            self.memory.hold(value, weight)
+        for at, slot in plain:
+            slots[slot] = value
+            count = pend[at] - 1
+            pend[at] = count
+            if not count & COUNT:
+                push((target, at))
+        for at, slot in merges:
+            if pend[at] > 0:
+                slots[slot] = value
+                pend[at] = 0
+                push((target, at))
+        if up is not None:
+            hits = up.get(target.site, ())
+            parent = target.parent
+            assert parent is not None
+            if weight and hits:
+                self.memory.hold(value, len(hits))
+            slots, pend = parent.slots, parent.pend
+            for at, slot in hits:
+                slots[slot] = value
+                count = pend[at] - 1
+                pend[at] = count
+                if not count & COUNT:
+                    push((parent, at))
+        if is_far:
+            self.deliver_far(target, value, out)
+
+    def deliver_far(self, target: Frame, value: Value, out: Out) -> None:
+        """The rarer ways: to invariants of loops and maps, to gathers, out of the run."""
+        for site, number in out.down:
+            context = self.context(target, site)
+            context.values[number] = value
+            context.missing -= 1
+            if type(value) is np.ndarray:
+                self.memory.hold(value, 1)
+            at, slot = site.outers[number]
+            for frame in context.waiting:
+                self.put(frame, at, slot, value)
+            if context.missing == 0:
+                context.waiting = []
+        for number in out.lanes:
+            lane = target.context
+            assert lane is not None
+            lane.cells[number][target.index] = value
+            lane.lacking[number] -= 1
+            if type(value) is np.ndarray:
+                self.memory.hold(value, 1)
+            if lane.lacking[number] == 0:
+                self.collect(lane, number)
+        for number in out.fetches:
+            self.results[number] = value
+            self.missing -= 1
+
+    def kill(self, target: Frame, token: Quiet) -> None:
+        """Hand a dead token to everyone who waits for it."""
+        plain, gates, merges, up, is_fetch = token
+        push, pend = self.push, target.pend
+        for at in plain:
+            count = pend[at] + (DEAD - 1)
+            pend[at] = count
+            if not count & COUNT:
+                push((target, at))
+        for at in gates:
+            if pend[at] < DEAD:
+                pend[at] = DEAD
+                push((target, at))
+        for at in merges:
+            pend[at] -= 1
+            if pend[at] == 0:
+                pend[at] = DEAD
+                push((target, at))
+        if up is not None and target.site in up:
+            parent = target.parent
+            assert parent is not None
+            for at in up[target.site]:
+                parent.pend[at] += DEAD - 1
+                if not parent.pend[at] & COUNT:
+                    push((parent, at))
+        if is_fetch:
+            raise RunError("a fetch is dead", hint="what is fetched must not stand in a branch")
+
+    def check_finite(self, value: Value, number: int) -> None:
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            what = "nan" if np.isnan(value).any() else "inf"
+            raise Fault(f"{self.graph.nodes[number].op} gave {what}", hint="run without check_finite to let it pass")
+
+    def gather(self, values: list[Value], type_: Type) -> Value:
+        """The results of all lanes as one value."""
+        if type_ == CTL:
+            return GO
+        for value in values:
+            if type(value) is np.ndarray:
+                self.memory.let_go(value)
+        if not values:
+            return np.zeros([0, *(d if isinstance(d, int) else 0 for d in type_.shape[1:])], type_.dtype.numpy)
+        shapes = {value.shape for value in values}
+        if len(shapes) > 1:
+            raise Fault(
+                f"lanes of a map gave results of unequal shapes: {', '.join(map(str, sorted(shapes)))}",
+                hint="pad them to one shape",
+            )
+        return np.array(values, type_.dtype.numpy)
+
+    # -- what to say about it ------------------------------------------------------------------------------
+
+    def event(self, frame: Frame, number: int, is_live: bool, values: Sequence[Value]) -> trace.Fired:
+        shown = tuple(trace.DEAD if value is NONE else trace.show_value(value) for value in values)
+        return trace.Fired(frame.number, number, self.graph.nodes[number].name, is_live, shown)
+
+
+def _settle(value: Value, dtype: DType, rank: int) -> Value:
+    """What a kernel gave, as a value of the declared type."""
+    if dtype.kind == "ctl":
+        return GO
+    array = np.asarray(value)
+    if array.dtype != dtype.numpy:
+        array = array.astype(dtype.numpy)
+    if array.ndim != rank:
+        raise InternalError(f"a kernel gave {array.ndim} dimensions where {rank} are declared")
+    return array if rank else array[()]
+
+
+def _settle_as(value: Value, check: tuple[type | None, DType, int]) -> Value:
+    return _settle(value, *check[1:])
+
+
+def _scheduler(options: Options) -> tuple[Pool, Callable[[], Ready]]:
+    """A pool, and how to take out of it what fires next."""
+    if options.scheduler == "fifo":
+        queue: deque[Ready] = deque()
+        return queue, queue.popleft
+    stack: list[Ready] = []
+    if options.scheduler == "lifo":
+        return stack, stack.pop
+    chance = random.Random(options.schedule_seed).random
+
+    def pop() -> Ready:
+        at = int(chance() * len(stack))
+        stack[at], stack[-1] = stack[-1], stack[at]
+        return stack.pop()
+
+    return stack, pop

@@ -1,0 +1,131 @@
+"""The reference manual of the public names, written from their docstrings.
+
+`python -m undertow.manual > docs/reference/api.md` brings the file up to date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import undertow
+from undertow.api.function import GraphView
+from undertow.engines.contract import Options, Stats
+from undertow.types import DType, Type
+
+_HEAD = """\
+# API
+
+<!-- Written by `python -m undertow.manual > docs/reference/api.md`; do not edit. -->
+
+After `import undertow as ut`, these are all the public names: `ut.function`, `ut.sum` and so on. Two modules may be
+imported besides: `undertow.ir.trace` reads traces, `undertow.ir.text` prints and parses graphs. What is not listed is
+private, and may change without notice.
+"""
+
+# The heading of what each module defines, in the order of the page.
+_TITLES = {
+    "undertow.api.function": "Functions and their runs",
+    "undertow.api.options": "Options",
+    "undertow.types": "Types",
+    "undertow.frontend.forms": "Control",
+    "undertow.frontend.elementwise_functions": "Arithmetic",
+    "undertow.frontend.logic_functions": "Logic",
+    "undertow.frontend.reduction_functions": "Reductions",
+    "undertow.frontend.linalg_functions": "Products",
+    "undertow.frontend.array_functions": "Arranging and picking",
+    "undertow.frontend.creation_functions": "Creation",
+    "undertow.frontend.random": "Random numbers",
+    "undertow.frontend.debug_functions": "Effects",
+    "undertow.errors": "Errors",
+}
+_OPTIONS = """\
+Besides `engine`, these are the options of a run. None means: no limit; but unless you say otherwise, `memory` is
+a quarter of what is free when Undertow is imported"""
+_FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
+
+
+def public_names() -> dict[str, Any]:
+    """What `undertow` offers, by name; `random.normal` is the function in the public module `random`."""
+    found: dict[str, Any] = {}
+    for name, value in vars(undertow).items():
+        if name.startswith("_"):
+            continue
+        if not isinstance(value, ModuleType):
+            found[name] = value
+        elif value.__name__ != f"undertow.{name}":  # given a public name, and not just imported by somebody
+            found |= {f"{name}.{inner}": getattr(value, inner) for inner in value.__all__}
+    return dict(sorted(found.items(), key=lambda item: (item[0].lower(), item[0])))
+
+
+def signature(value: Any) -> str:
+    """The parameters and their defaults; `self` and annotations are left out."""
+    parameters = inspect.signature(value).parameters.values()
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters if p.name != "self"]
+    return str(inspect.Signature(bare))
+
+
+def manual() -> str:
+    """The text of docs/reference/api.md."""
+    groups: dict[str, dict[str, Any]] = {module: {} for module in _TITLES}
+    for name, value in public_names().items():
+        groups[type(value).__module__ if isinstance(value, (DType, Type)) else value.__module__][name] = value
+    return _HEAD + "".join("\n".join(_section(module, names)) + "\n" for module, names in groups.items())
+
+
+def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
+    yield f"\n## {_TITLES[module]}\n"
+    yield _summary(sys.modules[module]) + "\n"
+    yield "| name | meaning |\n|---|---|"
+    for name, value in names.items():
+        if isinstance(value, DType):
+            yield f"| `{name}` | the dtype {value.name}: {value.size} byte{'s' * (value.size > 1)} an element |"
+        elif inspect.isclass(value):
+            yield f"| `{name}` | {_cell(value)} |"
+        else:
+            yield f"| `{name}{signature(value)}` | {_cell(value)} |"
+    if module == "undertow.api.function":
+        yield from _methods(undertow.Function, "What `@ut.function` makes has these methods")
+        yield from _methods(
+            GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"
+        )
+        yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
+    if module == "undertow.api.options":
+        yield from _fields(Options, _OPTIONS)
+
+
+def _methods(owner: type, what: str) -> Iterator[str]:
+    yield f"\n{what}:\n"
+    yield "| method | meaning |\n|---|---|"
+    for name, value in vars(owner).items():
+        if inspect.isfunction(value) and (not name.startswith("_") or name == "__call__"):
+            called = "f" if name == "__call__" else f".{name}"
+            yield f"| `{called}{signature(value)}` | {_cell(value)} |"
+
+
+def _fields(owner: type, what: str) -> Iterator[str]:
+    """The fields of a dataclass, explained by the comments beside them."""
+    yield f"\n{what}:\n"
+    yield "| field | default | meaning |\n|---|---|---|"
+    for line in inspect.getsource(owner).splitlines():
+        if match := _FIELD.fullmatch(line):
+            name, default, comment = match.groups()
+            shown = "" if default is None or "field(" in default else f"`{default}`"
+            yield f"| `{name}` | {shown} | {comment or ''} |"
+
+
+def _summary(value: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+
+
+def _cell(value: Any) -> str:
+    return _summary(value).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(manual(), end="")  # noqa: T201 - the output is the file

@@ -1,0 +1,33 @@
+"""The programs that all kinds of test share: `PROGRAMS`, each with arguments, tags and what plain Python gives."""
+
+from __future__ import annotations
+
+from tests.programs import (
+    arrays,
+    branches,
+    chance,
+    closures,
+    containers,
+    deep,
+    effects,
+    lazy,
+    loops,
+    maps,
+    mutual,
+    numbers,
+)
+from tests.programs.program import Expected as Expected
+from tests.programs.program import Plain as Plain
+from tests.programs.program import Program as Program
+from tests.programs.program import assert_same as assert_same
+from tests.programs.program import load
+
+_MODULES = (numbers, mutual, branches, loops, closures, containers, arrays, maps, chance, effects, lazy, deep)
+
+PROGRAMS: list[Program] = [row for module in _MODULES for row in load(module)]
+
+
+def find(name: str) -> Program:
+    """The program of that name."""
+    (found,) = [row for row in PROGRAMS if row.name == name]
+    return found

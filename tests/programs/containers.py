@@ -1,0 +1,124 @@
+"""Containers as arguments and results: tuples, named tuples, dicts, lists, dataclasses, one inside the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+import undertow as ut
+from tests.programs.program import program
+
+
+@dataclass(frozen=True)
+class Box:
+    low: ut.f64
+    high: ut.f64
+
+
+class Summary(NamedTuple):
+    count: ut.i64
+    total: ut.f64
+
+
+@dataclass
+class Account:
+    owner: ut.i64
+    box: Box
+    history: tuple[ut.i64, ut.i64]
+
+
+@ut.function
+def bisect(box: Box, depth: ut.i64) -> Box:
+    if depth == 0:
+        return box
+    middle = (box.low + box.high) / 2.0
+    if middle * middle * middle > 2.0:
+        return bisect(Box(box.low, middle), depth - 1)
+    return bisect(replace(box, low=middle), depth - 1)
+
+
+@ut.function
+def summarise(n: ut.i64, scale: ut.f64) -> Summary:
+    if n == 0:
+        return Summary(0, 0.0)
+    rest = summarise(n - 1, scale)
+    return Summary(rest.count + 1, rest.total + n * scale)
+
+
+@ut.function
+def account(start: Account, n: ut.i64) -> Account:
+    """A dataclass of a dataclass and a tuple."""
+    if n == 0:
+        return start
+    older, newer = start.history
+    moved = Account(start.owner + 1, Box(start.box.low - n, start.box.high + n), (newer, older + n))
+    return account(moved, n - 1)
+
+
+@ut.function
+def dict_of_lists(state, n: ut.i64) -> {"sums": [ut.i64, ut.i64], "last": ut.i64}:
+    if n <= 0:
+        return state
+    a, b = state["sums"]
+    following = {"sums": [b, a + b], "last": n}
+    if n % 3 == 0:
+        following["last"] = -n
+    return dict_of_lists(following, n - 1)
+
+
+@ut.function
+def built_up(n: ut.i64) -> tuple[ut.i64, ut.i64]:
+    """Lists and dicts that are changed in place, in branches too, and stay inside."""
+    items = [n, n + 1]
+    items.append(n * 2)
+    table = {"a": 1}
+    if n > 3:
+        items[0] = 7
+        table["a"] = n
+    else:
+        items[1] += 100
+    for k in range(2):
+        items.append(items[-1] + k)
+    return sum(items), table["a"]
+
+
+@ut.function
+def passed_through(pair: tuple[ut.i64, ut.i64], n: ut.i64) -> tuple[tuple[ut.i64, ut.i64], list]:
+    return pair, [n, (pair[0] + n, {"k": 3})]
+
+
+@ut.function
+def unannotated(config, n):
+    """Types of the actual call; strings and None in containers are part of the signature."""
+    value = config["scale"] * n
+    if config["mode"] == "double":
+        value = value * 2
+    return {"value": value, "mode": config["mode"], "none": None, "size": config["weights"].sum()}
+
+
+@ut.function
+def loop_over_container(n: ut.i64) -> tuple[ut.i64, ut.f64]:
+    """A container is a variable of a loop."""
+    state = {"k": 0, "box": Box(0.0, 1.0)}
+    while state["k"] < n:
+        state = {"k": state["k"] + 1, "box": Box(state["box"].high, state["box"].low + 0.5)}
+    return state["k"], state["box"].low - state["box"].high
+
+
+PROGRAMS = [
+    program(bisect, (Box(0.0, 2.0), 0), (Box(0.0, 2.0), 20), tags="containers recursive"),
+    program(summarise, (0, 2.0), (7, 0.5), tags="containers recursive"),
+    program(account, (Account(1, Box(0.0, 1.0), (2, 3)), 4), tags="containers recursive"),
+    program(dict_of_lists, ({"sums": [1, 1], "last": 0}, 8), tags="containers recursive"),
+    program(built_up, (0,), (5,), tags="containers branch"),
+    program(passed_through, ((1, 2), 3), tags="containers"),
+    program(
+        unannotated,
+        ({"scale": 1.5, "mode": "double", "weights": np.ones(3)}, 4),
+        ({"scale": 1.5, "mode": "once", "weights": np.ones(3)}, 4),
+        tags="containers",
+    ),
+    program(loop_over_container, (0,), (5,), tags="containers loop"),
+]

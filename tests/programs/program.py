@@ -1,0 +1,181 @@
+"""The row type of programs, and plain Python as the oracle of what they give.
+
+A program is written once, as `@ut.function`s in a module of this package. That module is loaded twice: as it is, and
+with `ut.function` meaning nothing, so that Python itself runs the same source and says what is expected, what is
+printed and how many calls are made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import io
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import undertow as ut
+from undertow.frontend import tree
+
+TAGS = frozenset(
+    ("recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy")
+    + ("deep", "fault", "abandons")
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A function, arguments for it, and what is to be known about it.
+
+    Tags say what it is about. `lazy` programs end only on engines that need not evaluate every argument; `deep` ones
+    take long; `fault` ones end in a Fault; `abandons` ones make calls that the result does not need, which an
+    engine may leave out.
+    """
+
+    name: str
+    function: Any
+    cases: tuple[tuple[Any, ...], ...]  # arguments of one run each
+    tags: frozenset[str]
+    by: str = "call"  # "map": the arguments are those of `function.map`
+    seed: int | None = None
+    stated: Any = None  # the results, one per case, where Python cannot give them
+    plain: Program | None = field(default=None, repr=False)  # its twin, to be run by Python
+
+    def run(self, case: int, **options: Any) -> tuple[Any, Any]:
+        """Run one case: the result and the stats."""
+        runs = self.function.map if self.by == "map" else self.function.run
+        result = runs(*self.cases[case], stats=True, **({"seed": self.seed} if self.seed is not None else {}), **options)
+        return result[0], result[1]
+
+    @functools.cache  # noqa: B019 - programs live as long as the process
+    def expected(self, case: int) -> Expected:
+        """What plain Python gives."""
+        if self.stated is not None:
+            return Expected(self.stated[case], "", None)
+        if "random" in self.tags:  # Python has no such numbers: the reference engine is the oracle
+            return Expected(self.run(case, engine="reference")[0], "", None)
+        assert self.plain is not None
+        called = self.plain.function.map if self.by == "map" else self.plain.function
+        Plain.calls = 0
+        with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"):
+            try:
+                value = called(*self.cases[case])
+            except (ut.Fault, AssertionError, ZeroDivisionError) as fault:
+                value = fault
+        return Expected(value, printed.getvalue(), Plain.calls)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a run should give: its result (or fault), what it prints, how many calls it makes (where known)."""
+
+    value: Any
+    printed: str
+    calls: int | None
+
+
+def program(
+    function: Any,
+    *cases: tuple[Any, ...],
+    tags: str = "recursive",
+    name: str = "",
+    by: str = "call",
+    seed: int | None = None,
+    stated: Sequence[Any] | None = None,
+) -> Program:
+    """A row. Each case is a tuple of arguments."""
+    words = frozenset(tags.split())
+    assert words <= TAGS, f"unknown tags {words - TAGS}"
+    return Program(name or function.__name__, function, cases, words, by, seed, stated)
+
+
+class Plain:
+    """What `@ut.function` means in the second copy of a module: the Python function, its calls counted."""
+
+    calls = 0
+
+    def __init__(self, python: Callable[..., Any], bound: tuple[Any, ...] = ()) -> None:
+        self.python = python
+        self.bound = bound
+        self.__name__ = python.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        Plain.calls += 1
+        return self.python(*self.bound, *args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Plain:
+        return self if instance is None else Plain(self.python, (instance, *self.bound))
+
+    def map(self, *arrays: Any) -> Any:
+        return _map(self, *arrays)
+
+
+def _map(function: Callable[..., Any], *arrays: Any) -> Any:
+    """`ut.map` as a loop of Python."""
+    shared = [getattr(array, "value", None) for array in arrays]
+    is_shared = [type(array) is type(ut.shared(0)) for array in arrays]
+    held = [tree.flatten(np.asarray(array) if isinstance(array, list) else array) for array in arrays]
+    lengths = {len(leaf) for leaves, s in zip(held, is_shared, strict=True) if not s for leaf in leaves[0]}
+    assert len(lengths) == 1, "mapped arrays have one length"
+    rows: list[Any] = []
+    for k in range(lengths.pop()):
+        args = [
+            whole if skip else tree.unflatten(structure, [leaf[k] for leaf in leaves])
+            for whole, skip, (leaves, structure) in zip(shared, is_shared, held, strict=True)
+        ]
+        rows.append(function(*args))
+    if not rows:
+        return np.zeros(0)
+    structure = tree.flatten(rows[0])[1]
+    return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
+
+
+def load(module: ModuleType) -> list[Program]:
+    """The programs of a module, each with its plain twin."""
+    stand_in = ModuleType("undertow")
+    stand_in.__dict__.update(vars(ut))
+    stand_in.function = Plain  # type: ignore[attr-defined]
+    stand_in.map = _map  # type: ignore[attr-defined]
+    assert module.__file__ is not None
+    spec = importlib.util.spec_from_file_location(f"{module.__name__}~plain", module.__file__)
+    assert spec is not None and spec.loader is not None
+    twin = importlib.util.module_from_spec(spec)
+    real = sys.modules["undertow"]
+    sys.modules["undertow"] = stand_in
+    sys.modules[twin.__name__] = twin  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(twin)
+    finally:
+        sys.modules["undertow"] = real
+    pairs = zip(module.PROGRAMS, twin.PROGRAMS, strict=True)
+    return [dataclasses.replace(row, plain=plain) for row, plain in pairs]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Integers exactly, floats to a relative 1e-9 (f32: 1e-5), containers of the same kind."""
+    if (held := tree.children(found)) is not None:
+        wanted = tree.children(expected)
+        # The classes of the plain twin are other classes, of the same names.
+        assert type(found).__name__ == type(expected).__name__ and wanted is not None
+        assert len(held[1]) == len(wanted[1]) and (not isinstance(found, dict) or list(found) == list(expected))
+        for one, other in zip(held[1], wanted[1], strict=True):
+            assert_same(one, other)
+    elif tree.is_number(found):
+        a, b = np.asarray(found), np.asarray(expected)
+        assert a.shape == b.shape, f"shape {a.shape}, expected {b.shape}"
+        if a.dtype.kind == "f":
+            tolerance = 1e-5 if a.dtype == np.float32 else 1e-9
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * 1e-3)
+        else:
+            np.testing.assert_array_equal(a, b)
+    else:
+        assert found == expected

@@ -1,0 +1,236 @@
+"""The documentation tells the truth: its Python blocks run, what it says they print is what they print, links lead
+somewhere, generated pages and pictures are up to date.
+
+The blocks of a page run in order, in one namespace. A page is written to a .py file with all lines where they are on
+the page, so that functions can be captured, and errors give the line of the page. A block marked `python no-run` is
+left out. A `text` block below the comment `<!-- output -->` must be what the Python block before it prints; `--update`
+writes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import undertow as ut
+from undertow import manual, ops
+from undertow.ops import manual as ops_manual
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OTHER_PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(page for folder in ("tests", "examples", "benchmarks") for page in ROOT.glob(f"{folder}/*.md")),
+    ]
+)
+OUTPUT = "<!-- output -->"
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; `first` is the number of its first line, from 0."""
+
+    language: str
+    first: int
+    lines: tuple[str, ...]
+    is_output: bool
+
+    @property
+    def is_python(self) -> bool:
+        return self.language.split()[:1] == ["python"]
+
+    @property
+    def is_run(self) -> bool:
+        return self.language == "python"
+
+
+def blocks_of(page: str) -> Iterator[Block]:
+    lines = page.splitlines()
+    at = 0
+    while at < len(lines):
+        opening = re.fullmatch(r"(`{3,})\s*([^`]*)", lines[at])
+        if opening is None:
+            at += 1
+            continue
+        first = at + 1
+        at = next(n for n in range(first, len(lines)) if lines[n].startswith(opening[1]))
+        before = [line for line in lines[: first - 1] if line.strip()]
+        yield Block(opening[2].strip(), first, tuple(lines[first:at]), before[-1:] == [OUTPUT])
+        at += 1
+
+
+def run_page(text: str, file: Path) -> dict[Block, str]:
+    """Run the Python blocks of a page; what each block that is followed by its output prints, by output block."""
+    blocks = [block for block in blocks_of(text) if block.is_run or block.is_output]
+    source = [""] * len(text.splitlines())
+    for block in blocks:
+        if block.is_run:
+            source[block.first : block.first + len(block.lines)] = block.lines
+    file.write_text("\n".join(source) + "\n", encoding="utf-8")
+
+    module = ModuleType(file.stem)
+    module.__file__ = str(file)
+    printed: dict[Block, str] = {}
+    output = ""
+    sys.modules[file.stem] = module
+    try:
+        for block in blocks:
+            if block.is_run:
+                code = compile("\n" * block.first + "\n".join(block.lines), str(file), "exec")
+                with contextlib.redirect_stdout(io.StringIO()) as stdout:
+                    exec(code, module.__dict__)
+                output = stdout.getvalue().replace(str(file), file.name)
+            else:
+                printed[block] = "\n".join(line.rstrip() for line in output.rstrip().splitlines())
+    finally:
+        del sys.modules[file.stem]
+    return printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)  # what a page writes goes there
+    printed = run_page(text, tmp_path / f"{page.stem}.py")
+    if request.config.getoption("--update"):
+        lines = text.splitlines()
+        for block, output in reversed(printed.items()):
+            lines[block.first : block.first + len(block.lines)] = output.splitlines()
+        page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return
+    for block, output in printed.items():
+        assert "\n".join(block.lines) == output, f"{name_of(page)}:{block.first + 1} is not what the block above prints"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_blocks_are_marked(page: Path) -> None:
+    """A block says what it is, and `<!-- output -->` stands between a Python block and a text block."""
+    last = None
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        place = f"{name_of(page)}:{block.first}"
+        assert block.language, f"{place} has no language"
+        assert not block.is_python or block.language in ("python", "python no-run"), place
+        if block.is_output:
+            assert block.language == "text" and last is not None and last.is_run, place
+        last = block
+
+
+def test_output_is_compared(tmp_path: Path) -> None:
+    page = f"# A page\n\n```python\nprint(6 * 7)\n```\n\n{OUTPUT}\n```text\n42\n```\n\n```text\nnot output\n```\n"
+    [(block, output)] = run_page(page, tmp_path / "a_page.py").items()
+    assert block.lines == ("42",)
+    assert output == "42"
+
+
+def test_lines_of_errors_are_lines_of_the_page(tmp_path: Path) -> None:
+    page = "# A page\n\n```python\nx = 1\n```\n\n```python no-run\nboom\n```\n\n```python\nx / 0\n```\n"
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page(page, tmp_path / "a_page.py")
+    assert caught.traceback[-1].lineno + 1 == page.splitlines().index("x / 0") + 1
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, *OTHER_PAGES}), ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        found = (page.parent / target).resolve() if target else page
+        assert found.exists(), f"{name_of(page)} links to {link}, which is not there"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, f"{name_of(page)} links to {link}, which has no such heading"
+
+
+def test_index_links_to_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        if page.parent != ROOT / "docs" / "design" and page.name not in ("index.md", "README.md"):
+            assert f"]({page.relative_to(ROOT / 'docs').as_posix()})" in index, f"docs/index.md leaves out {page.name}"
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is written by programs
+
+
+def check(path: Path, text: str, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    command = "pytest tests/test_docs.py --update"
+    assert path.read_text(encoding="utf-8") == text, f"{name_of(path)} is out of date; `{command}` writes it"
+
+
+def test_api_reference_is_current(request: pytest.FixtureRequest) -> None:
+    check(ROOT / "docs" / "reference" / "api.md", manual.manual(), request)
+
+
+def test_ops_reference_is_current(request: pytest.FixtureRequest) -> None:
+    check(ROOT / "docs" / "reference" / "ops.md", ops_manual.manual(), request)
+
+
+@pytest.mark.slow
+def test_picture_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Drawn by the command that the README gives."""
+    [target, file] = re.findall(r"`undertow graph (\S+) -o (\S+)`", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    picture = tmp_path / "picture.svg"
+    command = [sys.executable, "-m", "undertow.cli", "graph", target, "-o", str(picture)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=env)
+    text = picture.read_text(encoding="utf-8")
+    assert str(ROOT) not in text
+    check(ROOT / file, text, request)
+
+
+def test_every_op_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference" / "ops.md").read_text(encoding="utf-8")
+    for family in ops.FAMILIES:
+        for row in family.ROWS:
+            assert f"| `{row.name}` |" in text
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The glossary
+
+
+def test_glossary_names_real_files() -> None:
+    """What is there is not called planned, and what is not there is."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for path, planned in re.findall(r"`([a-z0-9_/]+(?:\.py|/))`( \(planned\))?", text):
+        exists = (ROOT / "src" / "undertow" / path).exists()
+        assert exists != bool(planned), f"docs/glossary.md: {path} {'exists' if exists else 'does not exist'}"
+
+
+def test_glossary_names_real_names() -> None:
+    """A name in brackets behind a file is defined there: `ir/graph.py` (`Site`)."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for path, name in re.findall(r"`([a-z0-9_/]+\.py)` \(`([\w.]+)`\)", text):
+        source = (ROOT / "src" / "undertow" / path).read_text(encoding="utf-8")
+        first, *inner = name.split(".")
+        assert re.search(rf"^(class|def) {first}\b|^{first}\b", source, re.MULTILINE), f"{path} has no {name}"
+        assert all(re.search(rf"\b{part}\b", source) for part in inner), f"{path} has no {name}"
+
+
+def test_versions_agree() -> None:
+    assert f'version = "{ut.__version__}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"version: {ut.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -1,0 +1,37 @@
+"""Every example, and docs/from_scratch.py, runs alone, quietly succeeds, and has something to show."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [*EXAMPLES, ROOT / "docs" / "from_scratch.py"], ids=lambda path: path.stem)
+def test_runs(program: Path, tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(program)],
+        capture_output=True, encoding="utf-8", timeout=60, cwd=tmp_path, env=env, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.strip()
+    assert not list(tmp_path.iterdir()), "examples leave nothing behind"
+
+
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
+def test_is_short_and_says_what_it_shows(program: Path) -> None:
+    source = program.read_text(encoding="utf-8")
+    assert len(source.splitlines()) < 60
+    assert ast.get_docstring(ast.parse(source))
+    assert "assert" in source
+    assert f"[{program.name}]({program.name})" in (ROOT / "examples" / "README.md").read_text(encoding="utf-8")

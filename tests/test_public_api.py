@@ -1,0 +1,71 @@
+"""What is public is meant to be, is documented, and does not drag in what only pictures and the command line need."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import undertow as ut
+from undertow.manual import public_names, signature
+
+ROOT = Path(__file__).parent.parent
+GOLDEN = Path(__file__).parent / "public_api.txt"
+
+
+def describe(name: str, value: Any) -> str:
+    if inspect.isclass(value):
+        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
+        return f"class {name}({bases})" if bases else f"class {name}"
+    return f"def {name}{signature(value)}" if callable(value) else f"{name} = {value!r}"
+
+
+def test_list_of_public_names(request: pytest.FixtureRequest) -> None:
+    """A change here is a change for users: it belongs in CHANGELOG.md. `--update` rewrites the list."""
+    lines = [describe(name, value) for name, value in public_names().items()]
+    for name, value in vars(ut.Function).items():
+        if inspect.isfunction(value) and not name.startswith("_"):
+            lines.append(f"def Function.{name}{signature(value)}")
+    text = "\n".join(lines) + "\n"
+    if request.config.getoption("--update"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert GOLDEN.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_is_documented(name: str) -> None:
+    value = public_names()[name]
+    if callable(value):
+        own = value.__doc__ if inspect.isclass(value) else inspect.getdoc(value)
+        assert own, f"{name} has no docstring"
+        assert own.strip().splitlines()[0].rstrip().endswith((".", ":", "?")), f"{name}: the first line is a sentence"
+
+
+@pytest.mark.parametrize("method", ["__call__", "run", "map", "graph", "library"])
+def test_methods_are_documented(method: str) -> None:
+    assert inspect.getdoc(getattr(ut.Function, method))
+
+
+def test_errors_have_one_root() -> None:
+    for value in public_names().values():
+        if inspect.isclass(value) and issubclass(value, Exception):
+            assert issubclass(value, ut.UndertowError)
+
+
+@pytest.mark.slow
+def test_import_is_light() -> None:
+    """Pictures and the command line load their libraries when they are used."""
+    heavy = ("igraph", "rich", "typer", "torch", "tensorflow", "jax", "ray", "llvmlite")
+    program = f"import sys, undertow; print(*(name for name in {heavy} if name in sys.modules))"
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env, check=True)
+    assert done.stdout.split() == []
+
+
+def test_is_typed() -> None:
+    assert (Path(ut.__file__).parent / "py.typed").exists()

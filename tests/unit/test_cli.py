@@ -1,0 +1,321 @@
+"""The command line: what goes to stdout and to stderr, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import undertow as ut
+from undertow import cli
+
+PROGRAMS = """
+import undertow as ut
+
+print("this is printed while the file is loaded")
+
+
+@ut.function
+def fib(n: ut.i64) -> ut.i64:
+    if n <= 1:
+        return 1
+    return fib(n - 1) + fib(n - 2)
+
+
+@ut.function
+def total(xs: ut.f64["n"], scale: ut.f64 = 1.0) -> ut.f64:
+    return scale * ut.sum(xs)
+
+
+@ut.function
+def pair(point: tuple[ut.f64, ut.i64]) -> dict:
+    x, n = point
+    return {"x": x * n, "both": [x, n]}
+
+
+@ut.function
+def fails(n: ut.i64) -> ut.i64:
+    return 1 // n if n == 0 else fails(n - 1)
+
+
+@ut.function
+def refused(n: ut.i64) -> ut.i64:
+    return refused(n - 1)
+
+
+@ut.function
+def draw() -> ut.f64:
+    return ut.random.uniform()
+
+
+@ut.function
+def untyped(x):
+    return x
+
+
+def plain(n):
+    return n
+
+
+class Box:
+    @staticmethod
+    @ut.function
+    def double(n: ut.i64) -> ut.i64:
+        return 2 * n
+"""
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def undertow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Runs a command in a folder that has programs.py."""
+    (tmp_path / "programs.py").write_text(PROGRAMS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")  # messages in one piece
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def call(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["undertow", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+                del sys.modules[name]
+        code = ended.value.code
+        return Done(code if isinstance(code, int) else 0, *capfd.readouterr())
+
+    return call
+
+
+# --------------------------------------------------------------------------------------------------------------
+# run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (("programs.py:fib", "10"), "89"),
+        (("programs:fib", "10"), "89"),
+        (("./programs.py:fib", "-10"), "1"),
+        (("programs.py:total", "[1, 2.5, 3]"), "6.5"),
+        (("programs.py:total", "[1, 2]", "-2.0"), "-6.0"),
+        (("programs.py:pair", "(0.5, 4)"), "{'x': 2.0, 'both': [0.5, 4]}"),
+        (("programs.py:untyped", "true"), "True"),
+        (("programs.py:untyped", "[[1, 2], [3, 4]]"), "[[1, 2], [3, 4]]"),
+        (("programs.py:Box.double", "21"), "42"),
+        (("programs.py:fib", "10", "--engine", "reference", "--scheduler", "random", "--schedule-seed", "3"), "89"),
+        (("programs.py:fib", "--max-depth=20", "10", "--frames=1000", "--memory", "64M", "--timeout", "60"), "89"),
+    ],
+)
+def test_run(undertow: Callable[..., Done], arguments: tuple[str, ...], printed: str) -> None:
+    done = undertow("run", *arguments)
+    assert done == Done(0, printed + "\n", "this is printed while the file is loaded\n")
+
+
+def test_run_seed(undertow: Callable[..., Done]) -> None:
+    first, again, other = (undertow("run", "programs.py:draw", "--seed", seed).out for seed in ("1", "1", "2"))
+    assert first == again != other
+
+
+def test_run_stats(undertow: Callable[..., Done]) -> None:
+    lines = undertow("run", "programs.py:fib", "3", "--stats").out.splitlines()
+    assert lines[0] == "3"
+    found = {line[:16].strip(): line[16:].strip() for line in lines[1:]}
+    assert found["activations"] == "5"
+    assert found["deepest tag"] == "[2, 2, 1]"
+
+
+def test_run_trace(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    done = undertow("run", "programs.py:fib", "3", "--trace", "run.jsonl")
+    assert done.out == "3\n"
+    assert "run.jsonl" in done.err
+    events = [json.loads(line)["event"] for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert events[0] == "run" and events[-1] == "run_end"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("programs.py:fails", "2"), "Fault: integer division by zero\ntag traceback"),
+        (("programs.py:fib", "10", "--max-depth", "3"), "RecursionLimit: calls nest deeper than max_depth=3"),
+        (("programs.py:fib", "10", "--frames", "3"), "FrameLimit: "),
+        (("programs.py:fib", "1.5"), "TypeMismatch: "),
+        (("programs.py:fib",), "CaptureError: "),
+        (("programs.py:refused", "3"), "CaptureError: "),
+        (("programs.py:fib", "3", "--trace", "no/such/folder/x"), "FileNotFoundError: "),
+    ],
+)
+def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
+    done = undertow("run", *arguments)
+    assert done.code == 1
+    assert done.out == ""
+    assert f"\n{message}" in done.err
+    assert "Traceback (most recent" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Missing argument"),
+        (("programs.py",), "does not name a function"),
+        (("programs.py:",), "does not name a function"),
+        (("nothing.py:fib", "1"), "there is no file nothing.py"),
+        (("nothing:fib", "1"), "there is no module nothing"),
+        (("programs.py:fob", "1"), "it has draw, fails, fib, pair, refused, total, untyped"),
+        (("programs.py:plain", "1"), "not decorated with @ut.function"),
+        (("programs.py:fib", "ten"), "neither a Python literal nor JSON"),
+        (("programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
+        (("programs.py:fib", "10", "--scheduler", "best"), "there is no scheduler 'best'; one of fifo, lifo, random"),
+        (("programs.py:fib", "10", "--engine", "steam"), "there is no engine 'steam'"),
+        (("programs.py:fib", "10", "--frames", "-1"), "below zero"),
+        (("programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
+    ],
+)
+def test_wrong_usage(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
+    done = undertow("run", *arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert message in done.err
+    assert "Usage: undertow run" in done.err
+
+
+def test_a_file_that_fails(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("def helper():\n    1 / 0\n\nhelper()\n")
+    done = undertow("run", "broken.py:f")
+    assert done.code == 1
+    assert "broken.py" in done.err and "ZeroDivisionError" in done.err
+    assert "cli.py" not in done.err and "importlib" not in done.err
+
+
+def test_a_file_that_imports_what_is_not_there(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "lost.py").write_text("import no_such_module\n")
+    for place in ("lost.py:f", "lost:f"):
+        done = undertow("run", place)
+        assert done.code == 1
+        assert "No module named 'no_such_module'" in done.err
+
+
+def test_a_file_named_like_a_module(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text(PROGRAMS)
+    assert undertow("run", "json.py:fib", "5").out == "8\n"
+    assert sys.modules["json"] is json
+
+
+# --------------------------------------------------------------------------------------------------------------
+# graph
+
+
+def test_graph(undertow: Callable[..., Done]) -> None:
+    with_arguments = undertow("graph", "programs.py:fib", "10")
+    assert with_arguments.code == 0
+    assert with_arguments.out.startswith("static 1 fib\n")
+    assert undertow("graph", "programs.py:fib").out == with_arguments.out
+
+
+@pytest.mark.parametrize("function", ["total", "pair", "draw"])
+def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -> None:
+    done = undertow("graph", f"programs.py:{function}")
+    assert done.out.startswith(f"static 1 {function}\n"), done.err
+
+
+def test_graph_needs_types(undertow: Callable[..., Done]) -> None:
+    done = undertow("graph", "programs.py:untyped")
+    assert done.code == 2
+    assert "x has no type annotation" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "beginning"),
+    [
+        (("--format", "svg", "-o", "picture"), "<svg"),
+        (("--output", "new/picture.svg"), "<svg"),
+        (("-o", "picture.dot"), "digraph"),
+        (("-o", "picture.txt"), "static 1 fib"),
+        (("-o", "picture.svg", "--format", "text"), "static 1 fib"),
+    ],
+)
+def test_graph_to_file(undertow: Callable[..., Done], tmp_path: Path, options: tuple[str, ...], beginning: str) -> None:
+    done = undertow("graph", "programs.py:fib", *options)
+    assert (done.code, done.out) == (0, "")
+    file = next(o for o in options if "picture" in o)
+    assert f"Wrote {file}: {len(cli._find('programs.py:fib').graph(0))} nodes" in done.err
+    assert (tmp_path / file).read_text(encoding="utf-8").startswith(beginning)
+
+
+def test_graph_names_files_from_here(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    picture = undertow("graph", "programs.py:fib", "--format", "svg").out
+    assert "programs.py:" in picture
+    assert str(tmp_path) not in picture
+
+
+def test_graph_format(undertow: Callable[..., Done]) -> None:
+    assert undertow("graph", "programs.py:fib", "--format", "dot").out.startswith("digraph")
+    assert undertow("graph", "programs.py:fib", "--format", "png").code == 2
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The others
+
+
+def test_version(undertow: Callable[..., Done]) -> None:
+    assert undertow("--version") == Done(0, f"undertow {ut.__version__}\n", "")
+
+
+def test_help(undertow: Callable[..., Done]) -> None:
+    for command in ("demo", "run", "graph", "doctor"):
+        assert command in undertow("--help").out
+        assert undertow(command, "-h").code == 0
+
+
+def test_no_command(undertow: Callable[..., Done]) -> None:
+    done = undertow()
+    assert "doctor" in done.out + done.err
+    assert undertow("nonsense").code == 2
+
+
+def test_doctor(undertow: Callable[..., Done]) -> None:
+    done = undertow("doctor")
+    assert done.code == 0
+    found = {line[:20].strip(): line[20:].strip() for line in done.out.splitlines()}
+    assert found["undertow"] == ut.__version__
+    assert found["engines"] == "reference (auto)"
+    assert {"Python", "numpy", "igraph", "cores", "memory", "torch (extra)", "dot (Graphviz)", "C++ compiler"} <= set(
+        found
+    )
+    assert "\x1b" not in done.out
+
+
+@pytest.mark.slow
+def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    done = undertow("demo")
+    assert (done.code, done.err) == (0, "")
+    assert "\x1b" not in done.out
+    assert "Fault: integer division by zero" in done.out
+    assert "calls nested 20,001 deep" in done.out
+    assert (tmp_path / "build/demo/fib.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert (tmp_path / "build/demo/fib.jsonl").exists()
+    rows = [line.split() for line in done.out.splitlines() if line.startswith(("fifo ", "lifo ", "random "))]
+    assert {row[1] for row in rows} == {"21"} and {row[4] for row in rows} == {"41"}
+
+
+@pytest.mark.slow
+def test_without_unicode(tmp_path: Path) -> None:
+    """A terminal that knows ASCII only shows the rest."""
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
+    command = [sys.executable, "-m", "undertow.cli", "demo"]
+    done = subprocess.run(command, capture_output=True, env=env, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
