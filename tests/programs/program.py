@@ -22,6 +22,10 @@ import numpy as np
 
 import undertow as ut
 from undertow.frontend import tree
+from undertow.frontend.capture import capture_call, capture_map
+from undertow.frontend.traced import capturing
+from undertow.ir.graph import Library, StaticGraph
+from undertow.passes.flatten import flatten
 
 TAGS = frozenset(
     ("recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy")
@@ -69,6 +73,24 @@ class Program:
             except (ut.Fault, AssertionError, ZeroDivisionError) as fault:
                 value = fault
         return Expected(value, printed.getvalue(), Plain.calls)
+
+    def capture(self, case: int) -> tuple[Library, StaticGraph]:
+        """Capture it anew, whatever has been captured before."""
+        definition = self.function.__undertow_definition__
+        with capturing(None):
+            if self.by == "map":
+                captured = capture_map(definition, *self.function._map_arguments(self.cases[case]))
+            else:
+                captured = capture_call(definition, self.function._arguments(self.cases[case], {}))
+        return captured.library, flatten(captured.library, definition.name)
+
+    def signature(self, case: int) -> object:
+        """The types and structures of the arguments: all that the graph may depend on."""
+        if self.by == "map":
+            given = self.function._map_arguments(self.cases[case])[0]
+            return tuple(t.with_shape(t.shape[1:]) for t in given.types), given.structures
+        given = self.function._arguments(self.cases[case], {})
+        return given.types, given.structures
 
     def __str__(self) -> str:
         return self.name

@@ -156,7 +156,7 @@ def test_run_trace(undertow: Callable[..., Done], tmp_path: Path) -> None:
         (("programs.py:fib", "1.5"), "TypeMismatch: "),
         (("programs.py:fib",), "CaptureError: "),
         (("programs.py:refused", "3"), "CaptureError: "),
-        (("programs.py:fib", "3", "--trace", "no/such/folder/x"), "FileNotFoundError: "),
+        (("programs.py:fib", "3", "--trace", "no/such/folder/x"), "UndertowError: the trace cannot be written"),
     ],
 )
 def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
@@ -260,6 +260,13 @@ def test_graph_names_files_from_here(undertow: Callable[..., Done], tmp_path: Pa
     picture = undertow("graph", "programs.py:fib", "--format", "svg").out
     assert "programs.py:" in picture
     assert str(tmp_path) not in picture
+
+
+def test_graph_that_cannot_be_written(undertow: Callable[..., Done]) -> None:
+    done = undertow("graph", "programs.py:fib", "--output", "programs.py/fib.svg")
+    assert (done.code, done.out) == (1, "")
+    assert "Error: " in done.err and "programs.py" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_graph_format(undertow: Callable[..., Done]) -> None:

@@ -381,7 +381,7 @@ def test_a_fault_shows_the_calls_that_led_to_it(scheduler: str) -> None:
         plan.run([np.array([6, 6, 2, 6])], Options(scheduler=scheduler))
     fault = caught.value
     assert [(call.label, call.function) for call in fault.calls] == [
-        ("@1[2]", "main"),
+        ("@1 lane 2", "main"),
         ("@2 iteration 3", "main"),
         ("@3", "main"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import secrets
 import threading
 from collections.abc import Callable, Sequence
@@ -225,22 +226,33 @@ class Function:
         if program.captured.needs_seed:
             seed = chosen.limits.seed
             inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
-        values, stats = program.plan(chosen.find_engine()).run(inputs, chosen.limits)
+        try:
+            values, stats = program.plan(chosen.find_engine()).run(inputs, chosen.limits)
+        except OSError as fault:
+            path = chosen.limits.trace
+            if path is None or isinstance(fault, BrokenPipeError):
+                raise  # the program prints where nothing can be printed
+            raise UndertowError(
+                f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}"
+                if not isinstance(path, list)
+                else f"what the run prints cannot be written: {fault}",
+                hint="name a file in a folder that exists and has room",
+            ) from fault
         return tree.unflatten(program.captured.result, values[: program.captured.result_count]), stats
 
 
-def function(python: Callable[..., Any]) -> Function:
+def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:
     """Decorate a Python function: it is captured as one static graph when first called.
 
     >>> @function
     ... def double(x):
     ...     return x * 2
     """
-    if isinstance(python, Function):
-        raise UndertowError(f"{python!r} is already decorated", hint="use @ut.function once")
-    if isinstance(python, (staticmethod, classmethod)):
+    if python is None or options:
         raise CaptureError(
-            f"@ut.function above @{type(python).__name__} is the wrong order",
-            hint=f"put @{type(python).__name__} first, @ut.function below it",
+            "@ut.function takes no options",
+            hint="write @ut.function alone; options go to f.run(..., engine=...) and to `with ut.options(...)`",
         )
+    if isinstance(python, Function):
+        raise CaptureError(f"`{python.__qualname__}` is already decorated", hint="use @ut.function once")
     return Function(Definition(python))

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -34,11 +35,14 @@ class Settings:
         """These settings with some changed."""
         unknown = changes.keys() - _LIMITS - {"engine"}
         if unknown:
+            name, known = min(unknown), sorted(_LIMITS | {"engine"})
+            close = difflib.get_close_matches(name, known, 1)
             raise UndertowError(
-                f"there is no option {sorted(unknown)[0]!r}", hint=f"one of engine, {', '.join(sorted(_LIMITS))}"
+                f"there is no option {name!r}",
+                hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
             )
         engine = changes.pop("engine", self.engine)
-        if engine != "auto" and engine not in ENGINES:
+        if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
             raise UndertowError(f"there is no engine {engine!r}", hint=f"one of auto, {', '.join(ENGINES)}")
         return Settings(engine, replace(self.limits, **changes))
 

@@ -39,8 +39,28 @@ class Options:
             raise UndertowError(f"there is no scheduler {self.scheduler!r}", hint=f"one of {', '.join(SCHEDULERS)}")
         for name in ("frames", "max_depth", "memory", "timeout"):
             limit = getattr(self, name)
-            if limit is not None and limit < 0:
-                raise UndertowError(f"{name}={limit} is below zero", hint=f"leave {name} out for no limit")
+            if limit is None:
+                continue
+            self._check_number(name, float if name == "timeout" else int)
+            if not limit >= 0:  # nan too
+                what = "is below zero" if limit < 0 else "is not a number"
+                raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
+        self._check_number("schedule_seed", int)
+        if self.seed is not None:
+            self._check_number("seed", int)
+        if not isinstance(self.check_finite, (bool, np.bool_)):
+            raise UndertowError(f"check_finite={self.check_finite!r} is not True or False", hint="write check_finite=True")
+        if not isinstance(self.trace, (str, os.PathLike, list, type(None))) or "\0" in str(self.trace):
+            raise UndertowError(
+                f"trace={self.trace!r} is not the name of a file", hint='write trace="run.jsonl", or give a list'
+            )
+
+    def _check_number(self, name: str, kind: type) -> None:
+        value = getattr(self, name)
+        kinds = (int, float, np.integer, np.floating) if kind is float else (int, np.integer)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            wanted = "a number of seconds" if name == "timeout" else "an integer"
+            raise UndertowError(f"{name}={value!r} is not {wanted}", hint=f"write e.g. {name}=1000")
 
 
 @dataclass(slots=True)

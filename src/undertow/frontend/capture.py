@@ -8,15 +8,17 @@ call) is remembered, and the function is captured again with that knowledge.
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, InternalError, TypeMismatch, UndertowError
+from undertow.errors import CaptureError, InternalError, Span, TypeMismatch, UndertowError
 from undertow.frontend import tree
 from undertow.frontend.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.builder import START, Builder
@@ -44,10 +46,30 @@ def _is_same(a: Any, b: Any) -> bool:
     return a is b or is_static_equal(a, b)
 
 
+def _not_a_function(given: Any) -> CaptureError:
+    kind = type(given).__name__
+    what, hint = f"a value of type {kind}", "decorate a `def` or a lambda"
+    if isinstance(given, type):
+        what, hint = f"the class `{given.__name__}`", "decorate its methods one by one"
+    elif isinstance(given, (staticmethod, classmethod, property)):
+        what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
+    elif isinstance(given, functools.partial):
+        what, hint = "a functools.partial", "decorate the function itself, or a lambda that calls it"
+    elif isinstance(given, MethodType):
+        what, hint = f"the bound method `{given.__name__}`", "decorate the method where the class defines it"
+    elif isinstance(given, BuiltinFunctionType):
+        what, hint = f"`{given.__name__}`, which has no Python source", "call it inside a `def` that is decorated"
+    elif callable(given):
+        what, hint = f"an object of class `{kind}`", "decorate its method `__call__`, or a `def` that calls it"
+    return CaptureError(f"@ut.function works on Python functions, not on {what}", hint=hint)
+
+
 class Definition:
     """A function that the user decorated: its Python, and what its annotations say. Captured when first called."""
 
     def __init__(self, function: Callable[..., Any] | Closure) -> None:
+        if not isinstance(function, (FunctionType, Closure)):
+            raise _not_a_function(function)
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
         self._notes: dict[str, Annotation | None] | None = None
@@ -55,11 +77,7 @@ class Definition:
     @property
     def closure(self) -> Closure:
         if self._closure is None:
-            if not isinstance(self.function, FunctionType):
-                raise CaptureError(
-                    f"@ut.function works on Python functions, not on a {type(self.function).__name__}",
-                    hint="decorate a `def` or a lambda; a class is decorated method by method",
-                )
+            assert isinstance(self.function, FunctionType)
             self._closure = closure_of(self.function)
         return self._closure
 
@@ -293,13 +311,7 @@ class Session:
         elif unit.is_open:
             unit.was_called_open = True
             if unit.results is None:
-                raise CaptureError(
-                    f"`{definition.name}` calls itself, so its result must be annotated",
-                    span,
-                    hint=f"write e.g. `def {definition.closure.node.name}(...) -> ut.f32:`"
-                    if hasattr(definition.closure.node, "name")
-                    else "use a `def` with an annotated result instead of a lambda",
-                )
+                raise self._no_result(unit, span)
         for (env, name), seen in list(unit.readings.items()):
             self._note_seen(env, name, seen)
         assert unit.results is not None
@@ -347,11 +359,48 @@ class Session:
             elif unit.is_open:
                 raise _Generalise(unit, tuple(both))  # type: ignore[arg-type]
         if nearly is None and specialisations >= _MOST_SPECIALISATIONS:
-            raise CaptureError(
-                f"`{definition.name}` is called with more and more different types of arguments",
-                hint="a recursive call must keep dtypes, ranks and structures of its arguments",
-            )
+            raise self._too_many_types(definition)
         return nearly
+
+    def _no_result(self, unit: Unit, span: Span | None) -> CaptureError:
+        """A function is called while it is being captured, and nobody knows yet what it gives."""
+        closure = unit.definition.closure
+        inside = [u.definition.name for u in self._open.values()]
+        names = inside[inside.index(closure.name) :] if closure.name in inside else []
+        through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
+        if isinstance(closure.node, ast.Lambda):
+            return CaptureError(
+                "a lambda that calls itself cannot say what it returns",
+                span,
+                hint="use a `def` with an annotated result: `def f(n: ut.i64) -> ut.i64:`",
+            )
+        taken = ", ".join(closure.signature.parameters)
+        said = ""
+        if "return" in closure.annotations:
+            said = ", and its annotation names no type"
+        return CaptureError(
+            f"`{closure.name}` calls itself{through}, so its result must be annotated{said}",
+            span,
+            hint=f"write what it returns: `def {closure.node.name}({taken}) -> ut.i64:`, or ut.f32[3], or a tuple",
+        )
+
+    def _too_many_types(self, definition: Definition) -> CaptureError:
+        """Every call has arguments of yet another type: say which argument, and how it goes on."""
+        given = [unit.arguments for unit in self.units if unit.definition is definition][:4]
+        shown: list[list[str]] = []
+        for arguments in given:
+            at, row = 0, []
+            for structure in arguments.structures:
+                count = sum(token == tree.LEAF for token in structure)
+                row.append(tree.show(structure, arguments.types[at : at + count]))
+                at += count
+            shown.append(row)
+        columns = list(zip(given[0].parameters, zip(*shown, strict=False), strict=False))
+        name, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
+        return CaptureError(
+            f"argument `{name}` of `{definition.name}` has another type at each call: {', '.join(types)}, ...",
+            hint="a recursive call must keep the dtypes, ranks and structures of its arguments",
+        )
 
     def _new(self, definition: Definition, given: Arguments) -> Unit:
         unit = Unit(definition, self.fresh_name(definition.name), given.types, given)
@@ -491,10 +540,12 @@ class Session:
                 raise
             except (_Generalise, NeedFeature) as fault:
                 raise InternalError(f"an unhandled {type(fault).__name__}", self.ctx.span) from fault
-            except RecursionError as fault:
-                raise InternalError("capture ran out of stack", self.ctx.span) from fault
-            except Exception as fault:
-                raise CaptureError(f"{type(fault).__name__}: {fault}", self.ctx.span) from fault
+            except (Exception, SystemExit) as fault:
+                raise CaptureError(
+                    f"Python raised {type(fault).__name__}{f': {fault}' if str(fault) else ''}",
+                    self.ctx.span,
+                    hint="the line runs as plain Python while the graph is captured",
+                ) from fault
         if builder.effect is not None:
             ports.append(builder.use(builder.effect))
         main = builder.finish(ports)

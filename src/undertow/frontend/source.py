@@ -166,6 +166,12 @@ def closure_of(function: FunctionType) -> Closure:
             hint="define it in a file or a notebook cell; functions made by exec or typed at a plain prompt "
             "have no source to capture",
         )
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise CaptureError(
+            f"`{function.__name__}` is an `async def`, which cannot be captured",
+            _definition_span(function, lines),
+            hint="use an ordinary `def`: a graph runs in parallel by itself",
+        )
     source = "".join(lines)
     try:
         functions = _module(source, code.co_filename)
@@ -173,10 +179,17 @@ def closure_of(function: FunctionType) -> Closure:
         functions = _module_of_block(lines, code.co_firstlineno, code.co_filename)
     matches = [n for n in functions.get(code.co_firstlineno, []) if _is_same(n, function)]
     if len(matches) != 1:
-        what = "is not where Python says that it is" if not matches else "shares its line with another like it"
+        place = Span(code.co_filename, code.co_firstlineno)
+        if matches:
+            raise CaptureError(
+                f"two functions `{function.__name__}` in one line cannot be told apart",
+                place,
+                hint="put each lambda on its own line, or use `def`",
+            )
         raise CaptureError(
-            f"the source of `{function.__name__}` {what} ({code.co_filename}:{code.co_firstlineno})",
-            hint="if the file was edited after it was imported, import it again; put each lambda on its own line",
+            f"the source of `{function.__name__}` is not where Python says that it is",
+            place,
+            hint="if the file was edited after it was imported, import it again",
         )
     cells: dict[str, Any] = {}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -184,8 +197,19 @@ def closure_of(function: FunctionType) -> Closure:
     name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
     return Closure(
         matches[0], name, code.co_filename, function.__globals__, cells, None,
-        inspect.signature(function), function, _annotations(function, cells),
+        inspect.signature(function), function, _annotations(function, cells, _definition_span(function, lines)),
     )  # fmt: skip
+
+
+def _definition_span(function: FunctionType, lines: list[str]) -> Span:
+    """The line of the `def`, below its decorators."""
+    first = function.__code__.co_firstlineno
+    for number, line in enumerate(lines[first - 1 : first + 20], first):
+        if line.lstrip().startswith(("def ", "async def ")):
+            first = number
+            break
+    name = function.__qualname__.replace("<locals>.", "")
+    return Span(function.__code__.co_filename, first, function=name)
 
 
 def _module_of_block(lines: list[str], first: int, filename: str) -> dict[int, list[FunctionNode]]:
@@ -203,7 +227,7 @@ def _is_same(node: FunctionNode, function: FunctionType) -> bool:
     return node.name == function.__name__
 
 
-def _annotations(function: FunctionType, cells: dict[str, Any]) -> dict[str, Any]:
+def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> dict[str, Any]:
     """Annotations as objects; strings (`from __future__ import annotations`) are evaluated."""
     found = dict(function.__annotations__)
     known = {name: cell.cell_contents for name, cell in cells.items() if _is_filled(cell)}
@@ -214,7 +238,7 @@ def _annotations(function: FunctionType, cells: dict[str, Any]) -> dict[str, Any
             except Exception as fault:
                 raise CaptureError(
                     f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {fault}",
-                    Span(function.__code__.co_filename, function.__code__.co_firstlineno),
+                    span,
                     hint="names in annotations must be globals of the file or variables that the body uses",
                 ) from fault
     return found

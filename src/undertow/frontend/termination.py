@@ -27,7 +27,7 @@ def refuse_endless(library: Library) -> None:
                     blocked[name] = stuck
     for name in library.functions:
         if name not in finishing:
-            raise _endless(name, blocked)
+            raise _endless(name, blocked, library)
 
 
 def _stuck(graph: FunctionGraph, finishing: set[str]) -> Node | None:
@@ -50,7 +50,7 @@ def _stuck(graph: FunctionGraph, finishing: set[str]) -> Node | None:
     return stuck[0]
 
 
-def _endless(name: str, blocked: dict[str, Node]) -> CaptureError:
+def _endless(name: str, blocked: dict[str, Node], library: Library) -> CaptureError:
     chain: list[Node] = []
     seen: list[str] = []
     at = name
@@ -60,9 +60,10 @@ def _endless(name: str, blocked: dict[str, Node]) -> CaptureError:
         at = str(blocked[at].attrs.get("callee", blocked[at].attrs.get("body")))
     cycle = chain[seen.index(at) :] if at in seen else chain
     names = [*seen[seen.index(at) :], at] if at in seen else [*seen, at]
-    steps = " -> ".join(f"`{n}`" for n in names)
+    # The user knows functions, not the graphs of their loops nor the numbers of specialisations.
+    shown = [n.split("~")[0] for n in names if n == at or library.functions[n].kind == "function"]
     return CaptureError(
-        f"no path through `{names[0]}` returns without calling it again: {steps}",
+        f"no path through `{shown[0]}` returns without calling it again: {' -> '.join(f'`{n}`' for n in shown)}",
         cycle[0].span if cycle else None,
-        hint="give it a base case: an `if` with a `return` that does not recurse",
+        hint="give it a base case: test for it first, and `return` there without a recursive call",
     )

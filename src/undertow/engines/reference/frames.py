@@ -44,7 +44,7 @@ class Frames:
             self.peak_frames = len(self.live)
             if self.peak_frames > self.most_frames:
                 raise FrameLimit(
-                    f"more than frames={self.options.frames} activations are alive at once",
+                    f"more than frames={self.options.frames} frames are alive at once",
                     hint="allow more `frames`, or see that every path comes to a base case",
                 )
         if kind.is_call:

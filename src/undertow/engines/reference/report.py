@@ -23,7 +23,7 @@ def calls_to(graph: StaticGraph, frame: Frame) -> tuple[Call, ...]:
         key = at.site, at.index
         if key not in made:
             site = graph.sites[at.site - 1]
-            label = {"call": "", "loop": f" iteration {at.index}", "map": f"[{at.index}]"}[site.kind]
+            label = {"call": "", "loop": f" iteration {at.index}", "map": f" lane {at.index}"}[site.kind]
             made[key] = Call(f"@{at.site}{label}", site.span, _function_of(graph, site.caller))
         found.append(made[key])
         at = at.parent
