@@ -120,10 +120,15 @@ def program(
     return Program(name or function.__name__, function, cases, words, by, seed, stated)
 
 
+class TooManyCalls(Exception):
+    """Plain Python has made more calls than it was allowed to."""
+
+
 class Plain:
     """What `@ut.function` means in the second copy of a module: the Python function, its calls counted."""
 
     calls = 0
+    most_calls: float = float("inf")
 
     def __init__(self, python: Callable[..., Any], bound: tuple[Any, ...] = ()) -> None:
         self.python = python
@@ -132,6 +137,8 @@ class Plain:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         Plain.calls += 1
+        if Plain.calls > Plain.most_calls:
+            raise TooManyCalls
         return self.python(*self.bound, *args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Plain:
@@ -161,23 +168,27 @@ def _map(function: Callable[..., Any], *arrays: Any) -> Any:
     return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
 
 
-def load(module: ModuleType) -> list[Program]:
-    """The programs of a module, each with its plain twin."""
+def import_plain(path: str, name: str) -> ModuleType:
+    """Import a file with `ut.function` meaning nothing, so that Python itself runs what is in it."""
     stand_in = ModuleType("undertow")
-    stand_in.__dict__.update(vars(ut))
-    stand_in.function = Plain  # type: ignore[attr-defined]
-    stand_in.map = _map  # type: ignore[attr-defined]
-    assert module.__file__ is not None
-    spec = importlib.util.spec_from_file_location(f"{module.__name__}~plain", module.__file__)
+    stand_in.__dict__.update(vars(ut), function=Plain, map=_map)
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    twin = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     real = sys.modules["undertow"]
     sys.modules["undertow"] = stand_in
-    sys.modules[twin.__name__] = twin  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look their module up
     try:
-        spec.loader.exec_module(twin)
+        spec.loader.exec_module(module)
     finally:
         sys.modules["undertow"] = real
+    return module
+
+
+def load(module: ModuleType) -> list[Program]:
+    """The programs of a module, each with its plain twin."""
+    assert module.__file__ is not None
+    twin = import_plain(module.__file__, f"{module.__name__}~plain")
     pairs = zip(module.PROGRAMS, twin.PROGRAMS, strict=True)
     return [dataclasses.replace(row, plain=plain) for row, plain in pairs]
 

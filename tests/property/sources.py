@@ -102,7 +102,9 @@ class Writer:
     def block(self, head: str) -> Iterator[None]:
         self.put(head)
         self.indent += 1
+        visible = list(self.closures)
         yield
+        self.closures = visible
         self.indent -= 1
 
     # -- expressions ---------------------------------------------------------------------------------------
@@ -171,7 +173,7 @@ class Writer:
             name = self.variable(place, "p")
             if name and self.chance(0.6):
                 return name
-            return f"{self.integer(place, 0)} {self.pick('<', '<=', '==', '!=', '>')} {self.integer(place, 0)}"
+            return f"({self.integer(place, 0)} {self.pick('<', '<=', '==', '!=', '>')} {self.integer(place, 0)})"
         inner = depth - 1
         kind = self.random.randrange(10)
         if kind == 0:
@@ -403,7 +405,6 @@ class Writer:
         # A name that is assigned is local everywhere in the function: only new ones may be.
         inner.fixed = frozenset(place.names)
         inner.foreign = frozenset(place.names)
-        before = len(self.closures)
         if is_recursive:
             notes = [f"{name}: {_NOTES[letter]}" for name, letter in zip(params, made.params, strict=True)]
             self.put("@ut.function")
@@ -419,7 +420,6 @@ class Writer:
             with self.block(f"def {made.name}({', '.join(params)}):"):
                 if not self.statements(inner, size - 1):
                     self.put_return(inner)
-        del self.closures[before:]
         self.closures.append(made)
         place.function.calls |= made.calls
         return False

@@ -148,3 +148,26 @@ def test_a_function_as_argument() -> None:
         return apply(double, n) + apply(lambda k: k, n)
 
     assert f(3) == sum(k * 2 + 3 for k in range(4)) + sum(range(4))
+
+
+def test_two_branches_on_one_value() -> None:
+    """Two `if`s on the same value in the same region made two pairs of regions that nothing could tell apart.
+
+    p ──┬─► if1.then   both `if`s stand in these two regions
+        └─► if1.else
+    """
+
+    @ut.function
+    def f(p: ut.bool, n: ut.i64) -> ut.i64:
+        a = n + 1 if p else n * 2
+        if p:
+            b = a * 10
+        else:
+            b = f(True, a)
+        return (a if p else b) + b
+
+    check(f.library(True, 1))
+    static = f.graph(True, 1).static
+    check(static)
+    assert [region.kind for region in static.regions].count("branch") == 2
+    assert (f(True, 3), f(False, 3)) == (44, 154)

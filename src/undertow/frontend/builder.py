@@ -47,6 +47,7 @@ class Builder:
     lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> our parameter
     _through: dict[tuple[Port, int], Port] = field(default_factory=dict)  # (value, region) -> as seen there
     _homes: dict[Port, int] = field(default_factory=dict)  # outputs of Switch -> their branch
+    _branches: dict[tuple[Port, int], int] = field(default_factory=dict)  # (predicate, region) -> its true side
     _names: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,14 +107,19 @@ class Builder:
     # -- regions -------------------------------------------------------------------------------------------
 
     def branch(self, pred: Port) -> tuple[int, int]:
-        """Two new regions below the current one: where `pred` is true, and where it is false."""
+        """Two regions below the current one: where `pred` is true, and where it is false.
+
+        A second branch on the same value stands in the regions of the first: the value alone tells regions apart.
+        """
         pred = self.use(pred)
         if self.type_of(pred) != Type(bool_):
             raise InternalError(f"a branch on {self.type_of(pred)}")
-        number = len(self.regions)
-        for side, suffix in ((True, "then"), (False, "else")):
-            self.regions.append(Region("branch", f"if{(number + 1) // 2}.{suffix}", self.region, pred, side))
-        return number, number + 1
+        if (pred, self.region) not in self._branches:
+            number = self._branches[pred, self.region] = len(self.regions)
+            for side, suffix in ((True, "then"), (False, "else")):
+                self.regions.append(Region("branch", f"if{(number + 1) // 2}.{suffix}", self.region, pred, side))
+        then = self._branches[pred, self.region]
+        return then, then + 1
 
     def home(self, port: Port) -> int:
         """The region that a port's tokens are live in."""
@@ -173,6 +179,7 @@ class Builder:
             if seen.node >= mark.nodes or key[0].node >= mark.nodes or key[1] >= mark.regions:
                 del self._through[key]
                 self._homes.pop(seen, None)
+        self._branches = {key: then for key, then in self._branches.items() if then < mark.regions}
         for number, region in enumerate(self.regions):
             if any(start.node >= mark.nodes for start in region.starts):
                 self.regions[number] = replace(region, starts=())

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from undertow.frontend import functions
-from undertow.frontend.traced import context, emit
-from undertow.types import dtype_of, f64
+from undertow.frontend.creation_functions import random_normal, random_uniform
+from undertow.frontend.traced import context
+from undertow.types import f64
 
 __all__ = ["normal", "uniform"]
 
@@ -25,14 +26,9 @@ def _key() -> Any:
     return current.session.draw()
 
 
-def _draw(op: str, shape: Any, dtype: Any) -> Any:
-    dims = (shape,) if isinstance(shape, int) else tuple(shape)
-    return emit(op, [_key()], shape=dims, dtype=dtype_of(dtype).name)[0]
-
-
 def uniform(shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = f64) -> Any:
     """Uniform numbers in [low, high)."""
-    found = _draw("random_uniform", shape, dtype)
+    found = random_uniform(_key(), shape, dtype)
     if isinstance(low, float) and isinstance(high, float) and (low, high) == (0.0, 1.0):
         return found
     return functions.add(functions.multiply(found, functions.subtract(high, low)), low)
@@ -40,7 +36,7 @@ def uniform(shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = f64) 
 
 def normal(shape: Any = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = f64) -> Any:
     """Normal numbers with this mean and standard deviation."""
-    found = _draw("random_normal", shape, dtype)
+    found = random_normal(_key(), shape, dtype)
     if isinstance(mean, float) and isinstance(std, float) and (mean, std) == (0.0, 1.0):
         return found
     return functions.add(functions.multiply(found, std), mean)

@@ -197,6 +197,9 @@ class Library:
     functions: Mapping[str, FunctionGraph] = field(default_factory=dict)
     main: str = "main"
 
+    def __str__(self) -> str:
+        return _as_text(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -217,3 +220,12 @@ class StaticGraph(Graph):
     sites: tuple[Site, ...] = ()
     inputs: tuple[int, ...] = ()  # node numbers of `input` nodes, in the order in which values are fed
     fetches: tuple[Port, ...] = ()
+
+    def __str__(self) -> str:
+        return _as_text(self)
+
+
+def _as_text(graph: Library | StaticGraph) -> str:
+    from undertow.ir.text import dump  # which is written in terms of this file
+
+    return dump(graph, spans=False)
