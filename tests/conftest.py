@@ -1,4 +1,4 @@
-"""Options that the tests share."""
+"""Options of the test run that several kinds of test share."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update", action="store_true", help="rewrite golden texts with what the code gives now")
+    parser.addoption("--update", action="store_true", help="rewrite the golden texts instead of comparing with them")

@@ -110,34 +110,66 @@ class InternalError(UndertowError):
     """A fault of Undertow itself; please report it."""
 
 
-def fold_calls(calls: Sequence[Call], longest_period: int = 8) -> list[str]:
+def brief(value: object, longest: int = 60) -> str:
+    """A value of the user's, for messages: on one line, cut short, without addresses.
+
+    >>> brief([1, 2]), brief("a" * 100), brief(object())
+    ('[1, 2]', "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...", 'an object')
+    """
+    name = type(value).__name__
+    plain = f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a __repr__ that fails must not hide what we have to say
+        return plain
+    if " at 0x" in text:
+        return plain
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def fold_calls(calls: Sequence[Call], longest_period: int = 8, most_lines: int = 60) -> list[str]:
     """The lines of a tag traceback, with runs of repeated call patterns folded into one.
 
     >>> a = Call("@2", None, "f")
     >>> fold_calls([Call("@1", None, "main")] + [a] * 500)
     ['  @1 in main', '  @2 in f', '  ... 499 more calls like the line above']
+
+    What is still long loses its middle: depth is user data.
     """
     lines: list[str] = []
+    counts: list[int] = []  # how many calls a line stands for
     at = 0
     while at < len(calls):
         best_period, best_repeats = 0, 1
         for period in range(1, longest_period + 1):
-            pattern = calls[at : at + period]
-            repeats = 1
-            while tuple(calls[at + repeats * period : at + (repeats + 1) * period]) == tuple(pattern):
-                repeats += 1
+            repeats = _repeats(calls, at, period)
             if repeats > 2 and repeats * period > best_repeats * best_period:
                 best_period, best_repeats = period, repeats
+                if at + repeats * period + period > len(calls):
+                    break  # hardly anything is left for a longer period to cover
         if best_period == 0:
             lines.append(_show_call(calls[at]))
+            counts.append(1)
             at += 1
             continue
         lines += [_show_call(call) for call in calls[at : at + best_period]]
         more = (best_repeats - 1) * best_period
         above = "the line above" if best_period == 1 else f"the {best_period} lines above, {best_repeats - 1} times"
         lines.append(f"  ... {more} more calls like {above}")
+        counts += [1] * best_period + [more]
         at += best_period * best_repeats
-    return lines
+    if len(lines) <= most_lines:
+        return lines
+    half = most_lines // 2
+    return [*lines[:half], f"  ... {sum(counts[half:-half])} calls left out", *lines[-half:]]
+
+
+def _repeats(calls: Sequence[Call], at: int, period: int) -> int:
+    """How often the next `period` calls stand there one after the other."""
+    end = at + period
+    while end < len(calls) and calls[end] == calls[end - period]:
+        end += 1
+    return (end - at) // period
 
 
 def _show_call(call: Call) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from undertow.errors import TypeMismatch
+from undertow.errors import TypeMismatch, brief
 
 Dim = int | str | None
 Shape = tuple[Dim, ...]
@@ -29,13 +29,17 @@ class DType:
     kind: str  # one of "bool", "int", "float", "ctl"
     size: int  # bytes
 
+    # Without these, Python would take `__getitem__` for a sequence that never ends.
+    __iter__ = None
+    __contains__ = None
+
     def __getitem__(self, shape: Dim | tuple[Dim, ...]) -> Type:
         dims = shape if isinstance(shape, tuple) else (shape,)
         for dim in dims:
             fits = dim is None or isinstance(dim, str) or (isinstance(dim, (int, np.integer)) and dim >= 0)
             if not fits or isinstance(dim, bool):
                 raise TypeMismatch(
-                    f"{dim!r} is not a dimension",
+                    f"{brief(dim)} is not a dimension",
                     hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known at run time) "
                     f"or ut.{self.name}['n'] (named)",
                 )
@@ -137,7 +141,7 @@ def dtype_of(spec: object) -> DType:
         found = None
     if found in _FROM_NUMPY:
         return _FROM_NUMPY[found]
-    raise TypeMismatch(f"{spec!r} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64")
+    raise TypeMismatch(f"{brief(spec)} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64")
 
 
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:

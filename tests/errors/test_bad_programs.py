@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 import undertow as ut
 
 HERE = Path(__file__).parent

@@ -27,6 +27,7 @@ class Function:
     is_recursive: bool = True  # takes fuel
     calls: set[str] = field(default_factory=set)
     has_loop: bool = False
+    has_default: bool = False  # of the last argument
 
 
 @dataclass
@@ -121,7 +122,7 @@ class Writer:
             name = self.variable(place, "i")
             return name if name and self.chance(0.75) else str(self.random.randint(-3, 9))
         inner = depth - 1
-        kind = self.random.randrange(14)
+        kind = self.random.randrange(16)
         if kind < 4:
             call = self.call(place, "i", inner)
             if call:
@@ -142,6 +143,17 @@ class Writer:
             return f'{held}["n"]'
         if kind == 13:
             return f"abs({self.integer(place, inner)})" if self.chance(0.5) else f"(-{self.integer(place, inner)})"
+        if kind == 14:
+            name = self.fresh("i")
+            lane = place.inner(fixed=place.fixed | {name})
+            lane.names[name] = "i"
+            return f"sum([{self.integer(lane, inner)} for {name} in range({self.random.randint(0, 3)})])"
+        if kind == 15:
+            name = self.fresh("i")
+            held = place.inner(fixed=place.fixed | {name})
+            held.names[name] = "i"
+            body, other = self.integer(held, inner), self.integer(place, 0)
+            return f"ut.cond({self.truth(place, inner)}, lambda {name}: {body}, lambda {name}: {other}, {self.integer(place, 0)})"
         return f"({self.truth(place, inner)} + {self.integer(place, inner)})"
 
     def real(self, place: _Place, depth: int = 2) -> str:
@@ -167,6 +179,15 @@ class Writer:
         if kind == 9 and (held := self.variable(place, "d")):
             return f'{held}["y"]'
         return f"{self.pick('min', 'max')}({self.real(place, inner)}, {self.real(place, inner)})"
+
+    def condition(self, place: _Place, depth: int = 2) -> str:
+        """What `if` and `while` may ask: the truth of anything, of several types at once."""
+        if self.chance(0.75) or depth <= 0:
+            return self.truth(place, depth)
+        letters = self.letters("ixp", 1, 3)
+        word = self.pick(" and ", " or ")
+        found = [f"({self.expression(place, letter, depth - 1)})" for letter in letters]
+        return self.pick("", "", "not ") + f"({word.join(found)})"
 
     def truth(self, place: _Place, depth: int = 2) -> str:
         if depth <= 0 or self.chance(0.15):
@@ -217,8 +238,10 @@ class Writer:
         if function.is_recursive:
             args.append(self.pick(f"{place.fuel} - 1", f"{place.fuel} - 1", f"{place.fuel} - 2", f"{place.fuel} // 2"))
         place.function.calls.add(function.name)
-        for letter in function.params:
-            arg = self.expression(place, letter, depth)
+        for number, letter in enumerate(function.params):
+            if function.has_default and number == len(function.params) - 1 and self.chance(0.5):
+                break
+            arg = self.bounded(place, letter, depth)
             if function.is_recursive and any(f"{f.name}(" in arg for f in self.functions):
                 self.features.add("nested call")
             args.append(arg)
@@ -248,7 +271,7 @@ class Writer:
             (5, self.assign), (2, self.augment), (1, self.swap), (2, self.take_results), (2, self.container),
         ]  # fmt: skip
         if size > 0:
-            kinds += [(5, self.branch), (2, self.while_loop), (2, self.for_loop)]
+            kinds += [(5, self.branch), (2, self.while_loop), (2, self.for_loop), (1, self.explicit_loop)]
             kinds += [(1, self.define)] if self.indent < 4 else []
         if place.returns is not None and (place.loops or self.indent > 1):
             kinds.append((2, self.leave))
@@ -269,7 +292,7 @@ class Writer:
     def assign(self, place: _Place, size: int) -> bool:
         letter = self.pick(*"iiixxp")
         value = self.bounded(place, letter)
-        if letter == "x" and self.chance(0.1):
+        if letter == "x" and self.chance(0.2):
             value = str(self.random.randint(0, 3))  # a Python number that becomes a float when it meets one
         name = self.target(place, letter)
         self.put(f"{name} = {value}")
@@ -352,7 +375,7 @@ class Writer:
         for number in range(sides):
             word = "if" if number == 0 else "elif" if number < sides - 1 or self.chance(0.3) else "else"
             inner = place.inner()
-            with self.block(f"{word}:" if word == "else" else f"{word} {self.truth(place)}:"):
+            with self.block(f"{word}:" if word == "else" else f"{word} {self.condition(place)}:"):
                 ends.append(None if self.statements(inner, size) else inner.names)
         if word != "else":
             ends.append(dict(place.names))
@@ -375,9 +398,12 @@ class Writer:
         self.put(f"{counter} = 0")
         place.fixed |= {counter}
         is_endless = self.chance(0.25)
-        also = f" and {self.truth(place, 1)}" if self.chance(0.3) else ""
-        with self.block("while True:" if is_endless else f"while {counter} < {limit}{also}:"):
-            self.put(f"{counter} += 1")
+        also = f" and {self.condition(place, 1)}" if self.chance(0.3) else ""
+        assigns = not is_endless and self.chance(0.2)
+        test = f"while ({counter} := {counter} + 1) < {limit}{also}:" if assigns else f"while {counter} < {limit}{also}:"
+        with self.block("while True:" if is_endless else test):
+            if not assigns:
+                self.put(f"{counter} += 1")
             if is_endless:
                 self.put(f"if {counter} > {limit}:")
                 self.put("    break")
@@ -386,7 +412,8 @@ class Writer:
         return False
 
     def for_loop(self, place: _Place, size: int) -> bool:
-        counter = self.fresh("k")
+        known = [name for name, type in place.names.items() if type == "i" and name not in place.fixed]
+        counter = self.random.choice(known) if known and self.chance(0.3) else self.fresh("k")
         few = f"({self.integer(place, 1)}) % {self.random.randint(2, 4)}"
         over = self.pick(few, few, f"1, {few} + 2", f"{few}, -1, -1", f"0, 7, {few} + 2", "3")
         with self.block(f"for {counter} in range({over}):"):
@@ -394,6 +421,22 @@ class Writer:
             if over == "3" and self.chance(0.5):
                 inner.foreign = place.foreign  # Python runs it
             self.statements(inner, size)
+        return False
+
+    def explicit_loop(self, place: _Place, size: int) -> bool:
+        """ut.while_loop with a tuple: a counter and two values."""
+        place.function.has_loop = True
+        state, count, a, x = (self.fresh(letter) for letter in "sqix")
+        inner = place.inner(loops=place.loops + 1)
+        inner.names.update({f"{state}[0]": "i", f"{state}[1]": "i", f"{state}[2]": "x"})
+        inner.fixed |= set(inner.names)
+        limit = f"({self.integer(place, 1)}) % 4"
+        start = f"(0, {self.bounded(place, 'i', 1)}, {self.bounded(place, 'x', 1)})"
+        body = f"({state}[0] + 1, {self.bounded(inner, 'i')}, {self.bounded(inner, 'x')})"
+        also = f" and {self.truth(inner, 1)}" if self.chance(0.3) else ""
+        test = f"lambda {state}: {state}[0] < {limit}{also}"
+        self.put(f"{count}, {a}, {x} = ut.while_loop({test}, lambda {state}: {body}, {start})")
+        place.names.update({count: "i", a: "i", x: "x"})
         return False
 
     def define(self, place: _Place, size: int) -> bool:
@@ -416,7 +459,12 @@ class Writer:
                 if not self.statements(inner, size - 1):
                     self.put_return(inner)
             self.features.add("recursive closure")
+        elif self.chance(0.3):
+            self.put(f"{made.name} = lambda {', '.join(params)}: {self.bounded(inner, made.results)}")
         else:
+            if self.chance(0.3):  # a default is evaluated here and now
+                params[-1] += f"={self.bounded(place, made.params[-1], 1)}"
+                made.has_default = True
             with self.block(f"def {made.name}({', '.join(params)}):"):
                 if not self.statements(inner, size - 1):
                     self.put_return(inner)

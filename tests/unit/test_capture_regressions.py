@@ -171,3 +171,186 @@ def test_two_branches_on_one_value() -> None:
     check(static)
     assert [region.kind for region in static.regions].count("branch") == 2
     assert (f(True, 3), f(False, 3)) == (44, 154)
+
+
+def test_a_join_that_is_first_read_in_the_test_of_a_loop() -> None:
+    """The Merge was forgotten together with the test, which belongs into the loop, but the variable kept it."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        if n > 3:
+            n = n - 1
+        k = 0
+        while k * 2 < n:
+            k += 1
+        return n * 100 + k
+
+    assert (f(2), f(9)) == (201, 804)
+
+
+def test_a_loop_variable_begins_as_a_python_number() -> None:
+    """It takes a wider dtype where it meets one: on one path of the body, or in a loop inside of the loop."""
+
+    @ut.function
+    def one_path(n: ut.i64) -> ut.f64:
+        total = 0
+        k = 0
+        while True:
+            k += 1
+            if k > n:
+                break
+            if k % 2 == 0:
+                total = total + 0.5
+            total = total * 2
+        return total
+
+    @ut.function
+    def inner_loop(n: ut.i64) -> ut.f64:
+        total, count = 0, 0
+        for i in range(n):
+            for j in range(i):
+                total = total + j / 2
+                count += 1
+        return total + count
+
+    def plain(n: int) -> float:
+        total = 0.0
+        for k in range(1, n + 1):
+            total = (total + 0.5 if k % 2 == 0 else total) * 2
+        return total
+
+    assert (one_path(0), one_path(5)) == (0.0, plain(5))
+    assert (inner_loop(0), inner_loop(4)) == (0.0, 8.0)
+
+
+def test_the_variable_of_a_for_loop_afterwards() -> None:
+    """It keeps its last value, and where the loop never runs the one from before."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        k = -5
+        for k in range(n):
+            if k * k > 10:
+                break
+        return k
+
+    assert [f(n) for n in (0, 3, 9)] == [-5, 2, 4]
+
+
+def test_a_range_with_a_static_step_has_one_comparison() -> None:
+    """Both were made, to go up and to go down."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        total = 0
+        for k in range(n):
+            total += k
+        return total
+
+    ops = [node.op for node in f.graph(3).static.nodes]
+    assert ops.count("less") == 1 and "greater" not in ops
+
+
+def test_conditions_of_several_types() -> None:
+    """Operands of `and` and `or` in a condition had to have one type, though only their truth is asked."""
+
+    @ut.function
+    def f(n: ut.i64, x: ut.f64) -> ut.i64:
+        total = 1 if n and n > 3 else 2
+        if not (n and x) or f(0, x) < 0:
+            total += 10
+        k = n
+        while k and total < 500 and x:
+            total += 100
+            k -= 1
+        return total + (1000 if 0 < n or x or n else 2000)
+
+    def plain(n: int, x: float) -> int:
+        total = 1 if n > 3 else 2
+        total += 10 if not (n and x) else 0
+        while n and total < 500 and x:
+            total, n = total + 100, n - 1
+        return total
+
+    for n, x in ((0, 0.0), (0, 1.5), (3, 0.0), (3, 1.5), (9, 0.5)):
+        assert f(n, x) == plain(n, x) + (1000 if n > 0 or x else 2000)
+
+
+def test_the_value_of_and_is_an_operand() -> None:
+    """`n > 2 and n` gave a truth value instead of n."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        return n > 2 and n
+
+    with pytest.raises(ut.TypeMismatch, match="this expression is an i64 where the condition is true, but a bool"):
+        f(5)
+
+
+def test_the_test_of_a_loop_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the last test printed was not awaited by what follows the loop."""
+
+    @ut.function
+    def loud(n: ut.i64) -> ut.i64:
+        ut.print("test", n)
+        return n
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        while loud(n) > 0:
+            n -= 1
+        ut.print("between", n)
+        n = ut.while_loop(lambda k: loud(k) < 2, lambda k: k + 1, n)
+        ut.print("end", n)
+        return n
+
+    assert printed(f, 1, capsys=capsys) == ["test 1 test 0 between 0 test 0 test 1 test 2 end 2".split()] * 5
+
+
+def test_the_test_of_a_loop_assigns() -> None:
+    """The variable had the value from before the last test."""
+
+    @ut.function
+    def f(n: ut.i64) -> tuple[ut.i64, ut.i64]:
+        k = 0
+        while 3 < (n := n - 2) < 100:
+            if n == 7:
+                continue
+            k += n
+        return n, k
+
+    def plain(n: int) -> tuple[int, int]:
+        k = 0
+        while 3 < (n := n - 2) < 100:
+            k += 0 if n == 7 else n
+        return n, k
+
+    assert [f(n) for n in (0, 5, 13)] == [plain(n) for n in (0, 5, 13)]
+
+
+def test_names_tell_nothing_of_attempts() -> None:
+    """What was captured twice left gaps in the numbers behind names: `loop~4`, `n.if_2` without an `n.if`."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        total = 0
+        for k in range(n):
+            j = k
+            while j * j > total:
+                ut.print("j", j)
+                if j == 5:
+                    return total
+                j -= 1
+            total += j + 1
+        return total
+
+    library = f.library(3)
+    name = "test_names_tell_nothing_of_attempts.f"
+    assert list(library.functions) == ["main", name, f"{name}.loop", f"{name}.loop.loop"]
+    for graph in library.functions.values():
+        names = {node.name for node in graph.nodes}
+        for found in names:
+            stem, _, number = found.rpartition("_")
+            if number.isdigit():
+                before = stem if number == "2" else f"{stem}_{int(number) - 1}"
+                assert before in names, f"{found}, but no {before}"

@@ -373,18 +373,18 @@ def test_factorial_is_the_paper_s_graph() -> None:
 def test_a_missing_pivot_is_made_once() -> None:
     graph = flatten(fibonacci())
     nodes = by_name(graph)
-    pivot = nodes["fib/else.start"]
+    pivot = nodes["fib/start.if"]
     assert (pivot.op, names_of(graph, pivot.inputs)) == ("switch", ["fib/p", "fib/start"])
-    assert names_of(graph, nodes["fib/left.start"].controls) == ["fib/else.start#1"]
-    assert names_of(graph, nodes["fib/right.start"].controls) == ["fib/else.start#1"]
-    assert [names_of(graph, graph.regions[r].starts) for r in (2, 3)] == [["fib/else.start"], ["fib/else.start#1"]]
+    assert names_of(graph, nodes["fib/left.start"].controls) == ["fib/start.if#1"]
+    assert names_of(graph, nodes["fib/right.start"].controls) == ["fib/start.if#1"]
+    assert [names_of(graph, graph.regions[r].starts) for r in (2, 3)] == [["fib/start.if"], ["fib/start.if#1"]]
 
 
 def test_loop() -> None:
     graph = flatten(sum_loop())
     nodes = by_name(graph)
-    assert names_of(graph, nodes["sum/i"].inputs) == ["main/sum.i", "sum/i.next"]
-    assert names_of(graph, nodes["sum/start"].inputs) == ["main/sum.start", "sum/start.next"]
+    assert names_of(graph, nodes["sum/i"].inputs) == ["main/sum.i", "sum/then/i.next"]
+    assert names_of(graph, nodes["sum/start"].inputs) == ["main/sum.start", "sum/then/start.next"]
     assert names_of(graph, nodes["sum/step"].inputs) == ["main/by"]
     assert names_of(graph, nodes["sum/step"].controls) == ["sum/start"]
     assert nodes["sum/step"].op == "outer"
@@ -392,8 +392,8 @@ def test_loop() -> None:
     assert names_of(graph, nodes["main/sum.total"].controls) == ["main/start"]
     assert names_of(graph, nodes["main/sum.1"].inputs) == ["sum/switch6#1"]  # the switch that was there
     assert names_of(graph, nodes["main/sum.1"].controls) == ["main/sum.start#1"]
-    assert names_of(graph, nodes["sum/total.next"].inputs) == ["sum/add8"]
-    assert graph.regions[nodes["sum/i.next"].region].side
+    assert names_of(graph, nodes["sum/then/total.next"].inputs) == ["sum/add8"]
+    assert graph.regions[nodes["sum/then/i.next"].region].side
     assert graph.regions[1].parent == 0
     assert Counter(node.op for node in graph.nodes)["switch"] == 4  # i, total, step, and the pivot
 
@@ -428,7 +428,7 @@ def test_a_loop_without_branches_gets_them() -> None:
     graph = flatten(library(main.finish([made]), loop.finish([p, i, p])))
     nodes = by_name(graph)
     assert [region.kind for region in graph.regions] == ["main", "loop", "branch", "branch"]
-    assert names_of(graph, nodes["loop/i.next"].inputs) == ["loop/i.while"]
+    assert names_of(graph, nodes["loop/while.then/i.next"].inputs) == ["loop/i.while"]
     assert names_of(graph, nodes["main/loop.0"].inputs) == ["loop/i.while#1"]
 
 

@@ -254,5 +254,7 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
             hint="write @ut.function alone; options go to f.run(..., engine=...) and to `with ut.options(...)`",
         )
     if isinstance(python, Function):
-        raise CaptureError(f"`{python.__qualname__}` is already decorated", hint="use @ut.function once")
+        raise CaptureError(
+            f"`{python.__undertow_definition__.name}` is already decorated", hint="use @ut.function once"
+        )
     return Function(Definition(python))

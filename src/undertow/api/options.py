@@ -17,7 +17,7 @@ from typing import Any
 
 from undertow.engines.contract import Engine, Options
 from undertow.engines.reference import Reference
-from undertow.errors import UndertowError
+from undertow.errors import UndertowError, brief
 
 ENGINES: dict[str, Engine] = {"reference": Reference()}
 DEFAULT_ENGINE = "reference"
@@ -43,7 +43,7 @@ class Settings:
             )
         engine = changes.pop("engine", self.engine)
         if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
-            raise UndertowError(f"there is no engine {engine!r}", hint=f"one of auto, {', '.join(ENGINES)}")
+            raise UndertowError(f"there is no engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
         return Settings(engine, replace(self.limits, **changes))
 
     def find_engine(self) -> Engine:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from undertow.errors import UndertowError
+from undertow.errors import UndertowError, brief
 from undertow.ir.graph import Array, StaticGraph
 from undertow.ir.trace import Event, Tag
 
@@ -36,7 +36,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.scheduler not in SCHEDULERS:
-            raise UndertowError(f"there is no scheduler {self.scheduler!r}", hint=f"one of {', '.join(SCHEDULERS)}")
+            raise UndertowError(f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}")
         for name in ("frames", "max_depth", "memory", "timeout"):
             limit = getattr(self, name)
             if limit is None:
@@ -49,10 +49,12 @@ class Options:
         if self.seed is not None:
             self._check_number("seed", int)
         if not isinstance(self.check_finite, (bool, np.bool_)):
-            raise UndertowError(f"check_finite={self.check_finite!r} is not True or False", hint="write check_finite=True")
+            raise UndertowError(
+                f"check_finite={brief(self.check_finite)} is not True or False", hint="write check_finite=True"
+            )
         if not isinstance(self.trace, (str, os.PathLike, list, type(None))) or "\0" in str(self.trace):
             raise UndertowError(
-                f"trace={self.trace!r} is not the name of a file", hint='write trace="run.jsonl", or give a list'
+                f"trace={brief(self.trace)} is not the name of a file", hint='write trace="run.jsonl", or give a list'
             )
 
     def _check_number(self, name: str, kind: type) -> None:
@@ -60,7 +62,7 @@ class Options:
         kinds = (int, float, np.integer, np.floating) if kind is float else (int, np.integer)
         if not isinstance(value, kinds) or isinstance(value, bool):
             wanted = "a number of seconds" if name == "timeout" else "an integer"
-            raise UndertowError(f"{name}={value!r} is not {wanted}", hint=f"write e.g. {name}=1000")
+            raise UndertowError(f"{name}={brief(value)} is not {wanted}", hint=f"write e.g. {name}=1000")
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend import tree
 from undertow.frontend.flow import check_range, describe, leaf_type
 from undertow.frontend.loops import is_weak
@@ -44,11 +44,17 @@ def read(note: Any) -> Annotation | None:
         leaves, structure = tree.flatten(note, _is_leaf, _children)
     except _Nothing:
         return None
+    for leaf in leaves:
+        if not _is_leaf(leaf):
+            raise CaptureError(
+                f"the annotation {brief(note)} holds {brief(leaf)}, which is not a type",
+                hint="write a type, as in ut.i64, ut.f32[3] or tuple[ut.i64, ut.bool]",
+            )
     return Annotation(tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in leaves), structure)
 
 
 def _is_leaf(note: Any) -> bool:
-    return isinstance(note, (DType, Type)) or note in (bool, int, float)
+    return isinstance(note, (DType, Type)) or any(note is python for python in _PYTHON)
 
 
 def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
@@ -61,17 +67,27 @@ def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
             )
         return ("tuple", len(args)), list(args)
     if isinstance(note, type) and dataclasses.is_dataclass(note):
-        hints = typing.get_type_hints(note)
+        hints = _hints(note)
         names = tuple(f.name for f in dataclasses.fields(note))
         return ("dataclass", len(names), note, names), [hints[name] for name in names]
     if isinstance(note, type) and issubclass(note, tuple) and hasattr(note, "_fields"):
-        hints = typing.get_type_hints(note)
+        hints = _hints(note)
         return ("namedtuple", len(note._fields), note), [hints.get(name, Any) for name in note._fields]
     if isinstance(note, (tuple, list, dict)):
         return tree.children(note)
     if note is None or note is type(None):
         return ("static", tree.Identity(None)), []
     raise _Nothing
+
+
+def _hints(note: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(note)
+    except Exception as fault:
+        raise CaptureError(
+            f"the annotations of the class `{note.__name__}` cannot be evaluated: {fault}",
+            hint="names in them must be globals of the file that defines the class",
+        ) from None
 
 
 Dims = dict[str, tuple[int, str]]  # the size of a named dimension, and what has it

@@ -7,8 +7,9 @@ belongs to an enclosing graph is lifted: it becomes a parameter of this one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from undertow.errors import CaptureError, InternalError, Span
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port, Region
@@ -43,12 +44,14 @@ class Builder:
     entry_effect: Port | None = None  # what comes before the first one: a parameter, once one is needed
     is_open: bool = True
     key: Port | None = None  # the random key of this activation, in region 0
+    # Loop variables that began as Python numbers, which may still take a wider dtype: name and number.
+    weak: dict[Port, tuple[str, bool | int | float]] = field(default_factory=dict)
     draws: int = 0  # how many sites have drawn from the key so far
     lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> our parameter
+    forced: list[tuple[int, list[Any]]] = field(default_factory=list)  # joins merged so far, and at which node
     _through: dict[tuple[Port, int], Port] = field(default_factory=dict)  # (value, region) -> as seen there
     _homes: dict[Port, int] = field(default_factory=dict)  # outputs of Switch -> their branch
     _branches: dict[tuple[Port, int], int] = field(default_factory=dict)  # (predicate, region) -> its true side
-    _names: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.regions.append(Region(self.kind, self.name, starts=(START,)))
@@ -72,7 +75,7 @@ class Builder:
         triggered = op in ("start", "param") or any(isinstance(i, Port) for i in inputs)
         if not triggered and not controls:
             controls = (self.use(START, where),)
-        full = self._fresh(name or op, where)
+        full = self._in_scope(name or op, where)
         self.nodes.append(Node(op, tuple(inputs), types, full, where, attrs, controls, span))
         return len(self.nodes) - 1
 
@@ -80,7 +83,7 @@ class Builder:
         """Give the newest node a better name: that of the variable that it was assigned to."""
         node = self.nodes[port.node]
         if port.node == len(self.nodes) - 1 and node.op != "param":
-            self.nodes[port.node] = replace(node, name=self._fresh(name, node.region))
+            self.nodes[port.node] = replace(node, name=self._in_scope(name, node.region))
 
     def param(self, type: Type, name: str) -> Port:
         """A new parameter, after those that there are."""
@@ -95,14 +98,9 @@ class Builder:
     def type_of(self, operand: Operand) -> Type:
         return operand.type if isinstance(operand, Const) else self.nodes[operand.node].types[operand.index]
 
-    def _fresh(self, name: str, region: int) -> str:
-        scope = "" if region == 0 else self.regions[region].name + "/"
-        full = scope + name
-        while full in self._names:
-            self._names[full] += 1
-            full = f"{scope}{name}_{self._names[full]}"
-        self._names[full] = 1
-        return full
+    def _in_scope(self, name: str, region: int) -> str:
+        """A name with its region before it; `finish` adds a number where several nodes have it."""
+        return name if region == 0 else f"{self.regions[region].name}/{name}"
 
     # -- regions -------------------------------------------------------------------------------------------
 
@@ -179,6 +177,8 @@ class Builder:
             if seen.node >= mark.nodes or key[0].node >= mark.nodes or key[1] >= mark.regions:
                 del self._through[key]
                 self._homes.pop(seen, None)
+        while self.forced and self.forced[-1][0] >= mark.nodes:
+            self.forced.pop()[1].clear()  # to be merged anew when read again
         self._branches = {key: then for key, then in self._branches.items() if then < mark.regions}
         for number, region in enumerate(self.regions):
             if any(start.node >= mark.nodes for start in region.starts):
@@ -198,13 +198,15 @@ class Builder:
         def moved_port(port: Port) -> Port:
             return Port(place[port.node], port.index)
 
+        names = _unique(self.nodes[old].name for old in order)
         nodes = tuple(
             replace(
                 self.nodes[old],
+                name=name,
                 inputs=tuple(moved(i) for i in self.nodes[old].inputs),
                 controls=tuple(moved_port(c) for c in self.nodes[old].controls),
             )
-            for old in order
+            for old, name in zip(order, names, strict=True)
         )
         regions = tuple(
             replace(
@@ -216,3 +218,17 @@ class Builder:
         )
         phase = Phase(tuple(place[p] for p in self.params), tuple(moved_port(r) for r in results))
         return FunctionGraph(nodes, regions, self.name, self.kind, (phase,), carried, self.span)
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    """Each name, with a number behind it where it is taken."""
+    found: list[str] = []
+    taken: dict[str, int] = {}
+    for name in names:
+        full = name
+        while full in taken:
+            taken[name] += 1
+            full = f"{name}_{taken[name]}"
+        taken[full] = 1
+        found.append(full)
+    return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, InternalError, Span, TypeMismatch, UndertowError
+from undertow.errors import CaptureError, InternalError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend import tree
 from undertow.frontend.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.builder import START, Builder
@@ -32,7 +33,17 @@ from undertow.frontend.traced import Context, Traced, capturing, context, emit, 
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Operand, Port
 from undertow.types import CTL, Type, i64, join
 
+# How many signatures one function may have, and how many of them one inside the other if none is smaller than the
+# one around it: a recursion that makes its arguments larger would go on for ever, and may double them each time.
 _MOST_SPECIALISATIONS = 64
+_MOST_GROWING = 12
+# What Python calls our classes in its own messages, in the user's words.
+_WORDS = {
+    "Traced": "a traced value",
+    "TracedRange": "a range of traced length",
+    "TracedText": "a text with traced values",
+    "Closure": "a function",
+}
 
 
 def _is_traced(value: Any) -> bool:
@@ -48,7 +59,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _not_a_function(given: Any) -> CaptureError:
     kind = type(given).__name__
-    what, hint = f"a value of type {kind}", "decorate a `def` or a lambda"
+    what, hint = brief(given), "decorate a `def` or a lambda"
     if isinstance(given, type):
         what, hint = f"the class `{given.__name__}`", "decorate its methods one by one"
     elif isinstance(given, (staticmethod, classmethod, property)):
@@ -177,6 +188,10 @@ class Unit:
     began: int = 0
     # What it saw in variables that are older than itself: with other values there it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
+
+
+def _size(given: Arguments) -> tuple[int, int]:
+    return sum(map(len, given.structures)), sum(t.rank for t in given.types)
 
 
 class _Generalise(Exception):
@@ -358,9 +373,14 @@ class Session:
                 nearly = nearly or unit
             elif unit.is_open:
                 raise _Generalise(unit, tuple(both))  # type: ignore[arg-type]
-        if nearly is None and specialisations >= _MOST_SPECIALISATIONS:
+        if nearly is None and (specialisations >= _MOST_SPECIALISATIONS or self._grows(definition, given)):
             raise self._too_many_types(definition)
         return nearly
+
+    def _grows(self, definition: Definition, given: Arguments) -> bool:
+        """Is this one of a long row of calls inside calls, each with larger arguments than the one before?"""
+        sizes = [_size(u.arguments) for u in self._open.values() if u.definition is definition][-_MOST_GROWING:]
+        return len(sizes) == _MOST_GROWING and [*sizes, _size(given)] == sorted([*sizes, _size(given)])
 
     def _no_result(self, unit: Unit, span: Span | None) -> CaptureError:
         """A function is called while it is being captured, and nobody knows yet what it gives."""
@@ -397,6 +417,8 @@ class Session:
             shown.append(row)
         columns = list(zip(given[0].parameters, zip(*shown, strict=False), strict=False))
         name, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
+        while len(types) > 2 and sum(map(len, types)) > 80:
+            types = types[:-1]
         return CaptureError(
             f"argument `{name}` of `{definition.name}` has another type at each call: {', '.join(types)}, ...",
             hint="a recursive call must keep the dtypes, ranks and structures of its arguments",
@@ -541,8 +563,9 @@ class Session:
             except (_Generalise, NeedFeature) as fault:
                 raise InternalError(f"an unhandled {type(fault).__name__}", self.ctx.span) from fault
             except (Exception, SystemExit) as fault:
+                said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
                 raise CaptureError(
-                    f"Python raised {type(fault).__name__}{f': {fault}' if str(fault) else ''}",
+                    f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
                     self.ctx.span,
                     hint="the line runs as plain Python while the graph is captured",
                 ) from fault
@@ -555,16 +578,31 @@ class Session:
         return Captured(library, types, given.structures, structure, len(results), builder.key is not None)
 
     def _library(self, main: FunctionGraph) -> Library:
-        """The graphs that main needs, callers before callees."""
-        found: dict[str, FunctionGraph] = {"main": main}
-        waiting = [main]
-        while waiting:
-            for node in waiting.pop(0).nodes:
+        """The graphs that main needs, callers before callees, numbered anew: some were captured more than once."""
+        found = [main]
+        names = {"main": "main"}
+        uses = {"main": 1}
+        for graph in found:  # which grows
+            for node in graph.nodes:
                 name = node.attrs.get("callee", node.attrs.get("body"))
-                if isinstance(name, str) and name not in found:
-                    found[name] = self.graphs[name]
-                    waiting.append(found[name])
-        return Library(found, "main")
+                if isinstance(name, str) and name not in names:
+                    stem = f"{names[graph.name]}.{node.op}" if node.op != "call" else name.rsplit("~", 1)[0]
+                    uses[stem] = uses.get(stem, 0) + 1
+                    names[name] = stem if uses[stem] == 1 else f"{stem}~{uses[stem]}"
+                    found.append(self.graphs[name])
+        return Library({names[graph.name]: _renamed(graph, names) for graph in found}, "main")
+
+
+def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
+    nodes = tuple(
+        replace(node, attrs=Attrs(**{key: names[str(name)] for key, name in node.attrs.items()}))
+        if node.op in ("call", "loop", "map")
+        else node
+        for node in graph.nodes
+    )
+    body, *branches = graph.regions
+    name = names[graph.name]
+    return replace(graph, name=name, nodes=nodes, regions=(replace(body, name=name), *branches))
 
 
 def capture_call(definition: Definition, given: Arguments) -> Captured:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from string import Formatter
 from typing import Any
 
-from undertow.errors import TypeMismatch
+from undertow.errors import TypeMismatch, brief
 from undertow.frontend.operands import as_operand, bools
 from undertow.frontend.traced import effect
 
@@ -32,7 +32,10 @@ def _escaped(text: str) -> str:
 def _filled(template: str, values: Sequence[Any], what: str) -> list[Any]:
     wanted = _fields(template)
     if wanted != len(values):
-        raise TypeMismatch(f"{what} with the template {template!r} wants {wanted} values and gets {len(values)}")
+        raise TypeMismatch(
+            f"{what} with the template {template!r} wants {wanted} values and gets {len(values)}",
+            hint="give one value for each {}, and write {{ for a brace",
+        )
     return [as_operand(v) for v in values]
 
 
@@ -58,5 +61,9 @@ def assert_(condition: Any, message: str = "an assertion failed", /, *values: An
 
     >>> assert_(1 < 2, "{} is not below 2", 1)
     """
+    if not isinstance(message, str):
+        raise TypeMismatch(
+            f"the message of assert_ is {brief(message)}, not a text", hint='write ut.assert_(x > 0, "x is {}", x)'
+        )
     template = message if values else _escaped(message)
     effect("assert", [*bools(condition), *_filled(template, values, "assert_")], template=template)

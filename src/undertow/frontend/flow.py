@@ -21,6 +21,25 @@ from undertow.ir.graph import Const, Port
 from undertow.types import CTL, DType, Type, bool_, i32, join, promote, said, weak_dtype
 
 
+class NeedWider(Exception):
+    """A loop variable that began as a Python number meets a wider value: capture the loop again with that dtype."""
+
+    def __init__(self, builder: Builder, port: Port, dtype: DType) -> None:
+        self.builder = builder
+        self.port = port
+        self.dtype = dtype
+
+
+def ask_wider(name: str, value: Any, dtype: DType) -> None:
+    """Where the variable `name` holds such a loop variable, let its loop take `dtype`."""
+    if not isinstance(value, Traced) or value.port not in value.builder.weak:
+        return
+    called, number = value.builder.weak[value.port]
+    wider = promote(value.dtype, dtype)
+    if called == name and wider != value.dtype and wider == weak_dtype(number, wider):
+        raise NeedWider(value.builder, value.port, wider)
+
+
 class Absent:
     """Stands for the value of a side that never comes to the join; a zero is merged in its place."""
 
@@ -38,6 +57,7 @@ class Joined:
     regions: tuple[int, int]
     builder: Builder
     span: Span | None
+    called: str = ""  # how a message names it, if not by its name
     made: list[Any] = field(default_factory=list)  # the merged value, once read
 
 
@@ -109,14 +129,17 @@ def join_states(
     for name in names:
         a = then.vars.get(name, Undefined("")) if then else ABSENT
         b = other.vars.get(name, Undefined("")) if other else ABSENT
-        env.vars[name] = _join(name, a, b, regions, ctx)
+        was = before.vars.get(name)
+        # What the only side that comes here has not changed is still there, outside of the branch.
+        is_kept = (a is ABSENT and b is was) or (b is ABSENT and a is was)
+        env.vars[name] = was if is_kept else _join(name, a, b, regions, ctx)
     sides = [s for s in (then, other) if s is not None]
     for key, (container, held) in before.contents.items():
         ends = [s.contents[key][1] if key in s.contents else held for s in sides]
         if all(_is_same(end, held) for end in ends):
             _refill(container, held)
         elif len(ends) == 1:
-            _refill(container, _map(ends[0], lambda v: _join("", v, ABSENT, regions, ctx, then is None)))
+            _refill(container, _map(ends[0], lambda v: _join("", v, ABSENT, regions, ctx, flipped=then is None)))
         elif len(ends[0]) != len(ends[1]) or (isinstance(held, dict) and list(ends[0]) != list(ends[1])):
             a, b = (_contained(end) for end in ends)
             raise CaptureError(
@@ -124,10 +147,12 @@ def join_states(
                 ctx.span,
                 hint="change it in the same way in both branches, or use an array and ut.where",
             )
-        elif isinstance(held, list):
-            _refill(container, [_join("", a, b, regions, ctx) for a, b in zip(*ends, strict=True)])
         else:
-            _refill(container, {k: _join("", ends[0][k], ends[1][k], regions, ctx) for k in ends[0]})
+            called = f"an item of {name_of(container, before)}"
+            if isinstance(held, list):
+                _refill(container, [_join("", a, b, regions, ctx, called) for a, b in zip(*ends, strict=True)])
+            else:
+                _refill(container, {k: _join("", ends[0][k], ends[1][k], regions, ctx, called) for k in ends[0]})
 
 
 def name_of(container: Any, state: State) -> str:
@@ -157,7 +182,9 @@ def _map(held: Any, f: Any) -> Any:
     return [f(v) for v in held] if isinstance(held, list) else {k: f(v) for k, v in held.items()}
 
 
-def _join(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, flipped: bool = False) -> Any:
+def _join(
+    name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, called: str = "", flipped: bool = False
+) -> Any:
     if flipped:
         a, b = b, a
     if a is b:
@@ -172,13 +199,20 @@ def _join(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, fli
             )
     if is_static_equal(a, b):
         return a
-    joined = Joined(name, a, b, regions, ctx.open_builder, ctx.span)
+    for side, missing in ((a, b), (b, a)):
+        if missing is ABSENT and not isinstance(side, Joined) and not _has_traced(side):
+            return side
+    joined = Joined(name, a, b, regions, ctx.open_builder, ctx.span, called or f"`{name}`")
     # Containers hold plain values, so what is inside them is merged at once.
     return joined if name else force(joined, ctx)
 
 
 def _the_if(span: Span | None) -> str:
     return "an `if`" if span is None else f"the `if` in line {span.line}"
+
+
+def _has_traced(value: Any) -> bool:
+    return any(isinstance(leaf, Traced) for leaf in flatten(value, lambda v: isinstance(v, Traced))[0])
 
 
 def is_static_equal(a: Any, b: Any) -> bool:
@@ -201,6 +235,7 @@ def force(value: Any, ctx: Context) -> Any:
             stack.extend(pending)
             continue
         sides = [v.made[0] if isinstance(v, Joined) else v for v in (top.then, top.other)]
+        top.builder.forced.append((len(top.builder.nodes), top.made))
         top.made.append(_merge_now(top, sides, ctx))
         stack.pop()
     return value.made[0] if isinstance(value, Joined) else value
@@ -215,7 +250,8 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
     builder = ctx.builder
     ctx.builder = joined.builder
     try:
-        return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span)
+        differ = by_condition(joined.called, joined.span)
+        return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span, differ)
     except TypeMismatch as fault:
         if not joined.name:
             raise  # an item of a container: nobody would notice that it is undefined
@@ -229,11 +265,14 @@ def merge(
     b: Any,
     regions: tuple[int, int],
     ctx: Context,
-    name: str = "",
-    span: Span | None = None,
-    differ: Differ | None = None,
+    name: str,
+    span: Span | None,
+    differ: Differ,
 ) -> Any:
-    """The value that is `a` where the first region ran and `b` where the second did: Merge per leaf."""
+    """The value that is `a` where the first region ran and `b` where the second did: Merge per leaf.
+
+    Where they do not agree, `differ` says so.
+    """
     if a is b or is_static_equal(a, b):
         return a
     is_leaf = lambda v: isinstance(v, (Traced, Absent))  # noqa: E731
@@ -244,16 +283,26 @@ def merge(
     elif isinstance(b, Absent):
         leaves_b, structure_b = [ABSENT] * len(leaves_a), structure_a
     pairs = list(zip(leaves_a, leaves_b, strict=True)) if structure_a == structure_b else []
-    fits = [None if x is y or is_static_equal(x, y) else _fit(x, y) for x, y in pairs]
+    fits = [None if _is_settled(x, y) else _fit(x, y) for x, y in pairs]
+    if len(pairs) == 1 and fits[0] is MISFIT:
+        for value, other in (pairs[0], pairs[0][::-1]):
+            if leaf_type(other).rank == 0:
+                ask_wider(name, value, leaf_type(other).dtype)
     if structure_a != structure_b or MISFIT in fits:
-        differ = differ or by_condition(f"`{name}`" if name else "this item", span)
         what, where = differ(describe(a), describe(b))
         raise TypeMismatch(what, where, hint=_how_to_agree(a, b, pairs, fits))
     merged = [
-        x if fit is None else _merge_leaf(x, y, fit, regions, ctx, name, span)
+        (y if isinstance(x, Absent) else x) if fit is None else _merge_leaf(x, y, fit, regions, ctx, name, span)
         for (x, y), fit in zip(pairs, fits, strict=True)
     ]
     return unflatten(structure_a, merged)
+
+
+def _is_settled(x: Any, y: Any) -> bool:
+    """Is it one value, or a constant from the only side that comes to the join? Then there is nothing to merge."""
+    if isinstance(x, Absent) or isinstance(y, Absent):
+        return not isinstance(x, Traced) and not isinstance(y, Traced)
+    return x is y or is_static_equal(x, y)
 
 
 # What to say, and where, when the two sides of a join do not agree; gets descriptions of both.

@@ -13,12 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend import functions, tree
 from undertow.frontend.builder import Builder
 from undertow.frontend.flow import describe, leaf_type, port_in
-from undertow.frontend.interpret import SPECIAL, Interpreter, TracedRange, TracedText, Work, drive
-from undertow.frontend.loops import NeedFeature, graph_loop
+from undertow.frontend.interpret import (
+    SPECIAL,
+    Interpreter,
+    TracedRange,
+    TracedText,
+    Work,
+    drive,
+    refuse_wrong_arguments,
+)
+from undertow.frontend.loops import ActingTest, NeedFeature, graph_loop
 from undertow.frontend.source import Env
 from undertow.frontend.traced import Traced, constant, context, emit, operand
 from undertow.ir.graph import Attrs, Port
@@ -47,7 +55,7 @@ def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operan
     """
     current = context()
     if current is None or current.builder is None:
-        return then(*operands) if pred else other(*operands)
+        return _apply(then if _is_true(pred) else other, operands)
     return drive(_cond(current.session.interpreter, [pred, then, other, *operands], {}, None))
 
 
@@ -68,6 +76,27 @@ def _cond(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env:
     )
 
 
+def _apply(function: Any, args: Sequence[Any]) -> Any:
+    """Call a function of the user's, outside of any capture."""
+    if not callable(function):
+        raise CaptureError(f"{brief(function)} is not a function", hint="give a function, as in lambda x: x + 1")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function in C that does not say
+        return function(*args)
+    refuse_wrong_arguments(getattr(function, "__name__", "it"), signature, args, {}, None)
+    return function(*args)
+
+
+def _is_true(value: Any) -> bool:
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise TypeMismatch(
+            f"the condition is {said(leaf_type(value))}, not one truth value",
+            hint="reduce it with ut.any(x) or ut.all(x), or choose per element with ut.where",
+        )
+    return bool(value)
+
+
 def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], initial: Any) -> Any:
     """Apply `body` to the value while `test` of it is true.
 
@@ -77,8 +106,8 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], initial: 
     current = context()
     if current is None or current.builder is None:
         value = initial
-        while test(value):
-            value = body(value)
+        while _is_true(_apply(test, [value])):
+            value = _apply(body, [value])
         return value
     return drive(_while_loop(current.session.interpreter, [test, body, initial], {}, None))
 
@@ -111,8 +140,31 @@ def _while_loop(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: E
             )
         return found
 
+    def going(params: list[Traced]) -> Work:
+        return params[0]
+        yield
+
+    def test_and_step(params: list[Traced]) -> Work:
+        """The test as part of the body, where it acts on the world."""
+        truth = yield header(params[1:])
+
+        def go_on() -> Work:
+            return [True, *(yield step(params[1:]))]
+
+        def stop() -> Work:
+            return [False, *params[1:]]
+            yield
+
+        return (yield interp.choose(truth, go_on, stop, env))
+
     names = tree.paths(initial, "value", lambda v: isinstance(v, Traced))
-    results = yield graph_loop(interp, leaves, names, header, step)
+    before = interp.ctx.open_builder.effect
+    try:
+        results = yield graph_loop(interp, leaves, names, header, step)
+    except ActingTest:
+        interp.ctx.open_builder.effect = before
+        results = yield graph_loop(interp, [True, *leaves], ["going", *names], going, test_and_step)
+        del results[0]
     return tree.unflatten(structure, results)
 
 
@@ -129,25 +181,33 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    if hasattr(function, "map"):
-        return function.map(*arrays)
-    whole = [arg.value if isinstance(arg, Shared) else [np.asarray(x) for x in tree.flatten(arg)[0]] for arg in arrays]
-    counts = {len(x) for arg, held in zip(arrays, whole, strict=True) if not isinstance(arg, Shared) for x in held}
-    if len(counts) != 1:
-        raise TypeMismatch(
-            "the arrays of ut.map must have the same length", hint="wrap what is not mapped in ut.shared"
+    if hasattr(function, "__undertow_definition__"):
+        return function.map(*arrays)  # type: ignore[attr-defined]
+    if not callable(function) or not arrays:
+        raise CaptureError(
+            "ut.map takes a function and one or more arrays", hint="write ut.map(lambda a, b: a * b, x, y)"
         )
+    arrays = [as_mapped(arg) for arg in arrays]
+    whole = [arg.value if isinstance(arg, Shared) else [np.asarray(x) for x in tree.flatten(arg)[0]] for arg in arrays]
+    mapped = [x for arg, held in zip(arrays, whole, strict=True) if not isinstance(arg, Shared) for x in held]
     rows = []
-    for k in range(counts.pop()):
+    for k in range(common_length("ut.map", [leaf_type(x) for x in mapped])):
         args = [
             held if isinstance(arg, Shared) else tree.unflatten(tree.flatten(arg)[1], [x[k] for x in held])
             for arg, held in zip(arrays, whole, strict=True)
         ]
-        rows.append(function(*args))
+        rows.append(_apply(function, args))
     if not rows:
-        raise TypeMismatch("ut.map over nothing, outside of a captured function, gives no type")
+        raise TypeMismatch(
+            "ut.map over nothing, outside of a captured function, gives no type", hint="decorate it with @ut.function"
+        )
     structure = tree.flatten(rows[0])[1]
-    return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
+    try:
+        return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
+    except ValueError:
+        raise TypeMismatch(
+            "the results of ut.map have unequal structures or shapes", hint="pad them to one shape"
+        ) from None
 
 
 def _map(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
@@ -206,6 +266,7 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
 
     def attempt() -> Work:
         """The graph of one element, what it was lifted from, the mapped arrays, the result; None to try again."""
+        ctx.span = span
         inner = Builder(session.fresh_name(f"{parent.name}.map"), "map", span)
         params = [Traced(inner, inner.param(t.with_shape(t.shape[1:]), n)) for t, n in zip(types, names, strict=True)]
         mapped = list(leaves)
@@ -238,9 +299,9 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
             features.append(need.feature)
             return None
         finally:
+            # The span stays where an error happened.
             ctx.builder = parent
             inner.is_open = False
-            ctx.span = span
 
     while (made := (yield attempt())) is None:
         pass
@@ -260,7 +321,9 @@ def common_length(what: str, types: Sequence[Type], span: Span | None = None) ->
     """The number of elements along the leading axis of all; None if it is known only at run time."""
     hint = "wrap what every call gets whole in ut.shared(x)"
     if not types:
-        raise TypeMismatch(f"{what} needs at least one array that is not shared", span, hint="give an array to map over")
+        raise TypeMismatch(
+            f"{what} needs at least one array that is not shared", span, hint="give an array to map over"
+        )
     length: Any = None
     for type in types:
         if type.rank == 0:
@@ -321,7 +384,7 @@ def _range(*args: Any) -> Any:
                 f"a bound of range is {said(bound.type)}, not an integer", hint="convert it: ut.astype(x, ut.i64)"
             )
         if not isinstance(bound, (Traced, int, np.integer)):
-            raise TypeMismatch(f"a bound of range is {bound!r}, not an integer", hint="bounds are integers")
+            raise TypeMismatch(f"a bound of range is {brief(bound)}, not an integer", hint="bounds are integers")
     return TracedRange(start, stop, step)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import TypeMismatch
+from undertow.errors import TypeMismatch, brief
 from undertow.frontend.array_functions import check_static_indices, expand_dims, slice_between
 from undertow.frontend.numpy_names import ARRAY_FUNCTIONS as ARRAY_FUNCTIONS
 from undertow.frontend.numpy_names import UFUNCS as UFUNCS
@@ -116,7 +116,7 @@ def _item(part: Any) -> _Item:
         raise TypeMismatch(f"{type_of(value)} as an index", hint="ut.astype(i, ut.i64) makes an integer of it")
     if hasattr(part, "__index__") and not isinstance(part, bool):
         return _Item("index", operator.index(part))
-    raise TypeMismatch(f"{part!r} as an index", hint="use integers, slices, None, `...` or an array of integers")
+    raise TypeMismatch(f"{brief(part)} as an index", hint="use integers, slices, None, `...` or an array of integers")
 
 
 def _read_elements(value: Any, items: list[_Item]) -> tuple[Any, list[_Item]]:

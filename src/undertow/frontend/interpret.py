@@ -30,7 +30,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.flow import by_condition, force, join_effects, join_states, merge, restore, save
 from undertow.frontend.source import Closure, Env, Undefined, closure_of
 from undertow.frontend.traced import Context, Traced
-from undertow.types import bool_
+from undertow.types import bool_, said
 
 Work = Generator[Any, Any, Any]
 
@@ -183,18 +183,19 @@ class Interpreter:
         return BINARY[type(node.op)](left, right)
 
     def unary(self, node: ast.UnaryOp, env: Env) -> Work:
+        if isinstance(node.op, ast.Not):
+            truth = yield self.condition(node.operand, env)
+            self.at(node, env)
+            return _function("logical_not")(truth) if isinstance(truth, Traced) else not truth
         value = yield self.expr(node.operand, env)
         self.at(node, env)
-        if isinstance(node.op, ast.Not):
-            truth = self.truth(value)
-            return _function("logical_not")(truth) if isinstance(truth, Traced) else not truth
         return _UNARY[type(node.op)](value)
 
     def compare(self, node: ast.Compare, env: Env) -> Work:
         left = yield self.expr(node.left, env)
         result: Any = True
         for index, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            if isinstance(result, Traced) and not _is_plain(right_node):
+            if isinstance(result, Traced) and not is_plain(right_node):
                 # a < b < f(c): c is looked at only if a < b.
                 return (yield self._rest_of_chain(node, index, left, result, env))
             right = yield self.expr(right_node, env)
@@ -230,38 +231,47 @@ class Interpreter:
             return left in right if isinstance(op, ast.In) else left not in right
         return _COMPARE[type(op)](left, right)
 
-    def boolean(self, node: ast.BoolOp, env: Env) -> Work:
+    def condition(self, node: ast.expr, env: Env) -> Work:
+        """What `if`, `while` and `not` ask: the truth of an expression, a Python bool or a traced one."""
+        if isinstance(node, ast.BoolOp):
+            return (yield self.boolean(node, env, only_truth=True))
+        value = yield self.expr(node, env)
+        self.at(node, env)
+        return self.truth(value)
+
+    def boolean(self, node: ast.BoolOp, env: Env, only_truth: bool = False) -> Work:
+        """`and` and `or` give one of their operands; where only its truth is asked, their types may differ."""
         is_and = isinstance(node.op, ast.And)
-        value = yield self.expr(node.values[0], env)
+        evaluate = self.condition if only_truth else self._later
+        value = yield evaluate(node.values[0], env)
         for index, next_node in enumerate(node.values[1:], 1):
             self.at(node.values[index - 1], env)
             truth = self.truth(value)
             if not isinstance(truth, Traced):
                 if truth is not is_and:
                     return value
-                value = yield self.expr(next_node, env)
+                value = yield evaluate(next_node, env)
                 continue
-            if truth is value and _is_plain(next_node):
-                other = self.truth((yield self.expr(next_node, env)))
+            if truth is value and is_plain(next_node):
+                other = yield evaluate(next_node, env)
                 self.at(node, env)
-                value = _function("logical_and" if is_and else "logical_or")(truth, other)
-                continue
-            # The operand may fault or call: it runs in a branch, with all that follows it.
-            rest = functools.partial(self._rest_of_boolean, node, index, env)
+                if isinstance(other, (bool, np.bool_)) or (isinstance(other, Traced) and other.dtype == bool_):
+                    value = _function("logical_and" if is_and else "logical_or")(truth, other)
+                    continue
+            # The operand may fault, call or be no truth value: it runs in a branch, with all that follows it.
+            rest = functools.partial(self._rest_of_boolean, node, index, env, evaluate)
             stay = _give(value)
             self.at(node, env)
             return (yield self.choose(truth, rest if is_and else stay, stay if is_and else rest, env))
         return value
 
-    def _rest_of_boolean(self, node: ast.BoolOp, index: int, env: Env) -> Work:
+    def _rest_of_boolean(self, node: ast.BoolOp, index: int, env: Env, evaluate: Callable[..., Work]) -> Work:
         rest = node.values[index:]
         tail: ast.expr = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
-        return (yield self.expr(tail, env))
+        return (yield evaluate(tail, env))
 
     def conditional(self, node: ast.IfExp, env: Env) -> Work:
-        test = yield self.expr(node.test, env)
-        self.at(node.test, env)
-        truth = self.truth(test)
+        truth = yield self.condition(node.test, env)
         if not isinstance(truth, Traced):
             return (yield self.expr(node.body if truth else node.orelse, env))
         self.at(node, env)
@@ -485,6 +495,12 @@ class Interpreter:
         return None
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
+        if isinstance(value, Traced) and not value.type.shape:
+            raise CaptureError(
+                f"{said(value.type)} is one number: it cannot be unpacked into {len(target.elts)} variables",
+                self.span(target, env),
+                hint="give a tuple, or an array of known length",
+            )
         items = list(self.iterate(value, self.span(target, env)))
         stars = [n for n, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
         wanted = len(target.elts)
@@ -547,7 +563,9 @@ class Interpreter:
         self.at(node, env)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
             self.refuse_outside(node.func.value, getattr(function, "__self__", None), env)
-        if any(function is f for f in _FRAME_FUNCTIONS) or (any(function is f for f in (super, vars, dir)) and not args):
+        if any(function is f for f in _FRAME_FUNCTIONS) or (
+            any(function is f for f in (super, vars, dir)) and not args
+        ):
             raise CaptureError(
                 f"{function.__name__}() cannot be captured", hint="name the variables that you need directly"
             )
@@ -565,7 +583,7 @@ class Interpreter:
             bound = getattr(function, "__undertow_bound__", ())
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
-            special = SPECIAL.get(function)
+            special = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
             special = None
         if special is not None:
@@ -749,13 +767,14 @@ def _static(key: Any, what: str, span: Span) -> Any:
             hint="use strings or numbers as keys, and an array for what is looked up by a traced value",
         )
     if isinstance(key, TracedText):
-        raise _text_too_early(key)
+        raise _text_too_early(key, span)
     return key
 
 
-def _text_too_early(text: TracedText) -> CaptureError:
+def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
     return CaptureError(
         f"this text holds a traced {text.values[0].type}: what it says is known only at run time",
+        span,
         hint="such an f-string can be printed, or be the message of an assert",
     )
 
@@ -781,6 +800,7 @@ def _did_you_mean(name: str, known: Iterable[str], before: str = "") -> str:
 def _visible_names(env: Env) -> list[str]:
     found: dict[str, None] = {}
     at: Env | None = env
+    last = env
     while at is not None:
         found.update(dict.fromkeys(sorted(at.vars)))
         last, at = at, at.parent
@@ -804,7 +824,8 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
     return CaptureError(str(fault), span, _did_you_mean(name, dir(value)))
 
 
-def _is_plain(node: ast.expr) -> bool:
+def is_plain(node: ast.expr) -> bool:
+    """Can it neither fault nor call nor act?"""
     stack: list[ast.AST] = [node]
     while stack:
         item = stack.pop()
@@ -860,7 +881,8 @@ def refuse_wrong_arguments(
         problem = f"the argument `{missing[1]}` is missing"
     plain = [p.replace(annotation=kinds.empty) for p in known.values()]
     shown = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
-    raise CaptureError(f"`{name}` cannot be called like this: {problem}", span, hint=f"write {name}{shown}")
+    short = name if name.startswith("ut.") else name.rsplit(".", 1)[-1]
+    raise CaptureError(f"`{name}` cannot be called like this: {problem}", span, hint=f"it takes {short}{shown}")
 
 
 def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None) -> dict[str, Any]:

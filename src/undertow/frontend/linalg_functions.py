@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.errors import TypeMismatch
+from undertow.errors import TypeMismatch, brief
 from undertow.frontend import array_functions as arrays
 from undertow.frontend import elementwise_functions as each
 from undertow.frontend import logic_functions as logic
@@ -73,7 +73,7 @@ def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Any:
     else:
         pairs = [list(range(-axes, 0)), list(range(axes))]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
-        raise TypeMismatch(f"tensordot over axes {axes!r}", hint="name as many axes of x as of y")
+        raise TypeMismatch(f"tensordot over axes {brief(axes)}", hint="name as many axes of x as of y")
     inner = [[one_axis(a, rank, "tensordot") for a in side] for side, rank in zip(pairs, ranks, strict=True)]
     labels = [f"x{a}" for a in range(ranks[0])], [f"y{a}" for a in range(ranks[1])]
     for a, b in zip(*inner, strict=True):
@@ -128,7 +128,7 @@ def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[s
         rank = type_of(value).rank
         hidden = rank - len(part.replace("...", "", 1))
         if hidden < 0 or ("..." not in part and hidden > 0):
-            raise _wrong(subscripts, f"{part!r} for an operand with {rank} axes")
+            raise _wrong(subscripts, f"{part!r} for an operand with {rank} ax{'i' if rank == 1 else 'e'}s")
         terms.append(_Term(value, _labels(subscripts, part, hidden)))
     most = max((sum(1 for a in t.labels if len(a) > 1) for t in terms), default=0)
     if arrow:

@@ -17,10 +17,33 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.builder import Builder
-from undertow.frontend.flow import Joined, State, describe, force, leaf_type, name_of, port_in, restore, save
-from undertow.frontend.interpret import TracedRange, Work, _function
+from undertow.frontend.flow import (
+    Joined,
+    NeedWider,
+    State,
+    ask_wider,
+    describe,
+    force,
+    leaf_type,
+    name_of,
+    port_in,
+    restore,
+    save,
+)
+from undertow.frontend.interpret import TracedRange, Work, _function, is_plain
 from undertow.frontend.source import Env, Undefined, assigned_names
-from undertow.frontend.statements import RETURN, Cell, Leave, Mixed, Outcome, Return, StatementInterpreter, cells
+from undertow.frontend.statements import (
+    RETURN,
+    Cell,
+    End,
+    Leave,
+    Mixed,
+    Outcome,
+    Return,
+    StatementInterpreter,
+    cells,
+    exits_of,
+)
 from undertow.frontend.traced import Traced, emit, operand
 from undertow.frontend.tree import LEAF, Structure, flatten, unflatten
 from undertow.ir.graph import Attrs, Const, Port
@@ -36,6 +59,10 @@ class NeedFeature(Exception):
     def __init__(self, builder: Builder, feature: str) -> None:
         self.builder = builder
         self.feature = feature
+
+
+class ActingTest(Exception):
+    """The test of a loop acts on the world. What the last test did must not be lost, so it belongs into the body."""
 
 
 class _LeftEarly(Exception):
@@ -76,8 +103,10 @@ def graph_loop(
 
     def attempt() -> Work:
         """The loop's graph, what it was lifted from and its hidden initial values; None if more must be known."""
+        ctx.span = span
         inner = Builder(session.fresh_name(f"{parent.name}.loop"), "loop", span)
         params = [Traced(inner, inner.param(t, n)) for t, n in zip(types, names, strict=True)]
+        inner.weak = {p.port: (n, v) for p, n, v in zip(params, names, initial, strict=True) if is_weak(v)}
         extras: list[Any] = []
         counter: Traced | None = None
         try:
@@ -92,7 +121,10 @@ def graph_loop(
             ctx.builder = inner
             if counter is not None:
                 inner.key = emit("fold_in", [keys[0], counter])[0].port
+            entered = inner.effect
             pred = yield header(params)
+            if inner.effect != entered:
+                raise ActingTest
             port = session.resolve(pred)
             then, _ = inner.branch(port)
             inner.region = then
@@ -114,10 +146,15 @@ def graph_loop(
                 raise
             features.append(need.feature)
             return None
+        except NeedWider as need:
+            if need.builder is not inner:
+                raise
+            types[inner.params.index(need.port.node)] = Type(need.dtype)
+            return None
         finally:
+            # The span stays where an error happened.
             ctx.builder = parent
             inner.is_open = False
-            ctx.span = span
 
     while (made := (yield attempt())) is None:
         pass
@@ -155,9 +192,13 @@ def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
             return Type(wider)
     both = join(type, found)
     if both is None:
+        if found.rank == 0:
+            ask_wider(name, initial, found.dtype)
         shown = repr(initial) if is_weak(initial) else said(type)
         if type.rank == found.rank:
-            hint = f"give it its final dtype before the loop: {name or 'x'} = ut.astype({name or 'x'}, ut.{found.dtype})"
+            hint = (
+                f"give it its final dtype before the loop: {name or 'x'} = ut.astype({name or 'x'}, ut.{found.dtype})"
+            )
         else:
             hint = "a loop variable keeps its number of dimensions: give the result of the iteration another name"
         raise TypeMismatch(f"{called} is {shown} before the loop and {said(found)} after one iteration", hint=hint)
@@ -223,13 +264,23 @@ def _carry(names: set[str], env: Env, interp: StatementInterpreter) -> _Carried:
 
 def while_loop(interp: StatementInterpreter, node: ast.While, after: Cell | None, env: Env) -> Work:
     """`while` with a traced condition, or left on one."""
+    before = save(env, interp.ctx.open_builder)
 
-    def test() -> Work:
-        value = yield interp.expr(node.test, env)
-        interp.at(node.test, env)
-        return interp.truth(value)
+    def loop(node: ast.While) -> Work:
+        test = lambda _: interp.condition(node.test, env)  # noqa: E731
+        return (yield _statement_loop(interp, node, [], [], test, lambda _: None, lambda _: [], after, env))
 
-    return (yield _statement_loop(interp, node, [], [], lambda _: test(), lambda _: None, lambda _: [], after, env))
+    if not assigned_names([ast.Expr(node.test)]):
+        try:
+            return (yield loop(node))
+        except ActingTest:
+            restore(before, env, interp.ctx.open_builder)
+    # A test that assigns or acts: `while True: if not test: break`.
+    leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+    endless = ast.While(ast.Constant(True), [leave, *node.body], node.orelse)
+    for made in (leave, leave.test, leave.body[0], endless.test):
+        ast.copy_location(made, node.test)
+    return (yield loop(ast.copy_location(endless, node)))
 
 
 def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, after: Cell | None, env: Env) -> Work:
@@ -251,9 +302,9 @@ def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, aft
 
     def test(leaves: list[Traced]) -> Work:
         less, greater = _function("less"), _function("greater")
-        up, down = less(leaves[0], over.stop), greater(leaves[0], over.stop)
         if not isinstance(over.step, Traced):
-            return up if over.step > 0 else down
+            return (less if over.step > 0 else greater)(leaves[0], over.stop)
+        up, down = less(leaves[0], over.stop), greater(leaves[0], over.stop)
         return _function("where")(greater(over.step, 0), up, down)
         yield
 
@@ -291,7 +342,9 @@ def _statement_loop(
     interp.at(node, env)
     span = ctx.span
     assigned = assigned_names(node.body) | assigned_names([ast.Expr(node.test)] if isinstance(node, ast.While) else [])
-    carried = _carry(assigned - set(own_names), env, interp)
+    # The variable of a `for` is carried too, where it has a value that it keeps if the loop never runs.
+    kept = {name for name, value in zip(own_names, own, strict=True) if _fits(env.vars.get(name), value, interp)}
+    carried = _carry((assigned - set(own_names)) | kept, env, interp)
     before = save(env, ctx.open_builder)
     fixed = _fixed(assigned - set(own_names) - set(carried.names), env, interp)
     changing: dict[str, Undefined] = {}
@@ -318,7 +371,11 @@ def _statement_loop(
                 truth = yield test(params)
             else:
                 going = _function("equal")(params[last], _GO_ON)
-                truth = yield interp.choose(going, lambda: test(params), _no, env) if _may_end(node) else test(params)
+                if _may_end(node) and not (isinstance(node, ast.For) or is_plain(node.test)):
+                    truth = yield interp.choose(going, lambda: test(params), _no, env)
+                else:
+                    truth = yield test(params)
+                    truth = _function("logical_and")(going, truth) if isinstance(truth, Traced) else truth
                 if not isinstance(truth, Traced):
                     endless = True
                     truth = going
@@ -332,24 +389,21 @@ def _statement_loop(
 
         def body(params: list[Traced], flagged: bool = early is not None, first: int = first, last: int = last) -> Work:
             enter(params)
-            outcome: Outcome = yield interp.run(cells(node.body), None, env)
+            outcome: Outcome = yield interp.run(cells(node.body, Cell(End(), None)), None, env)
             _refuse_changed_containers(before, span)
             if not isinstance(outcome, Return):
                 _refuse_changed_names(fixed, changing, env, interp)
             nexts = [*step(params), *carried.take(env, interp, span)]
-            if outcome is None or outcome == CONTINUE:
+            exits = exits_of(outcome)
+            if set(exits) <= {CONTINUE}:
                 return nexts + (params[last:] if flagged else [])
             if not flagged:
-                exits = (
-                    outcome.exits
-                    if isinstance(outcome, Mixed)
-                    else ((RETURN,) if isinstance(outcome, Return) else (outcome,))
-                )
                 raise _LeftEarly(exits, getattr(outcome, "value", None), getattr(outcome, "span", None))
             return nexts + _flags(outcome, params[last:], interp)
 
         try:
             restore(before, env, ctx.open_builder)
+            ctx.span = span
             results = yield graph_loop(interp, initial, names, header, body)
         except _LeftEarly as fault:
             early = fault
@@ -374,8 +428,18 @@ def _statement_loop(
     value = unflatten(value_structure, results[last + 1 :])
     if endless and BREAK not in early.exits:
         return Return(value, early.span), after
-    flow = _function("astype")(_function("equal")(results[last], _RETURNED), i32)
+    flow = results[last]
+    if BREAK in early.exits:
+        flow = _function("astype")(_function("equal")(flow, _RETURNED), i32)
     return Mixed(flow, (RETURN,), value, True, early.span), after
+
+
+def _fits(before: Any, value: Any, interp: StatementInterpreter) -> bool:
+    """Can what a variable held before be taken for a value of the loop?"""
+    held = force(before, interp.ctx)
+    if is_weak(held):
+        return weak_dtype(held, leaf_type(value).dtype) == leaf_type(value).dtype
+    return isinstance(held, Traced) and held.type == leaf_type(value)
 
 
 def _fixed(names: set[str], env: Env, interp: StatementInterpreter) -> dict[str, Any]:
@@ -430,11 +494,12 @@ def _flags(outcome: Outcome, flags: list[Traced], interp: StatementInterpreter) 
     if isinstance(outcome, Leave):
         return [np.int32(numbers[outcome]), *flags[1:]]
     assert isinstance(outcome, Mixed)
-    table = np.array([_GO_ON, *(numbers[exit] for exit in outcome.exits)], np.int32)
+    table = [_GO_ON, *(numbers[exit] for exit in outcome.exits)]
     leaves = flags[1:]
     if RETURN in outcome.exits:
         leaves, _ = flatten(outcome.value, lambda v: isinstance(v, Traced))
-    return [interp.item(table, outcome.flow), *leaves]
+    is_same = table == list(range(len(table)))
+    return [outcome.flow if is_same else interp.item(np.array(table, np.int32), outcome.flow), *leaves]
 
 
 def _refuse_changed_containers(before: State, span: Span | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import TypeMismatch
+from undertow.errors import TypeMismatch, brief
 from undertow.frontend.traced import Traced, constant, emit, not_a_value
 from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype
 from undertow.types import type_of as numpy_type_of
@@ -157,11 +157,11 @@ def result_dtype(dtype: object, default: DType) -> DType:
 def static_int(value: Any, what: str) -> int:
     """A number that must be known at capture."""
     if isinstance(value, (Traced, bool, np.bool_)):
-        raise TypeMismatch(f"{what} must be a Python integer, not {value!r}", hint="it must be known at capture")
+        raise TypeMismatch(f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture")
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeMismatch(f"{what} must be an integer, not {value!r}") from None
+        raise TypeMismatch(f"{what} must be an integer, not {brief(value)}", hint="write e.g. 0") from None
 
 
 def one_axis(axis: Any, rank: int, what: str) -> int:
@@ -206,7 +206,7 @@ def split_shape(shape: Any, what: str) -> tuple[tuple[int | None, ...], list[Any
         elif isinstance(shape, np.ndarray):
             return split_shape(tuple(shape), what)
         else:
-            raise TypeMismatch(f"{size!r} in the shape of {what}", hint="sizes are integers, static or traced")
+            raise TypeMismatch(f"{brief(size)} in the shape of {what}", hint="sizes are integers, static or traced")
     return tuple(attr), sizes
 
 

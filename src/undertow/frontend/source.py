@@ -90,6 +90,9 @@ class Closure:
     def span(self) -> Span:
         return Span(self.file, self.node.lineno, self.node.col_offset + 1, self.name)
 
+    def __repr__(self) -> str:
+        return f"<function {self.name}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.call is None:
             raise CaptureError(f"`{self.name}` was made during a capture that is over", self.span)

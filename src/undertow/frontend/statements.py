@@ -47,7 +47,7 @@ _UNROLL_NODES = 100_000
 class Cell:
     """A statement to do, and what comes after it."""
 
-    statement: Any  # ast.stmt or Mark
+    statement: Any  # ast.stmt, Mark or End
     next: Cell | None
 
 
@@ -59,6 +59,11 @@ class Mark:
     items: Iterator[Any] | None  # of a `for`
     nodes: int = 0  # that were there before it began
     rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class End:
+    """Stands at the end of the body of a loop of the graph: where `continue` goes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,9 +172,7 @@ class StatementInterpreter(Interpreter):
         while cell is not None and cell is not stop:
             statement = cell.statement
             if isinstance(statement, ast.If):
-                test = yield self.expr(statement.test, env)
-                self.at(statement.test, env)
-                truth = self.truth(test)
+                truth = yield self.condition(statement.test, env)
                 if not isinstance(truth, Traced):
                     cell = cells(statement.body if truth else statement.orelse, cell.next)
                     continue
@@ -191,6 +194,9 @@ class StatementInterpreter(Interpreter):
                 step = self.begin_for(statement, cell.next, env)
             elif isinstance(statement, Mark):
                 step = self.come_round(statement, cell, env)
+            elif isinstance(statement, End):
+                cell = cell.next
+                continue
             elif isinstance(statement, ast.With):
                 step = self.with_block(statement, cell.next, env)
             elif isinstance(statement, ast.Return):
@@ -330,6 +336,8 @@ class StatementInterpreter(Interpreter):
         while at is not None and at is not stop:
             if isinstance(at.statement, Mark):
                 return at.next if leave.is_break else at
+            if isinstance(at.statement, End):
+                return leave if leave.is_break else at
             at = at.next
         return leave
 
@@ -386,9 +394,7 @@ class StatementInterpreter(Interpreter):
         if isinstance(node, ast.While):
             builder = self.ctx.open_builder
             checkpoint, before = builder.checkpoint(), save(env, builder)
-            test = yield self.expr(node.test, env)
-            self.at(node.test, env)
-            truth = self.truth(test)
+            truth = yield self.condition(node.test, env)
             if isinstance(truth, Traced):
                 # The test belongs into the loop's own graph: forget what it wrote here.
                 self.go_back(checkpoint, before, env)
@@ -493,9 +499,7 @@ class StatementInterpreter(Interpreter):
         self.bind(node.name, made, env)
 
     def check(self, node: ast.Assert, env: Env) -> Work:
-        test = yield self.expr(node.test, env)
-        self.at(node, env)
-        truth = self.truth(test)
+        truth = yield self.condition(node.test, env)
         message = "" if node.msg is None else (yield self.expr(node.msg, env))
         self.at(node, env)
         if isinstance(truth, Traced):

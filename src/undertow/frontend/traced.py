@@ -150,7 +150,7 @@ class Traced:
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
             raise self._unknown(
-                f"{said(self.type)} is one number: it cannot be iterated over or unpacked",
+                f"{said(self.type)} is one number: it cannot be iterated over",
                 "`for i in range(n)` counts up to it",
             )
         if not isinstance(self.type.shape[0], int):
@@ -173,7 +173,6 @@ class Traced:
 
     def __delitem__(self, key: Any) -> None:
         raise self._unknown("a traced array cannot be changed in place", "make a new one, e.g. with a slice")
-
 
     # -- operators -----------------------------------------------------------------------------------------
 
@@ -330,7 +329,7 @@ def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
 
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     """The error of something that no operator takes."""
-    name = type(value).__name__
+    name = "function" if callable(value) and not isinstance(value, type) else type(value).__name__
     shown = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
     if isinstance(value, (str, complex)) and len(repr(value)) < 40:
         shown = f"{value!r}, {shown},"

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from undertow.errors import brief
+
 Token = tuple[Any, ...]
 Structure = tuple[Token, ...]
 
@@ -189,7 +191,7 @@ def _show_container(token: Token, held: list[str]) -> str:
     if kind == "list":
         return f"[{', '.join(held)}]"
     if kind == "dict":
-        return "{" + ", ".join(f"{key!r}: {text}" for key, text in zip(token[2], held, strict=True)) + "}"
+        return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], held, strict=True)) + "}"
     names = token[3] if kind == "dataclass" else token[2]._fields
     return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, held, strict=True))})"
 

@@ -30,7 +30,9 @@ def reduced(name: str, type: Type, axes: Sequence[int], keepdims: bool) -> Type:
 
 def _refuse_empty(name: str, type: Type, axes: Sequence[int]) -> None:
     if any(type.shape[axis] == 0 for axis in axes):
-        raise TypeMismatch(f"{name} of no elements: {type} along {tuple(axes)}")
+        raise TypeMismatch(
+            f"{name} of no elements: {type} along {tuple(axes)}", hint="an empty array has no largest or smallest element"
+        )
 
 
 def _reduction_rule(name: str, kinds: Kinds, empty: bool) -> TypeRule:
@@ -50,7 +52,7 @@ def _reduction_kernel(name: str, function: Callable[..., Any]) -> Kernel:
         try:
             return (function(values[0], axis=attrs.integers("axes"), keepdims=bool(attrs["keepdims"])),)
         except ValueError:
-            raise Fault(f"{name} of no elements") from None
+            raise Fault(f"{name} of no elements", hint="test the length first: x.shape[0] > 0") from None
 
     return kernel
 
@@ -77,7 +79,7 @@ def _position_kernel(name: str, function: Callable[..., Any]) -> Kernel:
         try:
             return (function(values[0], axis=attrs.integer("axis"), keepdims=bool(attrs["keepdims"])),)
         except ValueError:
-            raise Fault(f"{name} of no elements") from None
+            raise Fault(f"{name} of no elements", hint="test the length first: x.shape[0] > 0") from None
 
     return kernel
 

@@ -34,6 +34,7 @@ _CASTS = {
     INTEGERS: "ut.astype(x, ut.i64) makes integers",
     NUMBERS: "ut.astype(x, ut.i64) makes integers",
     BOOLS: "compare, as in x != 0, to get booleans",
+    BITS: "ut.astype(x, ut.i64) makes integers; conditions are joined with `and`, `or`, `not`",
 }
 
 
@@ -126,7 +127,10 @@ def check_size(shape: Sequence[int]) -> None:
     for size in shape:
         total *= size
     if total > MOST_ELEMENTS:
-        raise Fault(f"an array of shape {show_shape(tuple(shape))} is too large")
+        raise Fault(
+            f"an array of shape {show_shape(tuple(shape))} is too large",
+            hint=f"an array made at run time has at most {MOST_ELEMENTS:,} elements",
+        )
 
 
 def unary(name: str, function: Callable[[Any], Any], kinds: Kinds, doc: str, result: DType | None = None) -> Op:

@@ -317,7 +317,7 @@ class _Flattener:
             pred = body.regions[inner].pred
             assert pred is not None
             span = body.graph.nodes[pred.node].span
-            name = f"{body.regions[inner].name}.start"
+            name = "start.if" if region == 0 else f"{body.regions[region].name}/start.if"
             inputs: list[_Source] = [body.ports[pred], body.pivots[region, phase]]
             switch = self.place(_Draft("switch", name, body, region, (CTL, CTL), inputs, span=span))
             for side, number in enumerate(body.branches[pred, region]):
@@ -447,7 +447,8 @@ class _Flattener:
 
         def back(param: int, source: _Source) -> None:
             node = graph.nodes[param]
-            draft = _Draft("next", f"{node.name}.next", loop, then, node.types, [source], span=node.span)
+            name = f"{loop.regions[then].name}/{node.name}.next"
+            draft = _Draft("next", name, loop, then, node.types, [source], span=node.span)
             draft.attrs = Attrs(site=loop.site)
             loop.own[param].inputs.append((self.place(draft), 0))
 
