@@ -116,6 +116,8 @@ def brief(value: object, longest: int = 60) -> str:
     >>> brief([1, 2]), brief("a" * 100), brief(object())
     ('[1, 2]', "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...", 'an object')
     """
+    if isinstance(value, int) and value.bit_length() > 4 * longest:
+        return f"an integer of {value.bit_length()} bits"  # its digits would take for ever
     name = type(value).__name__
     plain = f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
     try:

@@ -141,7 +141,9 @@ def dtype_of(spec: object) -> DType:
         found = None
     if found in _FROM_NUMPY:
         return _FROM_NUMPY[found]
-    raise TypeMismatch(f"{brief(spec)} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64")
+    raise TypeMismatch(
+        f"{brief(spec)} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64"
+    )
 
 
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:

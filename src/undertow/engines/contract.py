@@ -36,7 +36,9 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.scheduler not in SCHEDULERS:
-            raise UndertowError(f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}")
+            raise UndertowError(
+                f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}"
+            )
         for name in ("frames", "max_depth", "memory", "timeout"):
             limit = getattr(self, name)
             if limit is None:

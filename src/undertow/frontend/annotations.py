@@ -102,7 +102,9 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
         return (value if isinstance(value, Traced) else np.asarray(constant(value, found.dtype))[()]), found
     if is_weak(value):
         if weak_dtype(value, wanted.dtype) != wanted.dtype:
-            raise TypeMismatch(f"{what} is {value!r}, but {wanted} is annotated", span, _how_to_convert(value, wanted))
+            raise TypeMismatch(
+                f"{what} is {brief(value)}, but {wanted} is annotated", span, _how_to_convert(value, wanted)
+            )
         if isinstance(value, int) and wanted.dtype.kind == "int":
             check_range(value, wanted.dtype, what, span)
         value = _number(value, wanted, what, span)

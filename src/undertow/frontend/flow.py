@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
+from undertow.errors import CaptureError, InternalError, Span, TypeMismatch, brief
 from undertow.frontend.builder import START, Builder
 from undertow.frontend.source import Env, Undefined
 from undertow.frontend.traced import Context, Traced, constant
@@ -413,7 +413,7 @@ def describe(value: Any) -> str:
 
 def _describe_leaf(leaf: Any) -> str:
     if isinstance(leaf, (bool, int, float)) and not isinstance(leaf, np.generic):
-        return repr(leaf)
+        return brief(leaf)
     return "?" if isinstance(leaf, Absent) else str(leaf_type(leaf))
 
 
@@ -441,7 +441,7 @@ def check_range(value: int, dtype: DType, what: str = "", span: Span | None = No
     bounds = np.iinfo(np.int32 if dtype == i32 else np.int64)
     if not bounds.min <= value <= bounds.max:
         raise TypeMismatch(
-            f"{what or 'an integer'} is {value}, which does not fit in {dtype}",
+            f"{what or 'an integer'} is {brief(value)}, which does not fit in {dtype}",
             span,
             hint=f"{dtype} ends at {bounds.max}: use {'i64' if dtype == i32 else 'a float'}",
         )

@@ -341,6 +341,8 @@ class Interpreter:
     def attribute(self, node: ast.Attribute, env: Env) -> Work:
         value = yield self.expr(node.value, env)
         self.at(node, env)
+        if isinstance(value, TracedText):
+            raise _text_too_early(value)
         try:
             return getattr(value, node.attr)
         except AttributeError as fault:
@@ -821,7 +823,13 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = _did_you_mean(name, dir(value), f"{short}.")
         return CaptureError(f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has")
-    return CaptureError(str(fault), span, _did_you_mean(name, dir(value)))
+    if isinstance(value, Closure):
+        return CaptureError(
+            f"the function `{value.name}` has no attribute `{name}`", span, "look at the name before the dot"
+        )
+    return CaptureError(
+        " ".join(str(fault).split()), span, _did_you_mean(name, dir(value)) or "look at the name before the dot"
+    )
 
 
 def is_plain(node: ast.expr) -> bool:

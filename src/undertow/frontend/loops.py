@@ -194,7 +194,7 @@ def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
     if both is None:
         if found.rank == 0:
             ask_wider(name, initial, found.dtype)
-        shown = repr(initial) if is_weak(initial) else said(type)
+        shown = describe(initial)
         if type.rank == found.rank:
             hint = (
                 f"give it its final dtype before the loop: {name or 'x'} = ut.astype({name or 'x'}, ut.{found.dtype})"

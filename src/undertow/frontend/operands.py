@@ -42,7 +42,7 @@ def number(value: Any, dtype: DType) -> Any:
             return dtype.numpy.type(value)
     except OverflowError:
         hint = "convert the other operand: ut.astype(x, ut.i64)" if abs(value) < 2**63 else "use a float: 1e20"
-        raise TypeMismatch(f"{value} does not fit in {dtype}", hint=hint) from None
+        raise TypeMismatch(f"{brief(value)} does not fit in {dtype}", hint=hint) from None
 
 
 def as_operand(value: Any, dtype: DType | None = None) -> Any:

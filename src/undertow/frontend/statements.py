@@ -38,9 +38,10 @@ from undertow.frontend.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
 
-# How long a loop that Python runs during capture may be: in rounds, and in nodes that it writes.
+# How long a loop that Python runs during capture may be: in rounds, and in nodes that it writes. A `for` has an end;
+# a `while` that writes many nodes is more likely one whose condition was meant to be traced.
 _UNROLL_LIMIT = 1_000_000
-_UNROLL_NODES = 100_000
+_UNROLL_NODES = {ast.For: 100_000, ast.While: 10_000}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -408,7 +409,7 @@ class StatementInterpreter(Interpreter):
                 yield self.assign(node.target, item, env)
         mark.rounds += 1
         nodes = len(self.ctx.open_builder.nodes) - mark.nodes
-        if mark.rounds > _UNROLL_LIMIT or nodes > _UNROLL_NODES:
+        if mark.rounds > _UNROLL_LIMIT or nodes > _UNROLL_NODES[type(node)]:
             done = f"{mark.rounds:,} rounds" if mark.rounds > _UNROLL_LIMIT else f"writing {nodes:,} nodes"
             raise CaptureError(
                 f"this loop does not depend on traced values, so it is unrolled, and has not ended after {done}",

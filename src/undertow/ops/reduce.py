@@ -31,7 +31,8 @@ def reduced(name: str, type: Type, axes: Sequence[int], keepdims: bool) -> Type:
 def _refuse_empty(name: str, type: Type, axes: Sequence[int]) -> None:
     if any(type.shape[axis] == 0 for axis in axes):
         raise TypeMismatch(
-            f"{name} of no elements: {type} along {tuple(axes)}", hint="an empty array has no largest or smallest element"
+            f"{name} of no elements: {type} along {tuple(axes)}",
+            hint="an empty array has no largest or smallest element",
         )
 
 
