@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.programs import find
+
 from undertow.api.options import ENGINES
 
 # Counted by hand-instrumented Python, which knows nothing of how programs are loaded: (name, arguments, calls, depth).
@@ -47,9 +47,7 @@ def count_takeuchi(x: int, y: int, z: int) -> tuple[int, int]:
         if x <= y:
             return z
         inner = depth + 1
-        return takeuchi(
-            takeuchi(x - 1, y, z, inner), takeuchi(y - 1, z, x, inner), takeuchi(z - 1, x, y, inner), inner
-        )
+        return takeuchi(takeuchi(x - 1, y, z, inner), takeuchi(y - 1, z, x, inner), takeuchi(z - 1, x, y, inner), inner)
 
     takeuchi(x, y, z, 1)
     return calls, deepest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-
 from tests.programs import PROGRAMS, Program
+
 from undertow.ir import text
 from undertow.ir.graph import Node
 from undertow.ir.spec import check

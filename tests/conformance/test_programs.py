@@ -7,9 +7,9 @@ import io
 from typing import Any
 
 import pytest
+from tests.programs import PROGRAMS, Expected, Program, assert_same
 
 import undertow as ut
-from tests.programs import PROGRAMS, Expected, Program, assert_same
 from undertow.api.options import ENGINES
 
 # The reference engine fires one node at a time, in any order that a scheduler likes; other engines have their own.

@@ -9,8 +9,8 @@ import difflib
 from pathlib import Path
 
 import pytest
-
 from tests.programs import find
+
 from undertow.ir import text
 
 FOLDER = Path(__file__).parent / "texts"
@@ -51,7 +51,12 @@ def test_text(name: str, kind: str, request: pytest.FixtureRequest) -> None:
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
     if found != expected:
         lines = difflib.unified_diff(
-            expected.splitlines(), found.splitlines(), f"{path.name} as it was", f"{path.name} as it is", lineterm="", n=2
+            expected.splitlines(),
+            found.splitlines(),
+            f"{path.name} as it was",
+            f"{path.name} as it is",
+            lineterm="",
+            n=2,
         )
         shown = "\n".join(lines)
         pytest.fail(f"{shown}\n\nif this is what you wanted: pytest tests/golden --update", pytrace=False)

@@ -1,11 +1,9 @@
 """Arrays: trees in them, weights, halves whose sizes are known only at run time."""
 
-from __future__ import annotations
-
 import numpy as np
+from tests.programs.program import program
 
 import undertow as ut
-from tests.programs.program import program
 
 # A tree of nine nodes; -1 where there is no child.
 #         0
@@ -81,7 +79,7 @@ def halves_max(x) -> ut.i64:
 
 
 @ut.function
-def merge_sort(x: ut.i64["n"]) -> ut.i64[None]:
+def merge_sort(x: ut.i64["n"]) -> ut.i64[None]:  # noqa: F821 - the name of a dimension
     n = x.shape[0]
     if n <= 1:
         return x

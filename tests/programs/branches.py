@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import undertow as ut
 from tests.programs.program import program
+
+import undertow as ut
 
 
 @ut.function
@@ -85,7 +86,7 @@ def short_circuit(a: ut.i64, b: ut.i64) -> ut.i64:
         result += 1
     if b == 0 or a % b == 0:
         result += 10
-    if a > 0 and (b > 0 or short_circuit(a - 1, b + 1) > 0) and not a == b:
+    if a > 0 and (b > 0 or short_circuit(a - 1, b + 1) > 0) and not a <= b:
         result += 100
     return result
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial, reduce
 
 import numpy as np
+from tests.programs.program import program
 
 import undertow as ut
-from tests.programs.program import program
 
 
 @ut.function

@@ -1,14 +1,12 @@
 """Containers as arguments and results: tuples, named tuples, dicts, lists, dataclasses, one inside the other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from tests.programs.program import program
 
 import undertow as ut
-from tests.programs.program import program
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def account(start: Account, n: ut.i64) -> Account:
 
 
 @ut.function
-def dict_of_lists(state, n: ut.i64) -> {"sums": [ut.i64, ut.i64], "last": ut.i64}:
+def dict_of_lists(state, n: ut.i64) -> {"sums": [ut.i64, ut.i64], "last": ut.i64}:  # noqa: F821 - keys
     if n <= 0:
         return state
     a, b = state["sums"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import undertow as ut
 from tests.programs.program import program
+
+import undertow as ut
 
 DEPTH = 100_000
 

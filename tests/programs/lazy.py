@@ -6,8 +6,9 @@ results are stated.
 
 from __future__ import annotations
 
-import undertow as ut
 from tests.programs.program import program
+
+import undertow as ut
 
 
 @ut.function

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import undertow as ut
 from tests.programs.program import program
+
+import undertow as ut
 
 
 @ut.function
@@ -229,7 +230,7 @@ def while_true_traced(n: ut.i64) -> ut.i64:
 
 PROGRAMS = [
     program(sum_to, (0,), (1,), (10,), tags="loop"),
-    program(catalan, (0,), (5,), tags="loop recursive"),
+    program(catalan, (0,), (3,), (5,), tags="loop recursive"),
     program(countdown, (0, 1.0), (5, 2.0), tags="loop recursive"),
     program(partitions, (0, 0), (6, 6), (7, 3), tags="loop recursive"),
     program(triangle, (0,), (1,), (7,), tags="loop"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import undertow as ut
 from tests.programs.program import program
+
+import undertow as ut
 
 
 @ut.function
@@ -166,9 +167,9 @@ def _wrapped(n: int, x: int) -> int:
 
 PROGRAMS = [
     program(factorial, (0,), (1,), (10,), (20,)),
-    program(fibonacci, (0,), (1,), (2,), (11,)),
+    program(fibonacci, (0,), (1,), (5,), (10,)),
     program(ackermann, (0, 0), (1, 2), (2, 2), (2, 3)),
-    program(takeuchi, (1, 2, 3), (6, 3, 0), (7, 4, 1)),
+    program(takeuchi, (1, 2, 3), (4, 2, 0), (6, 3, 0)),
     program(mccarthy, (150,), (99,), (80,)),
     program(gcd, (0, 0), (12, 18), (-12, 18), (1071, 462)),
     program(power, (2.0, 0), (1.5, 13), (-0.5, 30)),

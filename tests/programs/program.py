@@ -28,9 +28,11 @@ from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 
 TAGS = frozenset(
-    ("recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy")
-    + ("deep", "fault", "abandons")
-)
+    (
+        "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy",
+        "deep", "fault", "abandons",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,9 @@ class Program:
     def run(self, case: int, **options: Any) -> tuple[Any, Any]:
         """Run one case: the result and the stats."""
         runs = self.function.map if self.by == "map" else self.function.run
-        result = runs(*self.cases[case], stats=True, **({"seed": self.seed} if self.seed is not None else {}), **options)
+        result = runs(
+            *self.cases[case], stats=True, **({"seed": self.seed} if self.seed is not None else {}), **options
+        )
         return result[0], result[1]
 
     @functools.cache  # noqa: B019 - programs live as long as the process

@@ -153,7 +153,8 @@ class Writer:
             held = place.inner(fixed=place.fixed | {name})
             held.names[name] = "i"
             body, other = self.integer(held, inner), self.integer(place, 0)
-            return f"ut.cond({self.truth(place, inner)}, lambda {name}: {body}, lambda {name}: {other}, {self.integer(place, 0)})"
+            given = self.integer(place, 0)
+            return f"ut.cond({self.truth(place, inner)}, lambda {name}: {body}, lambda {name}: {other}, {given})"
         return f"({self.truth(place, inner)} + {self.integer(place, inner)})"
 
     def real(self, place: _Place, depth: int = 2) -> str:
@@ -202,15 +203,16 @@ class Writer:
             if call:
                 return call
         if kind < 4:
-            return f"({self.integer(place, inner)} {self.pick('<', '<=', '==', '!=', '>', '>=')} {self.integer(place, inner)})"
+            word = self.pick("<", "<=", "==", "!=", ">", ">=")
+            return f"({self.integer(place, inner)} {word} {self.integer(place, inner)})"
         if kind < 6:
             return f"({self.real(place, inner)} {self.pick('<', '<=', '>')} {self.real(place, inner)})"
         if kind < 8:
             return f"({self.truth(place, inner)} {self.pick('and', 'or')} {self.truth(place, inner)})"
         if kind == 8:
             return f"(not {self.truth(place, inner)})"
-        middle = self.integer(place, inner)
-        return f"({self.integer(place, inner)} {self.pick('<', '<=')} {middle} {self.pick('<', '!=')} {self.integer(place, inner)})"
+        low, middle, high = (self.integer(place, inner) for _ in range(3))
+        return f"({low} {self.pick('<', '<=')} {middle} {self.pick('<', '!=')} {high})"
 
     def call(self, place: _Place, letter: str, depth: int) -> str:
         """A call that gives a value of that type, or nothing where there is none to be made."""
@@ -400,7 +402,9 @@ class Writer:
         is_endless = self.chance(0.25)
         also = f" and {self.condition(place, 1)}" if self.chance(0.3) else ""
         assigns = not is_endless and self.chance(0.2)
-        test = f"while ({counter} := {counter} + 1) < {limit}{also}:" if assigns else f"while {counter} < {limit}{also}:"
+        test = (
+            f"while ({counter} := {counter} + 1) < {limit}{also}:" if assigns else f"while {counter} < {limit}{also}:"
+        )
         with self.block("while True:" if is_endless else test):
             if not assigns:
                 self.put(f"{counter} += 1")

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-
 from tests.property.oracle import compare
 from tests.property.sources import Source, write
 
@@ -44,7 +43,9 @@ def programs(draw: st.DrawFn) -> tuple[Source, list[tuple[Any, ...]]]:
     suppress_health_check=list(HealthCheck),
 )
 @given(programs())
-def test_small_programs(tmp_path_factory: pytest.TempPathFactory, program: tuple[Source, list[tuple[Any, ...]]]) -> None:
+def test_small_programs(
+    tmp_path_factory: pytest.TempPathFactory, program: tuple[Source, list[tuple[Any, ...]]]
+) -> None:
     """Hypothesis likes simple programs, and makes those that fail simpler still."""
     source, arguments = program
     note(f"{source.text}\n# {source.main}(fuel, ...) for fuel up to 5 and {arguments}")

@@ -6,14 +6,16 @@ import functools
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tests.programs import PROGRAMS
+
 from undertow.errors import GraphError
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.ir.spec import check
 
-_SMALL = settings(max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+_SMALL = settings(
+    max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @functools.cache
@@ -51,7 +53,9 @@ def test_damaged_texts_are_refused_or_valid(graph: Library | StaticGraph, data: 
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(printed)))
         length = data.draw(st.sampled_from((0, 0, 1, 1, 5, 40)))
-        put = data.draw(st.sampled_from(("", "", "0", "9", "#", "#1", ",", "x", " ", ":", "^", "\n", "[", '"', "i64", "=", "in ")))
+        put = data.draw(
+            st.sampled_from(("", "", "0", "9", "#", "#1", ",", "x", " ", ":", "^", "\n", "[", '"', "i64", "=", "in "))
+        )
         printed = printed[:at] + put + printed[at + length :]
     try:
         parsed = text.parse(printed, text.dump_constants(graph))

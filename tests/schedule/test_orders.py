@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.programs import PROGRAMS, Program, assert_same, find
+
 from undertow.ir.graph import Port, StaticGraph
 from undertow.ir.trace import Event, Fired, FrameEnded, FrameStarted, RunEnded, RunStarted, Tags, from_json, to_json
 
@@ -22,10 +22,16 @@ SMALL = [
 ]  # fmt: skip
 
 
-def events_of(program: Program, case: int = -1, **options: Any) -> tuple[Any, list[Event]]:
+def small_case(program: Program) -> int:
+    """A case that makes some calls, but not very many."""
+    calls = [program.expected(case).calls for case in range(len(program.cases))]
+    return next((case for case, count in enumerate(calls) if count is not None and 4 < count < 40), len(calls) - 1)
+
+
+def events_of(program: Program, **options: Any) -> tuple[Any, list[Event]]:
     """The result of a run on the reference engine, and what happened in it, the time that it took left out."""
     events: list[Event] = []
-    result, _ = program.run(case % len(program.cases), engine="reference", trace=events, **options)
+    result, _ = program.run(small_case(program), engine="reference", trace=events, **options)
     last = events[-1]
     assert isinstance(last, RunEnded)
     return result, [*events[:-1], RunEnded(last.firings, 0.0, last.error)]
@@ -39,20 +45,19 @@ def test_a_seed_names_a_schedule(program: Program) -> None:
 
 @pytest.mark.parametrize("program", SMALL, ids=str)
 def test_other_seeds_other_orders_same_result(program: Program) -> None:
-    runs = [events_of(program, scheduler="random", schedule_seed=seed) for seed in range(12)]
-    expected = program.expected(len(program.cases) - 1).value
+    runs = [events_of(program, scheduler="random", schedule_seed=seed) for seed in range(8)]
+    expected = program.expected(small_case(program)).value
     for result, _ in runs:
         assert_same(result, expected)
     orders = {tuple((e.frame, e.node) for e in events if isinstance(e, Fired)) for _, events in runs}
-    assert len(orders) > 6, "the seeds hardly change the order"
+    assert len(orders) > 4, "the seeds hardly change the order"
 
 
 @pytest.mark.parametrize("scheduler", ["fifo", "lifo", "random"])
 @pytest.mark.parametrize("program", SMALL, ids=str)
 def test_events_make_sense(program: Program, scheduler: str) -> None:
     """Frames begin before anything fires in them and end after; nothing fires twice under one tag, or too early."""
-    case = len(program.cases) - 1
-    _, static = program.capture(case)
+    _, static = program.capture(small_case(program))
     _, events = events_of(program, scheduler=scheduler, schedule_seed=5)
     assert isinstance(events[0], RunStarted) and events[0].engine == "reference"
     assert isinstance(events[-1], RunEnded) and not events[-1].error
@@ -83,7 +88,7 @@ def check_inputs(static: StaticGraph, event: Fired, fired: set[tuple[int, int]])
     """What stands in the same frame has fired before."""
     node = static.nodes[event.node]
     crossing = {"call", "call_start", "enter", "enter_start", "next", "fan", "fan_start"}
-    if node.op in ("merge", "return", "exit", "gather", "outer") or (node.op == "switch" and not event.live):
+    if node.op in ("merge", "return", "exit", "gather", "outer"):  # these wait for other frames, or for one of several
         return
     for operand in (*node.inputs, *node.controls):
         if isinstance(operand, Port) and static.nodes[operand.node].op not in crossing:

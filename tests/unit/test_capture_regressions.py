@@ -263,7 +263,7 @@ def test_conditions_of_several_types() -> None:
         while k and total < 500 and x:
             total += 100
             k -= 1
-        return total + (1000 if 0 < n or x or n else 2000)
+        return total + (1000 if n > 0 or x or n else 2000)
 
     def plain(n: int, x: float) -> int:
         total = 1 if n > 3 else 2
@@ -304,7 +304,8 @@ def test_the_test_of_a_loop_prints(capsys: pytest.CaptureFixture[str]) -> None:
         ut.print("end", n)
         return n
 
-    assert printed(f, 1, capsys=capsys) == ["test 1 test 0 between 0 test 0 test 1 test 2 end 2".split()] * 5
+    lines = ["test 1", "test 0", "between 0", "test 0", "test 1", "test 2", "end 2"]
+    assert printed(f, 1, capsys=capsys) == [" ".join(lines).split()] * 5
 
 
 def test_the_test_of_a_loop_assigns() -> None:
@@ -354,3 +355,14 @@ def test_names_tell_nothing_of_attempts() -> None:
             if number.isdigit():
                 before = stem if number == "2" else f"{stem}_{int(number) - 1}"
                 assert before in names, f"{found}, but no {before}"
+
+
+def test_a_map_over_an_empty_list() -> None:
+    """A list without numbers was no array."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        return n + 1
+
+    found = f.map([])
+    assert found.shape == (0,) and found.dtype.kind == "i"

@@ -7,8 +7,9 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.types import Type
+
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(slots=True, eq=False)
@@ -126,14 +130,11 @@ class Function:
         if current is not None and current.builder is not None:
             bound = [*self.__undertow_bound__, *args]
             return drive(current.session.call(self.__undertow_definition__, bound, kwargs))
-        given = self._arguments(args, kwargs)
-        return self._run(self._program(given), given, settings())[0]
+        return self._apart(self._execute, args, kwargs, settings())[0]
 
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with options of its own; the function's arguments go by position. `stats=True` gives (result, stats)."""
-        chosen = self._settings(changes)
-        given = self._arguments(args, {})
-        result, counted = self._run(self._program(given), given, chosen)
+        result, counted = self._apart(self._execute, args, {}, self._settings(changes))
         return (result, counted) if stats else result
 
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
@@ -142,20 +143,32 @@ class Function:
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
-        given, mapped = self._map_arguments(args)
-        result, counted = self._run(self._program(given, mapped), given, chosen)
+        result, counted = self._apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
 
     def graph(self, *args: Any, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these."""
-        program = self._program(self._arguments(args, kwargs))
+        program = self._apart(lambda: self._program(self._arguments(args, kwargs)))
         return GraphView(program.graph, program.captured.library)
 
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs that the static graph is made from."""
-        return self._program(self._arguments(args, kwargs)).captured.library
+        return self._apart(lambda: self._program(self._arguments(args, kwargs))).captured.library
 
     # -- what happens inside -------------------------------------------------------------------------------
+
+    @staticmethod
+    def _apart(work: Callable[..., _Result], *args: Any) -> _Result:
+        """Do it in a context of its own: whenever Ctrl-C comes, no context variable is left changed."""
+        return copy_context().run(work, *args)
+
+    def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+        given = self._arguments(args, kwargs)
+        return self._run(self._program(given), given, chosen)
+
+    def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        given, mapped = self._map_arguments(args)
+        return self._run(self._program(given, mapped), given, chosen)
 
     def _settings(self, changes: dict[str, Any]) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -168,8 +181,23 @@ class Function:
         return settings().with_(**changes)
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
-        given = arguments(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs)
+        definition = self.__undertow_definition__
+        try:
+            given = arguments(definition, [*self.__undertow_bound__, *args], kwargs)
+        except UndertowError:
+            raise
+        except Exception as fault:  # raised by a class of the user's
+            raise CaptureError(
+                f"the arguments of `{definition.name}` cannot be taken apart: {type(fault).__name__}: {fault}",
+                definition.closure.span,
+                hint="arguments are numbers, arrays, and tuples, lists, dicts and dataclasses of them",
+            ) from fault
         for leaf in given.leaves:
+            if isinstance(leaf, Traced) and leaf.builder.is_open:
+                raise CaptureError(
+                    f"`{definition.name}` is run inside of a captured function, with values known only at run time",
+                    hint="call it like a function, without `.run` or `.graph`",
+                )
             if isinstance(leaf, Traced):
                 raise used_too_late(leaf)
         return given
@@ -214,8 +242,8 @@ class Function:
         if known is not None:
             return known
         # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
+        definition = self.__undertow_definition__
         with capturing(None):
-            definition = self.__undertow_definition__
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
         program = Program(captured, flatten(captured.library, definition.name))
         self._programs.add(key, program)

@@ -71,8 +71,10 @@ def settings() -> Settings:
 @contextlib.contextmanager
 def options(**changes: Any) -> Iterator[None]:
     """Run everything inside with these options: engine, scheduler, frames, max_depth, memory, timeout, ..."""
-    token = _SETTINGS.set(settings().with_(**changes))
+    before = _SETTINGS.get()
+    chosen = settings().with_(**changes)
     try:
+        _SETTINGS.set(chosen)  # inside of the `try`: Ctrl-C may come right after it
         yield
     finally:
-        _SETTINGS.reset(token)
+        _SETTINGS.set(before)

@@ -20,7 +20,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend import tree
 from undertow.frontend.flow import check_range, describe, leaf_type
 from undertow.frontend.loops import is_weak
-from undertow.frontend.traced import Traced, constant, emit
+from undertow.frontend.traced import Traced, cast, constant, emit
 from undertow.types import DType, Type, as_type, bool_, f64, i64, said, weak_dtype
 
 _PYTHON = {bool: bool_, int: i64, float: f64}
@@ -130,6 +130,8 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
 def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
     """A list of numbers where an array is annotated; Python numbers take the dtype if it can hold their kind."""
     value = list(value) if isinstance(value, range) else value
+    if isinstance(value, range):
+        value = np.asarray(value).tolist()
     leaves = tree.flatten(value, lambda v: isinstance(v, Traced))[0]
     if any(isinstance(leaf, Traced) for leaf in leaves):
         return value
@@ -139,7 +141,7 @@ def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
         if weak and dtype.kind == "int" and array.size:
             for bound in (max(leaves), min(leaves)):
                 check_range(bound, dtype, f"an element of {what}", span)
-        return np.asarray(value, dtype.numpy) if weak else array
+        return cast(value, dtype) if weak else array
     except (ValueError, TypeError, OverflowError):
         raise TypeMismatch(
             f"{what} is {describe(value)}, which is not an array",
@@ -150,7 +152,7 @@ def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
 
 def _number(value: Any, wanted: Type, what: str, span: Span | None) -> Any:
     try:
-        return np.asarray(value, wanted.dtype.numpy)[()]
+        return cast(value, wanted.dtype)[()]
     except OverflowError:  # an integer too large even for a float
         raise TypeMismatch(f"{what} does not fit in {wanted.dtype}", span, hint="use a smaller number") from None
 

@@ -347,7 +347,7 @@ class Session:
             else:
                 inputs.append(operand(Traced(*what)))
         types = tuple(t.erased() for t in unit.results.types) + ((CTL,) if effectful else ())
-        short = unit.name.rsplit(".", 1)[-1]
+        short = unit.definition.name.rsplit(".", 1)[-1]
         number = builder.add("call", inputs, types, Attrs(callee=unit.name), self.ctx.span, name=short)
         values = [Traced(builder, Port(number, k)) for k in range(len(unit.results.types))]
         if effectful:
@@ -449,7 +449,9 @@ class Session:
             self.ctx.builder = builder
             try:
                 value = yield self.interpreter.invoke(closure, *self._actual(unit, leaves), self._check_of(unit))
-                if len(unit.hidden) != known and unit.was_called_open:
+                # A branch that was left before the order token was asked for does not hand it on.
+                is_disordered = "effect" in list(unit.hidden)[known:]
+                if len(unit.hidden) != known and (unit.was_called_open or is_disordered):
                     del self.units[before:]
                     continue
                 unit.graph = self._finish(unit, builder, value)

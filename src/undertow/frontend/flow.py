@@ -85,6 +85,7 @@ def restore(state: State, env: Env, builder: Builder) -> None:
 
 def _contents(env: Env) -> dict[int, tuple[Any, Any]]:
     found: dict[int, tuple[Any, Any]] = {}
+    seen: set[int] = set()  # joins
     stack: list[Any] = []
     at: Env | None = env
     while at is not None:
@@ -93,7 +94,11 @@ def _contents(env: Env) -> dict[int, tuple[Any, Any]]:
     while stack:
         item = stack.pop()
         if isinstance(item, Joined):
-            stack.extend((item.then, item.other))
+            if item.made:
+                stack.append(item.made[0])
+            elif id(item) not in seen:
+                seen.add(id(item))
+                stack.extend((item.then, item.other))
         elif isinstance(item, (list, dict)) and id(item) not in found:
             found[id(item)] = (item, item.copy())
             stack.extend(item if isinstance(item, list) else item.values())

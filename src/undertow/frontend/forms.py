@@ -28,7 +28,7 @@ from undertow.frontend.interpret import (
 )
 from undertow.frontend.loops import ActingTest, NeedFeature, graph_loop
 from undertow.frontend.source import Env
-from undertow.frontend.traced import Traced, constant, context, emit, operand
+from undertow.frontend.traced import Traced, constant, context, effect, emit, operand
 from undertow.ir.graph import Attrs, Port
 from undertow.types import CTL, Type, bool_, f64, i32, i64, promote, said
 
@@ -230,7 +230,7 @@ def as_mapped(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and not isinstance(value, Shared):
         leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
         if (
-            leaves
+            (leaves or value == [])
             and all(isinstance(x, (bool, int, float, np.generic)) for x in leaves)
             and all(token[0] in ("leaf", "list") for token in structure)
         ):
@@ -310,7 +310,9 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
     inputs = [operand(x) for x in mapped] + [operand(Traced(*outer)) for outer in lifted]
     held = [graph.type_of(port) for port in graph.results]
     outputs = tuple(t if t == CTL else t.with_shape((length, *t.shape)) for t in held)
-    number = parent.add("map", inputs, outputs, Attrs(body=graph.name), span, name="map")
+    # A map without lanes gives its order token too, and must not do so before its turn.
+    controls = (session.effect_token(),) if "effect" in features else ()
+    number = parent.add("map", inputs, outputs, Attrs(body=graph.name), span, "map", controls)
     values = [Traced(parent, Port(number, k)) for k in range(len(outputs))]
     if "effect" in features:
         parent.effect = values.pop().port
@@ -449,10 +451,17 @@ def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[...
     return work
 
 
-def _print(*values: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
+def _print(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    """Python's `print`: a line whenever the body runs, also where nothing that it shows is traced."""
+    unknown = [key for key, value in kwargs.items() if key not in ("sep", "flush") and (key, value) != ("end", "\n")]
+    if unknown:
+        raise CaptureError(
+            f"print() with `{unknown[0]}` cannot be captured",
+            hint="a graph prints whole lines to standard output; put what belongs together into one f-string",
+        )
     parts: list[str] = []
     held: list[Any] = []
-    for value in values:
+    for value in args:
         if isinstance(value, TracedText):
             parts.append(value.template)
             held += value.values
@@ -461,7 +470,10 @@ def _print(*values: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
             held.append(value)
         else:
             parts.append(str(value).replace("{", "{{").replace("}", "}}"))
-    functions.print(sep.join(parts), *held)
+    between = " " if kwargs.get("sep") is None else str(kwargs["sep"])
+    effect("print", held, template=between.replace("{", "{{").replace("}", "}}").join(parts))
+    return None
+    yield
 
 
 def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
@@ -493,7 +505,7 @@ def _install() -> None:
     table: dict[Any, Callable[..., Any]] = {
         builtins.range: _range, builtins.len: _length, builtins.min: _extreme("minimum"),
         builtins.max: _extreme("maximum"), builtins.sum: _sum, builtins.any: _fold("logical_or", False),
-        builtins.all: _fold("logical_and", True), builtins.print: _print, builtins.pow: _power,
+        builtins.all: _fold("logical_and", True), builtins.pow: _power,
         builtins.int: _of_one("int", lambda x: functions.astype(functions.trunc(x), i64), "ut.astype(x, ut.i64)"),
         builtins.float: _of_one(
             "float", lambda x: functions.astype(x, promote(x.dtype, f64)), "ut.astype(x, ut.f64)"
@@ -509,6 +521,7 @@ def _install() -> None:
         table[getattr(math, name)] = _of_one(f"math.{name}", getattr(functions, ours), f"ut.{ours}")
     for function, traced in table.items():
         SPECIAL[function] = _plain(function, traced)
+    SPECIAL[builtins.print] = _print
 
 
 _install()

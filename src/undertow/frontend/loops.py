@@ -44,7 +44,7 @@ from undertow.frontend.statements import (
     cells,
     exits_of,
 )
-from undertow.frontend.traced import Traced, emit, operand
+from undertow.frontend.traced import Traced, cast, emit, operand
 from undertow.frontend.tree import LEAF, Structure, flatten, unflatten
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.types import CTL, Type, i32, i64, join, promote, said, weak_dtype
@@ -174,7 +174,7 @@ def graph_loop(
 def _start(value: Any, type: Type) -> Any:
     if isinstance(value, Traced):
         return operand(value)
-    return Const(np.asarray(value, type.dtype.numpy))
+    return Const(cast(value, type.dtype))
 
 
 def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:

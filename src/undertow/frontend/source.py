@@ -14,6 +14,7 @@ import linecache
 import sys
 import textwrap
 import threading
+import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -119,16 +120,27 @@ def _on_large_stack(work: Callable[[], ast.Module]) -> ast.Module:
         except BaseException as fault:
             outcome.append(fault)
 
-    limit, size = sys.getrecursionlimit(), threading.stack_size()
+    def helper() -> None:
+        limit, size = sys.getrecursionlimit(), threading.stack_size()
+        try:
+            threading.stack_size(_PARSER_STACK)
+            sys.setrecursionlimit(_PARSER_DEPTH)
+            thread = threading.Thread(target=target)
+            thread.start()
+            thread.join()
+        except (RuntimeError, ValueError):  # no room for such a stack
+            outcome.append(RecursionError("the source is nested too deeply"))
+        finally:
+            sys.setrecursionlimit(limit)
+            threading.stack_size(size)
+
+    # Ctrl-C stops the main thread only: what the helper changes it puts back, and we wait for that.
+    outer = threading.Thread(target=helper)
+    outer.start()
     try:
-        threading.stack_size(_PARSER_STACK)
-        sys.setrecursionlimit(_PARSER_DEPTH)
-        thread = threading.Thread(target=target)
-        thread.start()
-        thread.join()
+        outer.join()
     finally:
-        sys.setrecursionlimit(limit)
-        threading.stack_size(size)
+        outer.join()
     if isinstance(outcome[0], ast.Module):
         return outcome[0]
     raise outcome[0]
@@ -178,8 +190,8 @@ def closure_of(function: FunctionType) -> Closure:
     source = "".join(lines)
     try:
         functions = _module(source, code.co_filename)
-    except (SyntaxError, RecursionError):
-        functions = _module_of_block(lines, code.co_firstlineno, code.co_filename)
+    except (SyntaxError, RecursionError, ValueError):
+        functions = _module_of_block(lines, code.co_firstlineno, code.co_filename, function.__name__)
     matches = [n for n in functions.get(code.co_firstlineno, []) if _is_same(n, function)]
     if len(matches) != 1:
         place = Span(code.co_filename, code.co_firstlineno)
@@ -215,10 +227,17 @@ def _definition_span(function: FunctionType, lines: list[str]) -> Span:
     return Span(function.__code__.co_filename, first, function=name)
 
 
-def _module_of_block(lines: list[str], first: int, filename: str) -> dict[int, list[FunctionNode]]:
+def _module_of_block(lines: list[str], first: int, filename: str, name: str) -> dict[int, list[FunctionNode]]:
     """Where the whole file does not parse (a notebook with magics), only the function's own block."""
-    block = "".join(inspect.getblock(lines[first - 1 :]))
-    return _module(textwrap.dedent(block), filename, first)
+    try:
+        block = "".join(inspect.getblock(lines[first - 1 :]))
+        return _module(textwrap.dedent(block), filename, first)
+    except (SyntaxError, RecursionError, ValueError, tokenize.TokenError) as fault:
+        raise CaptureError(
+            f"the source of `{name}` cannot be read: {fault}",
+            Span(filename, first),
+            hint="if the file was edited after it was imported, import it again",
+        ) from None
 
 
 def _is_same(node: FunctionNode, function: FunctionType) -> bool:

@@ -344,6 +344,12 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     )
 
 
+def cast(value: Any, dtype: DType) -> Any:
+    """A NumPy array of that dtype. 1e300 is inf as f32, without a word, as in arithmetic."""
+    with np.errstate(all="ignore"):
+        return np.asarray(value, dtype.numpy)
+
+
 def constant(value: Any, dtype: DType | None = None) -> Any:
     """A Python number, list or array as a NumPy value of one of our dtypes."""
     if isinstance(value, (np.ndarray, np.generic)):
@@ -359,7 +365,7 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
                 hint="rows must have the same length, and hold only numbers",
             ) from None
     if dtype is not None:
-        return np.asarray(array, dtype.numpy)[()]
+        return cast(array, dtype)[()]
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise not_a_value(value, array)
     if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):

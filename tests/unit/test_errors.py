@@ -1,0 +1,123 @@
+"""What errors say: place, hint, and a tag traceback whose repeats are folded, however deep the recursion was."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import undertow as ut
+from undertow import errors
+from undertow.errors import Call, Span, brief, fold_calls
+
+CLASSES = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, ut.UndertowError)]
+
+
+def call(label: str) -> Call:
+    return Call(label, None, "f")
+
+
+def stands_for(line: str) -> int:
+    """How many calls a line of a folded traceback stands for."""
+    more = re.match(r"  \.\.\. (\d+) (more calls|calls left out)", line)
+    return int(more[1]) if more else 1
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_error_is_public_and_ours(kind: type[ut.UndertowError]) -> None:
+    assert getattr(ut, kind.__name__) is kind
+    assert kind.__doc__
+    error = kind("what happened", Span("model.py", 3, 5, "f"), "what to do")
+    assert str(error) == "what happened\n  --> model.py:3, in f\n\nhint: what to do"
+    assert (error.what, error.hint) == ("what happened", "what to do")
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_errors_survive_pickling(kind: type[ut.UndertowError]) -> None:
+    """They come back from other processes."""
+    error = kind("what happened", Span("model.py", 3, 5, "f"), "what to do")
+    if isinstance(error, ut.RunError):
+        error.calls = (call("@1"), call("@2"))
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert str(again) == str(error)
+
+
+def test_a_span_shows_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text("a = 1\n    b = 2   \n\n")
+    assert Span(str(file), 2).show() == f"{file}:2\n      b = 2"
+    assert Span(str(file), 3, function="f").show() == f"{file}:3, in f"
+    assert Span(str(file), 99).show() == f"{file}:99"
+
+
+def test_nothing_to_say() -> None:
+    assert str(ut.UndertowError("what happened")) == "what happened"
+    assert str(ut.RunError("what happened")) == "what happened"
+
+
+def test_repeats_are_folded() -> None:
+    assert fold_calls([call("@1"), *[call("@2")] * 10]) == [
+        "  @1 in f",
+        "  @2 in f",
+        "  ... 9 more calls like the line above",
+    ]
+    assert fold_calls([call("@2"), call("@3")] * 10) == [
+        "  @2 in f",
+        "  @3 in f",
+        "  ... 18 more calls like the 2 lines above, 9 times",
+    ]
+    # The period of a function that calls itself twice, once in each place, is found too.
+    assert fold_calls([call("@2"), call("@2"), call("@3")] * 10 + [call("@9")]) == [
+        "  @2 in f",
+        "  @2 in f",
+        "  @3 in f",
+        "  ... 27 more calls like the 3 lines above, 9 times",
+        "  @9 in f",
+    ]
+
+
+def test_two_calls_are_not_folded() -> None:
+    assert fold_calls([call("@2")] * 2) == ["  @2 in f", "  @2 in f"]
+
+
+def test_what_does_not_repeat_loses_its_middle() -> None:
+    lines = fold_calls([call(f"@{n}") for n in range(1000)])
+    assert len(lines) == 61
+    assert lines[0] == "  @0 in f" and lines[-1] == "  @999 in f"
+    assert lines[30] == "  ... 940 calls left out"
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=300))
+def test_no_call_is_lost(labels: list[str]) -> None:
+    lines = fold_calls([call(label) for label in labels])
+    assert len(lines) <= 61
+    assert sum(map(stands_for, lines)) == len(labels)
+
+
+def test_a_million_calls_are_folded_quickly() -> None:
+    calls = [call("@1"), *[call("@2"), call("@3")] * 500_000]
+    began = time.perf_counter()
+    assert len(fold_calls(calls)) == 4
+    assert time.perf_counter() - began < 5
+
+
+def test_brief() -> None:
+    assert brief("a\nb") == r"'a\nb'"
+    assert brief([1,
+                  2]) == "[1, 2]"  # fmt: skip
+    assert brief(10**30) == "1" + "0" * 30
+    assert brief(1 << 100_000_000) == "an integer of 100000001 bits"
+    assert brief(object()) == "an object"
+    assert len(brief("x" * 1000)) == 60
+
+    class Broken:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    assert brief(Broken()) == "a Broken"

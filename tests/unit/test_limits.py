@@ -1,0 +1,233 @@
+"""Limits of runs, as users set them: they hold exactly, say where the run was, and leave the function usable."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.api.options import settings
+
+
+@ut.function
+def count(n: ut.i64) -> ut.i64:
+    """Calls itself n times; for ever if n is negative."""
+    if n == 0:
+        return 0
+    return count(n - 1) + 1
+
+
+@ut.function
+def fib(n: ut.i64) -> ut.i64:
+    if n <= 1:
+        return n
+    return fib(n - 1) + fib(n - 2)
+
+
+@ut.function
+def spin(n: ut.i64) -> ut.i64:
+    """Loops until n is 0: for ever if n is negative."""
+    while n != 0:
+        n = n - 1
+    return n
+
+
+@ut.function
+def even(n: ut.i64) -> ut.bool:
+    if n == 0:
+        return True
+    return odd(n - 1)
+
+
+@ut.function
+def odd(n: ut.i64) -> ut.bool:
+    if n == 0:
+        return False
+    return even(n - 1)
+
+
+@ut.function
+def doubled(x: ut.f64[None], n: ut.i64) -> ut.f64:
+    if n == 0:
+        return ut.sum(x)
+    return doubled(x * 2, n - 1) + x[0]
+
+
+def test_max_depth_is_exact() -> None:
+    assert count.run(9, max_depth=10) == 9
+    with pytest.raises(ut.RecursionLimit, match="max_depth=9") as caught:
+        count.run(9, max_depth=9)
+    assert len(caught.value.calls) == 9
+    assert caught.value.span is not None and "count(n - 1)" in caught.value.span.source()
+
+
+def test_loops_add_no_depth() -> None:
+    assert spin.run(50, max_depth=1) == 0
+
+
+def test_frames_are_exact() -> None:
+    _, stats = fib.run(8, stats=True)
+    assert fib.run(8, frames=stats.peak_frames) == 21
+    with pytest.raises(ut.FrameLimit, match=f"frames={stats.peak_frames - 1}"):
+        fib.run(8, frames=stats.peak_frames - 1)
+
+
+def test_memory_is_exact() -> None:
+    x = np.ones(1000)
+    _, stats = doubled.run(x, 20, stats=True)
+    assert doubled.run(x, 20, memory=stats.peak_bytes) == doubled(x, 20)
+    with pytest.raises(ut.FrameLimit, match="memory="):
+        doubled.run(x, 20, memory=stats.peak_bytes - 1)
+
+
+def test_memory_of_a_single_array() -> None:
+    @ut.function
+    def make(n: ut.i64) -> ut.f64:
+        return ut.sum(ut.zeros(n))
+
+    with pytest.raises(ut.FrameLimit, match="memory=1,000") as caught:
+        make.run(1000, memory=1000)
+    assert caught.value.calls
+
+
+@pytest.mark.parametrize("endless", [count, spin, even])
+def test_timeout(endless: ut.Function) -> None:
+    began = time.perf_counter()
+    with pytest.raises(ut.Timeout, match=r"0\.05 s") as caught:
+        endless.run(-1, timeout=0.05)
+    assert time.perf_counter() - began < 5
+    assert caught.value.calls
+    assert len(str(caught.value).splitlines()) < 20
+    assert endless(0) in (0, True)
+
+
+def test_a_timeout_of_zero_stops_at_once() -> None:
+    with pytest.raises(ut.Timeout):
+        count.run(5, timeout=0)
+
+
+def test_a_generous_timeout_changes_nothing() -> None:
+    assert count.run(20, timeout=1e9) == 20
+    assert count.run(20, timeout=float("inf")) == 20
+
+
+LIMITS: list[tuple[dict[str, Any], type[ut.RunError]]] = [
+    ({"max_depth": 5}, ut.RecursionLimit),
+    ({"frames": 5}, ut.FrameLimit),
+    ({"memory": 5000}, ut.FrameLimit),
+    ({"timeout": 0.0}, ut.Timeout),
+]
+
+
+@pytest.mark.parametrize(("limit", "error"), LIMITS, ids=lambda v: "-".join(v) if isinstance(v, dict) else "")
+@pytest.mark.parametrize("scheduler", ["fifo", "lifo", "random"])
+def test_limits_of_a_block(limit: dict[str, Any], error: type[ut.RunError], scheduler: str) -> None:
+    before = settings()
+    with ut.options(scheduler=scheduler, **limit):
+        with pytest.raises(error):
+            count(50)
+        with pytest.raises(error):
+            count.map([50, 60])
+        with pytest.raises(error):
+            count.run(50)
+        assert count.run(5, **dict.fromkeys(limit)) == 5  # None: no limit
+    assert settings() is before
+    assert count(50) == 50
+
+
+def test_the_nearest_setting_is_in_force() -> None:
+    with ut.options(max_depth=3):
+        with ut.options(max_depth=100):
+            assert count(50) == 50
+            with pytest.raises(ut.RecursionLimit, match="max_depth=7"):
+                count.run(50, max_depth=7)
+        with pytest.raises(ut.RecursionLimit, match="max_depth=3"):
+            count(50)
+    with pytest.raises(ut.UndertowError, match="no option"), ut.options(max_depth=3, speed=1):
+        pass
+    assert count(50) == 50
+
+
+def test_settings_end_with_a_block_that_fails() -> None:
+    before = settings()
+    with pytest.raises(ZeroDivisionError), ut.options(max_depth=3):
+        raise ZeroDivisionError
+    assert settings() is before
+
+
+def test_settings_belong_to_their_thread() -> None:
+    seen: list[object] = []
+    with ut.options(max_depth=3):
+        thread = threading.Thread(target=lambda: seen.append(count(50)))
+        thread.start()
+        thread.join()
+    assert seen == [50]
+
+
+def test_a_failed_run_is_captured_only_once() -> None:
+    captures: list[int] = []
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        captures.append(1)
+        if n == 0:
+            return 0
+        return f(n - 1)
+
+    for _ in range(3):
+        with pytest.raises(ut.RecursionLimit):
+            f.run(10, max_depth=3)
+    assert f(10) == 0
+    assert len(captures) == 1
+
+
+def test_a_fault_leaves_the_function_usable() -> None:
+    @ut.function
+    def invert(n: ut.i64) -> ut.i64:
+        return 12 // n
+
+    for _ in range(3):
+        with pytest.raises(ut.Fault, match="division by zero"):
+            invert(0)
+        assert invert(5) == 2
+        with pytest.raises(ut.Fault, match="division by zero") as caught:
+            invert.map([1, 0, 2])
+        assert "lane 1" in str(caught.value)
+        assert list(invert.map([1, 2])) == [12, 6]
+
+
+def test_a_failed_capture_leaves_the_function_usable() -> None:
+    table: dict[str, Any] = {}
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        return n + table["x"]
+
+    with pytest.raises(ut.CaptureError, match="KeyError"):
+        f(1)
+    table["x"] = 2
+    assert f(1) == 3
+
+
+def test_the_trace_of_a_failed_run_is_complete(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    with pytest.raises(ut.RecursionLimit):
+        count.run(10, max_depth=3, trace=file)
+    last = file.read_text().splitlines()[-1]
+    assert "calls nest deeper than max_depth=3" in last
+
+
+def test_deep_tracebacks_are_short() -> None:
+    with pytest.raises(ut.RecursionLimit) as caught:
+        count.run(-1, max_depth=3000)
+    assert len(caught.value.calls) == 3000
+    assert "2998 more calls like the line above" in str(caught.value)
+    assert len(str(caught.value).splitlines()) < 12
+    with pytest.raises(ut.RecursionLimit) as caught:
+        even.run(-1, max_depth=1001)
+    assert "998 more calls like the 2 lines above, 499 times" in str(caught.value)
