@@ -28,11 +28,12 @@ def runs() -> list[Any]:
         for name, engine in ENGINES.items():
             if "lazy" in program.tags and not getattr(engine, "is_lazy", False):
                 continue
-            for schedule in SCHEDULES if name == "reference" else [{}]:
+            schedules = SCHEDULES if name == "reference" else [{}]
+            marks: tuple[Any, ...] = ()
+            if "deep" in program.tags:  # takes long
+                schedules, marks = schedules[: 3 if program.name == "chain" else 1], (pytest.mark.slow,)
+            for schedule in schedules:
                 options = {"engine": name, **schedule}
-                marks = [pytest.mark.slow] if "deep" in program.tags else []
-                if marks and schedule.get("schedule_seed", 1) != 1:
-                    continue  # one random order is enough for what takes long
                 label = "-".join(str(word) for word in (program, *options.values()))
                 found.append(pytest.param(program, options, id=label, marks=marks))
     return found

@@ -31,28 +31,33 @@ from hypothesis import strategies as st
 
 import undertow as ut
 
-PROGRAMS = [source.strip() + "\n" for source in (Path(__file__).parent / "valid_programs.txt").read_text().split("# ---\n")]
+SOURCES = (Path(__file__).parent / "valid_programs.txt").read_text()
+PROGRAMS = [source.strip() + "\n" for source in SOURCES.split("# ---\n")]
 LONGEST = 10  # seconds of one program, capture and run
 LIMITS = {"timeout": 2.0, "max_depth": 200, "frames": 20_000, "memory": 50_000_000}
 UNDERTOW = os.path.dirname(os.path.abspath(ut.__file__)) + os.sep
 
-# What a token may become, by its kind; names and numbers of the program itself come in addition.
-NAMES = """
+# What a token may become: any of the words in the last part, or one of its own kind, or a name of the program.
+POOLS = """
     n x y i k f g self len range int float str sum max min abs print sorted zip enumerate list tuple dict set isinstance
     type getattr ut np math fib map reversed any all round pow divmod hash id repr object bool super iter next open eval
     None True False and or not in is if else elif while for return break continue pass def lambda yield await assert
     raise try except finally with as del global nonlocal class import from async match case
-""".split()
-NUMBERS = "0 1 2 3 5 10 -1 0.5 1.5 2.0 1e308 1e400 2147483648 9223372036854775808 1000000 1j 0x10 1_000".split()
-STRINGS = ["''", "'a'", "f'{n}'", "f'{x:.2f}'", "b'a'", "'{}'"]
-OPERATORS = "+ - * / // % ** @ << >> & | ^ ~ < > <= >= == != = += -= *= ( ) [ ] { } , : . ; -> := ... += @=".split()
-WORDS = """
+    ;;
+    0 1 2 3 5 10 -1 0.5 1.5 2.0 1e308 1e400 2147483648 9223372036854775808 1000000 1j 0x10 1_000
+    ;;
+    '' 'a' f'{n}' f'{x:.2f}' b'a' '{}'
+    ;;
+    + - * / // % ** @ << >> & | ^ ~ < > <= >= == != = += -= *= ( ) [ ] { } , : . ; -> := ... += @=
+    ;;
     ut.i32 ut.i64 ut.f32 ut.f64 ut.bool ut.f64[3] ut.f32[2,2] ut.i64[None] ut.f64["n"] ut.zeros(3) ut.ones((2,2))
     ut.sqrt ut.sum ut.where ut.concat ut.stack ut.matmul ut.take ut.map ut.cond ut.while_loop ut.shared ut.arange(3)
     ut.astype ut.reshape ut.einsum ut.assert_ ut.print ut.random.uniform() ut.asarray ut.function np.zeros(3) np.array
-    np.sqrt np.sum np.median math.sqrt math.gamma [] () {} [1,2] (1,2) {'a':1} x[0] x[n] x[1:] x[::2] x.T x.shape x.sum()
+    np.sqrt np.sum np.median math.sqrt math.gamma [] () {} [1,2] (1,2) {'a':1} x[0] x[n] x[1:] x[::2] x.T x.shape
     ut.split ut.argsort ut.one_hot ut.scatter_add ut.clip lambda:0 lambda*a:a print(n) print(x,n) n.real x.dtype
-    *x **x [*x] [v*2for(v)in(x)] {i:i*i} n<0<n not(n) n(if)x""".split()
+    *x **x [*x] [v*2for(v)in(x)] {i:i*i} n<0<n not(n) x.sum() n:=1
+"""
+NAMES, NUMBERS, STRINGS, OPERATORS, WORDS = (pool.split() for pool in POOLS.split(";;"))
 
 
 class TooLong(BaseException):
@@ -116,6 +121,13 @@ def is_pythons(error: BaseException) -> bool:
     return files[-1].startswith("<fuzz") or not any(file.startswith(UNDERTOW) for file in files)
 
 
+def check_message(error: ut.UndertowError) -> None:
+    """One line, in the user's words: no classes of ours, no addresses."""
+    for word in ("\n", "Traced", "Closure", "object at 0x"):
+        assert word not in error.what
+    assert error.what and str(error)
+
+
 def outcome(source: str, name: str = "<fuzz>") -> str:
     """Run a program; how it ended: value, ours, python. What must not happen raises."""
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -137,9 +149,7 @@ def outcome(source: str, name: str = "<fuzz>") -> str:
     except ut.InternalError:
         raise
     except ut.UndertowError as error:
-        assert error.what and "\n" not in error.what.split("What waits")[0]
-        assert "Traced" not in error.what and "object at 0x" not in error.what, error.what
-        assert str(error)
+        check_message(error)
         return "ours"
     except TooLong as error:
         if is_pythons(error):

@@ -3,7 +3,7 @@
 Every function has fuel as its first argument, calls hand on less of it, and without fuel nothing is called: so
 every program ends. Integers are kept small, denominators away from zero, and floats bounded, so that plain Python
 and 64-bit arithmetic agree to the bit. A name has one type throughout: `i3` is an integer, `x3` a float, `p3` a truth
-value, `t3` a list of two integers, `d3` a dict of an integer and a float.
+value, `v3` an array of one to a few floats, `t3` a list of two integers, `d3` a dict of an integer and a float.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-_NOTES = {"i": "ut.i64", "x": "ut.f64", "p": "ut.bool"}
-_INLINE = ("i", "x", "p")
+_NOTES = {"i": "ut.i64", "x": "ut.f64", "p": "ut.bool", "v": "ut.f64[None]"}
 
 
 @dataclass
@@ -71,9 +70,11 @@ class Writer:
         self.budget = 0  # calls that may still be written into this function
         self.features: set[str] = set()
         self.prints = self.chance(0.25)
+        self.arrays = self.chance(0.35)
+        kinds = "ixpv" if self.arrays else "ixp"
         self.functions = [
-            Function(f"f{n}", self.letters("ixp", 1, 3), self.letters("iixp", 1, 1) if self.chance(0.6) else
-                     self.letters("ix", 2, 3))
+            Function(f"f{n}", self.letters(kinds, 1, 3), self.letters("i" + kinds, 1, 1) if self.chance(0.6) else
+                     self.letters(kinds.replace("p", ""), 2, 3))
             for n in range(random.randint(1, 4))
         ]  # fmt: skip
         self.helpers: list[Function] = []
@@ -115,7 +116,35 @@ class Writer:
         return self.random.choice(found) if found else None
 
     def expression(self, place: _Place, letter: str, depth: int = 2) -> str:
-        return {"i": self.integer, "x": self.real, "p": self.truth}[letter](place, depth)
+        return {"i": self.integer, "x": self.real, "p": self.truth, "v": self.array}[letter](place, depth)
+
+    def array(self, place: _Place, depth: int = 2) -> str:
+        """One to four floats; how many is known only at run time."""
+        if depth <= 0 or self.chance(0.25):
+            name = self.variable(place, "v")
+            few = ", ".join(self.real(place, 0) for _ in range(self.random.randint(1, 3)))
+            return name if name and self.chance(0.85) else f"ut.asarray([{few}], ut.f64)"
+        inner = depth - 1
+        kind = self.random.randrange(9)
+        if kind < 2:
+            call = self.call(place, "v", inner)
+            if call:
+                return call
+        if kind < 4:
+            return f"({self.array(place, inner)} {self.pick('+', '-', '*')} {self.real(place, inner)})"
+        if kind == 4:
+            return f"ut.concat([{self.array(place, inner)}, {self.array(place, inner)}])[:4]"
+        if kind == 5:
+            return f"{self.array(place, inner)}[: {self.integer(place, inner)} % 3 + 1]"
+        if kind == 6:
+            return f"({self.array(place, inner)} if {self.truth(place, inner)} else {self.array(place, inner)})"
+        if kind == 7 and not self.prints:
+            name = self.fresh("x")
+            lane = place.inner(loops=place.loops + 1, fixed=place.fixed | {name})
+            lane.names[name] = "x"
+            self.features.add("map")
+            return f"ut.map(lambda {name}: {self.bounded(lane, 'x', inner)}, {self.array(place, inner)})"
+        return f"ut.flip({self.array(place, inner)})"
 
     def integer(self, place: _Place, depth: int = 2) -> str:
         if depth <= 0 or self.chance(0.25):
@@ -179,6 +208,9 @@ class Writer:
             return f"({self.real(place, inner)} {self.pick('+', '*')} {self.integer(place, inner)})"
         if kind == 9 and (held := self.variable(place, "d")):
             return f'{held}["y"]'
+        if self.arrays and (held := self.variable(place, "v")) and self.chance(0.5):
+            at = f"[{self.integer(place, 0)} % {held}.shape[0]]"
+            return self.pick(f"ut.sum({held})", f"ut.max({held})", f"{held}{at}")
         return f"{self.pick('min', 'max')}({self.real(place, inner)}, {self.real(place, inner)})"
 
     def condition(self, place: _Place, depth: int = 2) -> str:
@@ -254,7 +286,7 @@ class Writer:
         text = self.expression(place, letter, depth)
         if letter == "i":
             return f"{text} % {self.pick('97', '13', '50')}" + self.pick("", "", " - 6")
-        return f"{text} % 8.0" if letter == "x" else text
+        return text if letter == "p" else f"{text} % 8.0"
 
     # -- statements ----------------------------------------------------------------------------------------
 
@@ -292,7 +324,7 @@ class Writer:
         return self.fresh(letter)
 
     def assign(self, place: _Place, size: int) -> bool:
-        letter = self.pick(*"iiixxp")
+        letter = self.pick(*"iiixxp", *("vv" if self.arrays else ""))
         value = self.bounded(place, letter)
         if letter == "x" and self.chance(0.2):
             value = str(self.random.randint(0, 3))  # a Python number that becomes a float when it meets one

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -18,7 +19,11 @@ from tests.property.oracle import compare
 from tests.property.sources import Source, write
 
 EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
-VALUES = {"i": st.integers(-6, 20), "x": st.integers(-12, 12).map(lambda k: k / 4), "p": st.booleans()}
+QUARTERS = st.integers(-12, 12).map(lambda k: k / 4)
+VALUES = {
+    "i": st.integers(-6, 20), "x": QUARTERS, "p": st.booleans(),
+    "v": st.lists(QUARTERS, min_size=1, max_size=4).map(np.array),
+}  # fmt: skip
 # Of so many programs out of a hundred, at least.
 WANTED = {
     "recursive": 60, "mutual": 15, "nested call": 10, "loop in call": 30, "call in loop": 25,
@@ -70,6 +75,8 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
 def argument(random: Random, letter: str) -> Any:
     if letter == "i":
         return random.randint(-6, 20)
+    if letter == "v":
+        return np.array([random.randint(-12, 12) / 4 for _ in range(random.randint(1, 4))])
     return random.randint(-12, 12) / 4 if letter == "x" else random.random() < 0.5
 
 

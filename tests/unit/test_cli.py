@@ -81,8 +81,8 @@ class Done(NamedTuple):
 
 @pytest.fixture
 def undertow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """Runs a command in a folder that has programs.py."""
-    (tmp_path / "programs.py").write_text(PROGRAMS, encoding="utf-8")
+    """Runs a command in a folder that has my_programs.py."""
+    (tmp_path / "my_programs.py").write_text(PROGRAMS, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")  # messages in one piece
     monkeypatch.delenv("FORCE_COLOR", raising=False)
@@ -108,17 +108,17 @@ def undertow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
-        (("programs.py:fib", "10"), "89"),
-        (("programs:fib", "10"), "89"),
-        (("./programs.py:fib", "-10"), "1"),
-        (("programs.py:total", "[1, 2.5, 3]"), "6.5"),
-        (("programs.py:total", "[1, 2]", "-2.0"), "-6.0"),
-        (("programs.py:pair", "(0.5, 4)"), "{'x': 2.0, 'both': [0.5, 4]}"),
-        (("programs.py:untyped", "true"), "True"),
-        (("programs.py:untyped", "[[1, 2], [3, 4]]"), "[[1, 2], [3, 4]]"),
-        (("programs.py:Box.double", "21"), "42"),
-        (("programs.py:fib", "10", "--engine", "reference", "--scheduler", "random", "--schedule-seed", "3"), "89"),
-        (("programs.py:fib", "--max-depth=20", "10", "--frames=1000", "--memory", "64M", "--timeout", "60"), "89"),
+        (("my_programs.py:fib", "10"), "89"),
+        (("my_programs:fib", "10"), "89"),
+        (("./my_programs.py:fib", "-10"), "1"),
+        (("my_programs.py:total", "[1, 2.5, 3]"), "6.5"),
+        (("my_programs.py:total", "[1, 2]", "-2.0"), "-6.0"),
+        (("my_programs.py:pair", "(0.5, 4)"), "{'x': 2.0, 'both': [0.5, 4]}"),
+        (("my_programs.py:untyped", "true"), "True"),
+        (("my_programs.py:untyped", "[[1, 2], [3, 4]]"), "[[1, 2], [3, 4]]"),
+        (("my_programs.py:Box.double", "21"), "42"),
+        (("my_programs.py:fib", "10", "--engine", "reference", "--scheduler", "random", "--schedule-seed", "3"), "89"),
+        (("my_programs.py:fib", "--max-depth=20", "10", "--frames=1000", "--memory", "64M", "--timeout", "60"), "89"),
     ],
 )
 def test_run(undertow: Callable[..., Done], arguments: tuple[str, ...], printed: str) -> None:
@@ -127,12 +127,12 @@ def test_run(undertow: Callable[..., Done], arguments: tuple[str, ...], printed:
 
 
 def test_run_seed(undertow: Callable[..., Done]) -> None:
-    first, again, other = (undertow("run", "programs.py:draw", "--seed", seed).out for seed in ("1", "1", "2"))
+    first, again, other = (undertow("run", "my_programs.py:draw", "--seed", seed).out for seed in ("1", "1", "2"))
     assert first == again != other
 
 
 def test_run_stats(undertow: Callable[..., Done]) -> None:
-    lines = undertow("run", "programs.py:fib", "3", "--stats").out.splitlines()
+    lines = undertow("run", "my_programs.py:fib", "3", "--stats").out.splitlines()
     assert lines[0] == "3"
     found = {line[:16].strip(): line[16:].strip() for line in lines[1:]}
     assert found["activations"] == "5"
@@ -140,7 +140,7 @@ def test_run_stats(undertow: Callable[..., Done]) -> None:
 
 
 def test_run_trace(undertow: Callable[..., Done], tmp_path: Path) -> None:
-    done = undertow("run", "programs.py:fib", "3", "--trace", "run.jsonl")
+    done = undertow("run", "my_programs.py:fib", "3", "--trace", "run.jsonl")
     assert done.out == "3\n"
     assert "run.jsonl" in done.err
     events = [json.loads(line)["event"] for line in (tmp_path / "run.jsonl").read_text().splitlines()]
@@ -150,13 +150,13 @@ def test_run_trace(undertow: Callable[..., Done], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("programs.py:fails", "2"), "Fault: integer division by zero\ntag traceback"),
-        (("programs.py:fib", "10", "--max-depth", "3"), "RecursionLimit: calls nest deeper than max_depth=3"),
-        (("programs.py:fib", "10", "--frames", "3"), "FrameLimit: "),
-        (("programs.py:fib", "1.5"), "TypeMismatch: "),
-        (("programs.py:fib",), "CaptureError: "),
-        (("programs.py:refused", "3"), "CaptureError: "),
-        (("programs.py:fib", "3", "--trace", "no/such/folder/x"), "UndertowError: the trace cannot be written"),
+        (("my_programs.py:fails", "2"), "Fault: integer division by zero\ntag traceback"),
+        (("my_programs.py:fib", "10", "--max-depth", "3"), "RecursionLimit: calls nest deeper than max_depth=3"),
+        (("my_programs.py:fib", "10", "--frames", "3"), "FrameLimit: "),
+        (("my_programs.py:fib", "1.5"), "TypeMismatch: "),
+        (("my_programs.py:fib",), "CaptureError: "),
+        (("my_programs.py:refused", "3"), "CaptureError: "),
+        (("my_programs.py:fib", "3", "--trace", "no/such/folder/x"), "UndertowError: the trace cannot be written"),
     ],
 )
 def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
@@ -171,18 +171,18 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
     ("arguments", "message"),
     [
         ((), "Missing argument"),
-        (("programs.py",), "does not name a function"),
-        (("programs.py:",), "does not name a function"),
+        (("my_programs.py",), "does not name a function"),
+        (("my_programs.py:",), "does not name a function"),
         (("nothing.py:fib", "1"), "there is no file nothing.py"),
         (("nothing:fib", "1"), "there is no module nothing"),
-        (("programs.py:fob", "1"), "it has draw, fails, fib, pair, refused, total, untyped"),
-        (("programs.py:plain", "1"), "not decorated with @ut.function"),
-        (("programs.py:fib", "ten"), "neither a Python literal nor JSON"),
-        (("programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
-        (("programs.py:fib", "10", "--scheduler", "best"), "there is no scheduler 'best'; one of fifo, lifo, random"),
-        (("programs.py:fib", "10", "--engine", "steam"), "there is no engine 'steam'"),
-        (("programs.py:fib", "10", "--frames", "-1"), "below zero"),
-        (("programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
+        (("my_programs.py:fob", "1"), "it has draw, fails, fib, pair, refused, total, untyped"),
+        (("my_programs.py:plain", "1"), "not decorated with @ut.function"),
+        (("my_programs.py:fib", "ten"), "neither a Python literal nor JSON"),
+        (("my_programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
+        (("my_programs.py:fib", "10", "--scheduler", "best"), "there is no scheduler 'best'; one of fifo, lifo, random"),
+        (("my_programs.py:fib", "10", "--engine", "steam"), "there is no engine 'steam'"),
+        (("my_programs.py:fib", "10", "--frames", "-1"), "below zero"),
+        (("my_programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
     ],
 )
 def test_wrong_usage(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
@@ -220,20 +220,20 @@ def test_a_file_named_like_a_module(undertow: Callable[..., Done], tmp_path: Pat
 
 
 def test_graph(undertow: Callable[..., Done]) -> None:
-    with_arguments = undertow("graph", "programs.py:fib", "10")
+    with_arguments = undertow("graph", "my_programs.py:fib", "10")
     assert with_arguments.code == 0
     assert with_arguments.out.startswith("static 1 fib\n")
-    assert undertow("graph", "programs.py:fib").out == with_arguments.out
+    assert undertow("graph", "my_programs.py:fib").out == with_arguments.out
 
 
 @pytest.mark.parametrize("function", ["total", "pair", "draw"])
 def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -> None:
-    done = undertow("graph", f"programs.py:{function}")
+    done = undertow("graph", f"my_programs.py:{function}")
     assert done.out.startswith(f"static 1 {function}\n"), done.err
 
 
 def test_graph_needs_types(undertow: Callable[..., Done]) -> None:
-    done = undertow("graph", "programs.py:untyped")
+    done = undertow("graph", "my_programs.py:untyped")
     assert done.code == 2
     assert "x has no type annotation" in done.err
 
@@ -249,29 +249,29 @@ def test_graph_needs_types(undertow: Callable[..., Done]) -> None:
     ],
 )
 def test_graph_to_file(undertow: Callable[..., Done], tmp_path: Path, options: tuple[str, ...], beginning: str) -> None:
-    done = undertow("graph", "programs.py:fib", *options)
+    done = undertow("graph", "my_programs.py:fib", *options)
     assert (done.code, done.out) == (0, "")
     file = next(o for o in options if "picture" in o)
-    assert f"Wrote {file}: {len(cli._find('programs.py:fib').graph(0))} nodes" in done.err
+    assert f"Wrote {file}: {len(cli._find('my_programs.py:fib').graph(0))} nodes" in done.err
     assert (tmp_path / file).read_text(encoding="utf-8").startswith(beginning)
 
 
 def test_graph_names_files_from_here(undertow: Callable[..., Done], tmp_path: Path) -> None:
-    picture = undertow("graph", "programs.py:fib", "--format", "svg").out
-    assert "programs.py:" in picture
+    picture = undertow("graph", "my_programs.py:fib", "--format", "svg").out
+    assert "my_programs.py:" in picture
     assert str(tmp_path) not in picture
 
 
 def test_graph_that_cannot_be_written(undertow: Callable[..., Done]) -> None:
-    done = undertow("graph", "programs.py:fib", "--output", "programs.py/fib.svg")
+    done = undertow("graph", "my_programs.py:fib", "--output", "my_programs.py/fib.svg")
     assert (done.code, done.out) == (1, "")
-    assert "Error: " in done.err and "programs.py" in done.err
+    assert "Error: " in done.err and "my_programs.py" in done.err
     assert "Traceback" not in done.err
 
 
 def test_graph_format(undertow: Callable[..., Done]) -> None:
-    assert undertow("graph", "programs.py:fib", "--format", "dot").out.startswith("digraph")
-    assert undertow("graph", "programs.py:fib", "--format", "png").code == 2
+    assert undertow("graph", "my_programs.py:fib", "--format", "dot").out.startswith("digraph")
+    assert undertow("graph", "my_programs.py:fib", "--format", "png").code == 2
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -333,7 +333,6 @@ def test_a_hundred_thousand_nested_calls() -> None:
         assert left == 0
         assert stats.max_depth == stats.activations == 100_000
         assert len(stats.deepest_tag) == 100_000
-        assert stats.seconds < 10
     with pytest.raises(RecursionLimit) as caught:
         plan.run([np.int64(100_000)], Options(max_depth=90_000))
     assert len(caught.value.calls) == 90_000

@@ -27,7 +27,6 @@ from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.types import Type
 
-
 _Result = TypeVar("_Result")
 
 
@@ -167,7 +166,11 @@ class Function:
         return self._run(self._program(given), given, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
-        given, mapped = self._map_arguments(args)
+        try:
+            given, mapped = self._map_arguments(args)
+        except UndertowError as fault:
+            fault.span = fault.span or self.__undertow_definition__.closure.span
+            raise
         return self._run(self._program(given, mapped), given, chosen)
 
     def _settings(self, changes: dict[str, Any]) -> Settings:
@@ -184,7 +187,8 @@ class Function:
         definition = self.__undertow_definition__
         try:
             given = arguments(definition, [*self.__undertow_bound__, *args], kwargs)
-        except UndertowError:
+        except UndertowError as fault:
+            fault.span = fault.span or definition.closure.span
             raise
         except Exception as fault:  # raised by a class of the user's
             raise CaptureError(

@@ -316,7 +316,7 @@ def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, aft
             "the step of a range must not be zero", interp.span(node.iter, env), hint="leave it out for a step of 1"
         )
     if isinstance(over.step, Traced):
-        _function("assert_")(_function("not_equal")(over.step, 0), "the step of a range must not be zero")
+        _function("assert_")(_function("not_equal")(over.step, 0), "the step of a range is zero, and must not be")
     step = lambda leaves: [_function("add")(leaves[0], over.step)]  # noqa: E731
     return (yield _statement_loop(interp, node, [start], [target], test, enter, step, after, env))
 
