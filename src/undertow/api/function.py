@@ -19,8 +19,8 @@ from undertow.errors import CaptureError, UndertowError
 from undertow.frontend import forms, tree
 from undertow.frontend.annotations import as_array
 from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
+from undertow.frontend.drive import drive
 from undertow.frontend.flow import leaf_type
-from undertow.frontend.interpret import drive
 from undertow.frontend.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph

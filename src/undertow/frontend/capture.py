@@ -23,8 +23,9 @@ from undertow.errors import CaptureError, InternalError, Span, TypeMismatch, Und
 from undertow.frontend import tree
 from undertow.frontend.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.builder import START, Builder
+from undertow.frontend.calling import bind_arguments, library_closure
+from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, force, is_static_equal, leaf_type, port_in
-from undertow.frontend.interpret import Work, bind_arguments, drive, library_closure
 from undertow.frontend.loops import NeedFeature
 from undertow.frontend.source import Closure, Env, births, closure_of
 from undertow.frontend.statements import StatementInterpreter

@@ -16,18 +16,13 @@ import numpy as np
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend import functions, tree
 from undertow.frontend.builder import Builder
+from undertow.frontend.calling import refuse_wrong_arguments
+from undertow.frontend.calls import SPECIAL, Interpreter
+from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, leaf_type, port_in
-from undertow.frontend.interpret import (
-    SPECIAL,
-    Interpreter,
-    TracedRange,
-    TracedText,
-    Work,
-    drive,
-    refuse_wrong_arguments,
-)
 from undertow.frontend.loops import ActingTest, NeedFeature, graph_loop
 from undertow.frontend.source import Env
+from undertow.frontend.standins import TracedRange, TracedText
 from undertow.frontend.traced import Traced, constant, context, effect, emit, operand
 from undertow.ir.graph import Attrs, Port
 from undertow.types import CTL, Type, bool_, f64, i32, i64, promote, said

@@ -17,6 +17,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.builder import Builder
+from undertow.frontend.drive import Work
 from undertow.frontend.flow import (
     Joined,
     NeedWider,
@@ -30,8 +31,9 @@ from undertow.frontend.flow import (
     restore,
     save,
 )
-from undertow.frontend.interpret import TracedRange, Work, _function, is_plain
+from undertow.frontend.interpret import ours
 from undertow.frontend.source import Env, Undefined, assigned_names
+from undertow.frontend.standins import TracedRange
 from undertow.frontend.statements import (
     RETURN,
     Cell,
@@ -44,6 +46,7 @@ from undertow.frontend.statements import (
     cells,
     exits_of,
 )
+from undertow.frontend.syntax import is_plain
 from undertow.frontend.traced import Traced, cast, emit, operand
 from undertow.frontend.tree import LEAF, Structure, flatten, unflatten
 from undertow.ir.graph import Attrs, Const, Port
@@ -297,15 +300,15 @@ def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, aft
         if isinstance(bound, Traced):
             dtype = promote(dtype, bound.dtype)
     start = over.start if isinstance(over.start, Traced) else dtype.numpy.type(over.start)
-    start = _function("astype")(start, dtype)
+    start = ours("astype")(start, dtype)
     target = node.target.id
 
     def test(leaves: list[Traced]) -> Work:
-        less, greater = _function("less"), _function("greater")
+        less, greater = ours("less"), ours("greater")
         if not isinstance(over.step, Traced):
             return (less if over.step > 0 else greater)(leaves[0], over.stop)
         up, down = less(leaves[0], over.stop), greater(leaves[0], over.stop)
-        return _function("where")(greater(over.step, 0), up, down)
+        return ours("where")(greater(over.step, 0), up, down)
         yield
 
     def enter(leaves: list[Traced]) -> None:
@@ -316,8 +319,8 @@ def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, aft
             "the step of a range must not be zero", interp.span(node.iter, env), hint="leave it out for a step of 1"
         )
     if isinstance(over.step, Traced):
-        _function("assert_")(_function("not_equal")(over.step, 0), "the step of a range is zero, and must not be")
-    step = lambda leaves: [_function("add")(leaves[0], over.step)]  # noqa: E731
+        ours("assert_")(ours("not_equal")(over.step, 0), "the step of a range is zero, and must not be")
+    step = lambda leaves: [ours("add")(leaves[0], over.step)]  # noqa: E731
     return (yield _statement_loop(interp, node, [start], [target], test, enter, step, after, env))
 
 
@@ -370,12 +373,12 @@ def _statement_loop(
             if not flagged:
                 truth = yield test(params)
             else:
-                going = _function("equal")(params[last], _GO_ON)
+                going = ours("equal")(params[last], _GO_ON)
                 if _may_end(node) and not (isinstance(node, ast.For) or is_plain(node.test)):
                     truth = yield interp.choose(going, lambda: test(params), _no, env)
                 else:
                     truth = yield test(params)
-                    truth = _function("logical_and")(going, truth) if isinstance(truth, Traced) else truth
+                    truth = ours("logical_and")(going, truth) if isinstance(truth, Traced) else truth
                 if not isinstance(truth, Traced):
                     endless = True
                     truth = going
@@ -430,7 +433,7 @@ def _statement_loop(
         return Return(value, early.span), after
     flow = results[last]
     if BREAK in early.exits:
-        flow = _function("astype")(_function("equal")(flow, _RETURNED), i32)
+        flow = ours("astype")(ours("equal")(flow, _RETURNED), i32)
     return Mixed(flow, (RETURN,), value, True, early.span), after
 
 

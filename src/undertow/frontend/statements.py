@@ -21,6 +21,8 @@ import numpy as np
 
 from undertow.errors import CaptureError, InternalError, Span, UndertowError
 from undertow.frontend.builder import Checkpoint
+from undertow.frontend.calls import Interpreter
+from undertow.frontend.drive import Work
 from undertow.frontend.flow import (
     ABSENT,
     State,
@@ -32,8 +34,10 @@ from undertow.frontend.flow import (
     restore,
     save,
 )
-from undertow.frontend.interpret import BINARY, INPLACE, Interpreter, TracedRange, TracedText, Work, _function, _said
+from undertow.frontend.interpret import BINARY, INPLACE, ours
 from undertow.frontend.source import Env, Undefined
+from undertow.frontend.standins import TracedRange, TracedText
+from undertow.frontend.syntax import syntax_name
 from undertow.frontend.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
@@ -245,7 +249,7 @@ class StatementInterpreter(Interpreter):
 
     def go_on(self, mixed: Mixed, cell: Cell, stop: Cell | None, env: Env) -> Work:
         """Do what follows from `cell` on, where control really falls through to it."""
-        pred = _function("equal")(mixed.flow, 0)
+        pred = ours("equal")(mixed.flow, 0)
 
         def fall() -> Work:
             return None, cell
@@ -458,7 +462,9 @@ class StatementInterpreter(Interpreter):
         handler = _STATEMENTS.get(type(node))
         if handler is None:
             raise CaptureError(
-                f"{_said(node)} cannot be captured", self.span(node, env), hint=_HINTS.get(type(node).__name__, "")
+                f"{syntax_name(node)} cannot be captured",
+                self.span(node, env),
+                hint=_HINTS.get(type(node).__name__, ""),
             )
         return (yield handler(self, node, env))
 
@@ -505,9 +511,9 @@ class StatementInterpreter(Interpreter):
         self.at(node, env)
         if isinstance(truth, Traced):
             if isinstance(message, TracedText):
-                _function("assert_")(truth, message.template, *message.values)
+                ours("assert_")(truth, message.template, *message.values)
             else:
-                _function("assert_")(truth, str(message) or f"assertion failed: {ast.unparse(node.test)}")
+                ours("assert_")(truth, str(message) or f"assertion failed: {ast.unparse(node.test)}")
         elif not truth:
             raise CaptureError(
                 f"assertion failed: {message or ast.unparse(node.test)}",

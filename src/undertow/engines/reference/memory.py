@@ -53,7 +53,7 @@ class Memory:
             self.peak = self.bytes
             if self.most is not None and self.bytes > self.most:
                 raise FrameLimit(
-                    f"frames and the arrays in them take {self.bytes:,} bytes; memory={self.most:,}",
+                    f"frames and the arrays in them take {self.bytes:,} bytes, more than memory={self.most:,}",
                     hint="allow more `memory`, or work on less at once",
                 )
 

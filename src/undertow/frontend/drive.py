@@ -1,0 +1,42 @@
+"""Runs generators that yield work, with the waiting ones on a list instead of the host's stack.
+
+A handler yields another generator and is sent its result, or yields a value and is sent that value back. So neither
+nested expressions nor nested helpers nor functions that call functions recurse in the host: depth is user data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import GeneratorType
+from typing import Any
+
+Work = Generator[Any, Any, Any]
+
+
+def drive(work: Work) -> Any:
+    """Run a generator that yields work, to the end, with the waiting ones on a list instead of the stack."""
+    stack: list[Work] = [work]
+    value: Any = None
+    fault: BaseException | None = None
+    while stack:
+        try:
+            if fault is None:
+                request = stack[-1].send(value)
+            else:
+                raised, fault = fault, None
+                request = stack[-1].throw(raised)
+        except StopIteration as done:
+            stack.pop()
+            value = done.value
+        except BaseException as raised:
+            stack.pop()
+            fault = raised
+        else:
+            if type(request) is GeneratorType:
+                stack.append(request)
+                value = None
+            else:
+                value = request
+    if fault is not None:
+        raise fault
+    return value
