@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ import undertow as ut
 
 SOURCES = (Path(__file__).parent / "valid_programs.txt").read_text()
 PROGRAMS = [source.strip() + "\n" for source in SOURCES.split("# ---\n")]
-LONGEST = 10  # seconds of one program, capture and run
+LONGEST = 30  # seconds of one program, capture and run
 LIMITS = {"timeout": 2.0, "max_depth": 200, "frames": 20_000, "memory": 50_000_000}
 UNDERTOW = os.path.dirname(os.path.abspath(ut.__file__)) + os.sep
 
@@ -178,8 +179,10 @@ def test_the_programs_are_valid() -> None:
     assert {outcome(source) for source in PROGRAMS} == {"value"}
 
 
+@pytest.mark.slow
 @settings(
-    max_examples=int(os.environ.get("UNDERTOW_FUZZ", "400")),
+    max_examples=int(os.environ.get("UNDERTOW_FUZZ", "200")),
+    derandomize="UNDERTOW_FUZZ" not in os.environ,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     database=None,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.ir.facts import LIBRARY_FORMS, STATIC_FORMS
 from undertow.ir.spec import check
+from undertow.ops.op import CATALOGUE
 
 
 def printed(function: ut.Function, *args: object, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
@@ -366,3 +369,76 @@ def test_a_map_over_an_empty_list() -> None:
 
     found = f.map([])
     assert found.shape == (0,) and found.dtype.kind == "i"
+
+
+def test_an_operator_may_not_have_the_name_of_a_structural_one() -> None:
+    """`take_along_axis` was once called `gather`, like the operator that ends a map."""
+    structural = {*LIBRARY_FORMS, *STATIC_FORMS}
+    assert not CATALOGUE.keys() & structural
+
+
+def test_elements_along_an_axis() -> None:
+    @ut.function
+    def pick(x: ut.f64[2, 3], i: ut.i64[2, 1]):
+        return ut.take_along_axis(x, i, axis=1)
+
+    x = np.arange(6.0).reshape(2, 3)
+    assert pick(x, np.array([[2], [0]])).tolist() == [[2.0], [3.0]]
+
+
+def test_lists_in_lists_change_in_a_branch() -> None:
+    """Where lists change places, what they held was taken from the other branch."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        rows = [[0, 0], [n, 1]]
+        if n > 3:
+            rows[0][1] = n
+            rows[1], rows[0] = rows[0], rows[1]
+        return rows[0][0] * 1000 + rows[0][1] * 100 + rows[1][0] * 10 + rows[1][1]
+
+    assert (f(5), f(2)) == (5105, 21)
+
+
+def test_sets_change_in_a_branch() -> None:
+    """A set kept what both branches put into it."""
+
+    @ut.function
+    def same(n: ut.i64) -> ut.i64:
+        seen = {1}
+        if n > 3:
+            seen.add(2)
+        else:
+            seen.add(2)
+            n = n + 10
+        return n + len(seen)
+
+    @ut.function
+    def different(n: ut.i64) -> ut.i64:
+        seen = {1}
+        if n > 3:
+            seen.add(2)
+        return n + len(seen)
+
+    assert (same(5), same(2)) == (7, 14)
+    with pytest.raises(ut.CaptureError, match="`seen` has the items 1, 2 where the condition is true, but the items 1"):
+        different(5)
+
+
+def test_containers_in_attributes_change_in_a_branch() -> None:
+    """A list in an attribute kept what both branches put into it; it is refused."""
+
+    class Account:
+        def __init__(self) -> None:
+            self.items: list[object] = []
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        account = Account()
+        account.items.append(1)
+        if n > 3:
+            account.items.append(n)
+        return sum(account.items)
+
+    with pytest.raises(ut.CaptureError, match="a list in an attribute changes under a condition or in a loop"):
+        f(5)

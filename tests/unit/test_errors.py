@@ -100,6 +100,7 @@ def test_no_call_is_lost(labels: list[str]) -> None:
     assert sum(map(stands_for, lines)) == len(labels)
 
 
+@pytest.mark.slow
 def test_a_million_calls_are_folded_quickly() -> None:
     calls = [call("@1"), *[call("@2"), call("@3")] * 500_000]
     began = time.perf_counter()

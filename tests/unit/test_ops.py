@@ -167,7 +167,7 @@ EXAMPLES: dict[str, list[Example]] = {
         for t in (np.int32, np.int64)
         for i in (1, [0, -1, 2, 2], [[0], [1]], [])
     ],
-    "gather": [
+    "take_along_axis": [
         ([values_of("f32", (2, 3)), np.array([[0, 2], [-1, 1]])], {"axis": 1}),
         ([values_of("f32", (2, 3)), np.array([[0, 1, -1]])], {"axis": 0}),
     ],
@@ -293,8 +293,8 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("index", [A3, N(-4)], {"axes": (0,)}),
     ("take", [A3, np.array([0, 3])], {"axis": 0}),
     ("take", [A3, N(-4)], {"axis": 0}),
-    ("gather", [A3, np.array([3])], {"axis": 0}),
-    ("gather", [np.ones((2, 3)), np.zeros((3, 1), int)], {"axis": 1}),
+    ("take_along_axis", [A3, np.array([3])], {"axis": 0}),
+    ("take_along_axis", [np.ones((2, 3)), np.zeros((3, 1), int)], {"axis": 1}),
     ("scatter_add", [A3, np.array([3]), np.ones(1)], {"axis": 0}),
     ("scatter_add", [A3, np.array([0]), np.ones(2)], {"axis": 0}),
     ("fill", [N(1), N(-1)], {"shape": (None,)}),

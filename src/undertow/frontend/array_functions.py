@@ -299,7 +299,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
            [3]])
     """
     value, which = as_operand(x), integers(indices, "the indices of take_along_axis")
-    return emit("gather", [value, which], axis=one_axis(axis, type_of(value).rank, "take_along_axis"))[0]
+    return emit("take_along_axis", [value, which], axis=one_axis(axis, type_of(value).rank, "take_along_axis"))[0]
 
 
 gather = take_along_axis

@@ -205,8 +205,15 @@ class Containers(Expressions):
         builder = self.ctx.open_builder
         if not isinstance(container, (list, dict, set)) or (builder.region == 0 and builder.kind == "function"):
             return
+        in_attribute = False
         while isinstance(node, (ast.Attribute, ast.Subscript)):
+            in_attribute |= isinstance(node, ast.Attribute)
             node = node.value
+        if in_attribute and id(container) not in contents(env):
+            raise CaptureError(
+                f"a {type(container).__name__} in an attribute changes under a condition or in a loop",
+                hint="keep it in a variable: only what variables hold can have a value for each branch",
+            )
         at: Env | None = env
         while at is not None and isinstance(node, ast.Name):
             if node.id in at.local:

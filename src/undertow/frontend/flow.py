@@ -72,7 +72,7 @@ class State:
 
 def save(env: Env, builder: Builder) -> State:
     """The state now."""
-    return State(dict(env.vars), builder.effect, _contents(env))
+    return State(dict(env.vars), builder.effect, contents(env))
 
 
 def restore(state: State, env: Env, builder: Builder) -> None:
@@ -83,7 +83,8 @@ def restore(state: State, env: Env, builder: Builder) -> None:
         _refill(container, held)
 
 
-def _contents(env: Env) -> dict[int, tuple[Any, Any]]:
+def contents(env: Env) -> dict[int, tuple[Any, Any]]:
+    """The lists, dicts and sets that variables reach, with what they hold now."""
     found: dict[int, tuple[Any, Any]] = {}
     seen: set[int] = set()  # joins
     stack: list[Any] = []
@@ -99,9 +100,9 @@ def _contents(env: Env) -> dict[int, tuple[Any, Any]]:
             elif id(item) not in seen:
                 seen.add(id(item))
                 stack.extend((item.then, item.other))
-        elif isinstance(item, (list, dict)) and id(item) not in found:
+        elif isinstance(item, (list, dict, set)) and id(item) not in found:
             found[id(item)] = (item, item.copy())
-            stack.extend(item if isinstance(item, list) else item.values())
+            stack.extend(item.values() if isinstance(item, dict) else item)
         elif isinstance(item, tuple):
             stack.extend(item)
     return found
@@ -122,6 +123,8 @@ def _is_same(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, list):
         return all(x is y for x, y in zip(a, b, strict=True))
+    if isinstance(a, set):
+        return bool(a == b)
     return all(k in b and v is b[k] for k, v in a.items())
 
 
@@ -139,13 +142,16 @@ def join_states(
         is_kept = (a is ABSENT and b is was) or (b is ABSENT and a is was)
         env.vars[name] = was if is_kept else _join(name, a, b, regions, ctx)
     sides = [s for s in (then, other) if s is not None]
-    for key, (container, held) in before.contents.items():
+    for key in _innermost_first([before, *sides]):
+        if key not in before.contents:
+            continue
+        container, held = before.contents[key]
         ends = [s.contents[key][1] if key in s.contents else held for s in sides]
-        if all(_is_same(end, held) for end in ends):
-            _refill(container, held)
+        if all(_is_same(end, ends[0]) for end in ends) and (isinstance(held, set) or _is_same(held, ends[0])):
+            _refill(container, ends[0])
         elif len(ends) == 1:
             _refill(container, _map(ends[0], lambda v: _join("", v, ABSENT, regions, ctx, flipped=then is None)))
-        elif len(ends[0]) != len(ends[1]) or (isinstance(held, dict) and list(ends[0]) != list(ends[1])):
+        elif len(ends[0]) != len(ends[1]) or (not isinstance(held, list) and list(ends[0]) != list(ends[1])):
             a, b = (_contained(end) for end in ends)
             raise CaptureError(
                 f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",
@@ -160,6 +166,32 @@ def join_states(
                 _refill(container, {k: _join("", ends[0][k], ends[1][k], regions, ctx, called) for k in ends[0]})
 
 
+def _innermost_first(states: list[State]) -> list[int]:
+    """The containers of these states, each after all that it held in any of them: what is joined may hold others."""
+    inside: dict[int, list[int]] = {}
+    for state in states:
+        for key, (_, held) in state.contents.items():
+            stack = list(held.values() if isinstance(held, dict) else held)
+            while stack:
+                item = stack.pop()
+                if isinstance(item, tuple):
+                    stack.extend(item)
+                elif isinstance(item, (list, dict, set)):
+                    inside.setdefault(key, []).append(id(item))
+    order: dict[int, None] = {}
+    opened: set[int] = set()
+    todo = [key for state in states for key in state.contents]
+    while todo:
+        key = todo[-1]
+        if key in order or key in opened:
+            todo.pop()
+            order[key] = None
+        else:
+            opened.add(key)
+            todo.extend(k for k in inside.get(key, ()) if k not in opened)
+    return list(order)
+
+
 def name_of(container: Any, state: State) -> str:
     """The variable that holds a list or dict, for messages."""
     for name, value in state.vars.items():
@@ -171,6 +203,8 @@ def name_of(container: Any, state: State) -> str:
 def _contained(held: Any) -> str:
     if isinstance(held, dict):
         return f"the keys {', '.join(map(repr, held))}" if held else "no keys"
+    if isinstance(held, set):
+        return f"the items {', '.join(map(repr, held))}" if held else "no items"
     return f"{len(held)} item{'' if len(held) == 1 else 's'}"
 
 

@@ -203,5 +203,7 @@ def _show_static(value: object) -> str:
         return f"an array of {value.dtype.name}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
+    if callable(value):
+        return "a function"
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -87,7 +87,7 @@ SAFE: dict[str, Safe] = {
     "random_normal": _static_shape,
     "index": _indices_in_range,
     "take": _rows_in_range,
-    "gather": _rows_in_range,
+    "take_along_axis": _rows_in_range,
     "scatter_add": _rows_in_range,
     "slice_at": _start_in_range,
 }

@@ -150,14 +150,14 @@ def _take(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _gather_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, indices = types
     axis = attrs.integer("axis")
-    check_axis("gather", axis, x)
-    _check_index("gather", indices, scalars=False)
+    check_axis("take_along_axis", axis, x)
+    _check_index("take_along_axis", indices, scalars=False)
     if indices.rank != x.rank:
         raise TypeMismatch(f"gather from {x} by {indices}", hint="both must have the same number of axes; see ut.take")
     return (
         x.with_shape(
             tuple(
-                i if a == axis else meet("gather", d, i)
+                i if a == axis else meet("take_along_axis", d, i)
                 for a, (d, i) in enumerate(zip(x.shape, indices.shape, strict=True))
             )
         ),
@@ -168,7 +168,7 @@ def _gather(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x, indices = values
     axis = attrs.integer("axis")
     if x.shape[:axis] + x.shape[axis + 1 :] != indices.shape[:axis] + indices.shape[axis + 1 :]:
-        raise shapes_differ("gather", values)
+        raise shapes_differ("take_along_axis", values)
     try:
         return (np.take_along_axis(x, indices, axis),)
     except IndexError:
@@ -237,7 +237,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op("take", 2, _take_rule, _take, "the elements of `axis` with the numbers in the second operand", faults=True),
     Op(
-        "gather",
+        "take_along_axis",
         2,
         _gather_rule,
         _gather,
