@@ -179,7 +179,10 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
         (("my_programs.py:plain", "1"), "not decorated with @ut.function"),
         (("my_programs.py:fib", "ten"), "neither a Python literal nor JSON"),
         (("my_programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
-        (("my_programs.py:fib", "10", "--scheduler", "best"), "there is no scheduler 'best'; one of fifo"),
+        (
+            ("my_programs.py:fib", "10", "--scheduler", "best"),
+            "there is no scheduler 'best'; one of fifo, lifo, random",
+        ),
         (("my_programs.py:fib", "10", "--engine", "steam"), "there is no engine 'steam'"),
         (("my_programs.py:fib", "10", "--frames", "-1"), "below zero"),
         (("my_programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
@@ -299,7 +302,7 @@ def test_doctor(undertow: Callable[..., Done]) -> None:
     assert done.code == 0
     found = {line[:20].strip(): line[20:].strip() for line in done.out.splitlines()}
     assert found["undertow"] == ut.__version__
-    assert found["engines"] == "reference (auto)"
+    assert found["engines"] == "reference (auto), demand"
     assert {"Python", "numpy", "igraph", "cores", "memory", "torch (extra)", "dot (Graphviz)", "C++ compiler"} <= set(
         found
     )

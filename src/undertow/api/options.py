@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from undertow.engines.contract import Engine, Options
+from undertow.engines.demand import Demand
 from undertow.engines.reference import Reference
 from undertow.errors import UndertowError, brief
 
-ENGINES: dict[str, Engine] = {"reference": Reference()}
+ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand()}
 DEFAULT_ENGINE = "reference"
 _LIMITS = {f.name for f in fields(Options)}
 

@@ -15,14 +15,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from undertow.engines import checks
 from undertow.engines.contract import Options, Result, Stats
 from undertow.engines.reference.plan import make_rows
-from undertow.engines.reference.rows import GO, Value, as_plain
 from undertow.engines.reference.run import Run
-from undertow.errors import TypeMismatch
 from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
-from undertow.types import CTL, type_of
 
 
 class Reference:
@@ -51,7 +49,7 @@ class ReferencePlan:
         return self._run(inputs, options or Options(), drain=True)
 
     def _run(self, inputs: Sequence[Result], options: Options, drain: bool) -> tuple[list[Result], Stats, int]:
-        values = self._check_inputs(inputs)
+        values = checks.check_inputs(self.graph, inputs)
         with trace.recording(options.trace) as record:
             if record is not None:
                 record(trace.RunStarted(self.graph.name, Reference.name))
@@ -68,24 +66,7 @@ class ReferencePlan:
                 seconds = time.perf_counter() - began
                 if record is not None:
                     record(trace.RunEnded(sum(run.fired), seconds, error))
-        # A result may be an input, a constant, or a view of one: the user gets an array that is nobody else's.
-        results = [np.array(v) if isinstance(v, np.ndarray) else v for v in run.results]
-        return results, self._stats(run, seconds), len(run.live)
-
-    def _check_inputs(self, inputs: Sequence[Result]) -> list[Value]:
-        wanted = [self.graph.nodes[number] for number in self.graph.inputs]
-        if len(inputs) != len(wanted):
-            raise TypeMismatch(f"{self.graph.name or 'the graph'} takes {len(wanted)} inputs, not {len(inputs)}")
-        values: list[Value] = []
-        for value, node in zip(inputs, wanted, strict=True):
-            array = np.asarray(value)
-            if node.types[0] == CTL:
-                values.append(GO)
-            elif not node.types[0].accepts(type_of(array)):
-                raise TypeMismatch(f"{node.name} must be {node.types[0]}, not {type_of(array)}", node.span)
-            else:
-                values.append(as_plain(array))
-        return values
+        return [checks.own(value) for value in run.results], self._stats(run, seconds), len(run.live)
 
     def _stats(self, run: Run, seconds: float) -> Stats:
         names = (node.name for node in self.graph.nodes)

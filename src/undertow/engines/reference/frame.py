@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from undertow.engines.reference.rows import Kind, SitePlan, Value
+from undertow.engines.checks import Value
+from undertow.engines.reference.rows import Kind, SitePlan
 from undertow.ir.trace import Label, Tag
 
 NONE = object()  # no value yet

@@ -6,11 +6,12 @@ from collections import deque
 
 import numpy as np
 
+from undertow.engines import checks
+from undertow.engines.checks import Value
 from undertow.engines.contract import Options
 from undertow.engines.reference.frame import NONE, Context, Frame
 from undertow.engines.reference.memory import Memory
-from undertow.engines.reference.rows import COUNT, Rows, SitePlan, Value
-from undertow.errors import Fault, FrameLimit, RecursionLimit
+from undertow.engines.reference.rows import COUNT, Rows, SitePlan
 from undertow.ir import trace
 
 Ready = tuple[Frame, int]  # a node that can fire, by its number within the body
@@ -26,7 +27,7 @@ class Frames:
         self.record = record
         self.pool = pool
         self.push = pool.append
-        self.memory = Memory(options.memory)
+        self.memory = Memory(options)
         self.live: set[Frame] = set()
         self.made = 0
         self.activations = 0
@@ -43,19 +44,13 @@ class Frames:
         if len(self.live) > self.peak_frames:
             self.peak_frames = len(self.live)
             if self.peak_frames > self.most_frames:
-                raise FrameLimit(
-                    f"more than frames={self.options.frames} frames are alive at once",
-                    hint="allow more `frames`, or see that every path comes to a base case",
-                )
+                raise checks.too_many_frames(self.options)
         if kind.is_call:
             self.activations += 1
             if frame.depth > self.deepest.depth:
                 self.deepest = frame
                 if frame.depth > self.most_depth:
-                    raise RecursionLimit(
-                        f"calls nest deeper than max_depth={self.options.max_depth}",
-                        hint="see that every path comes to a base case, or allow a larger `max_depth`",
-                    )
+                    raise checks.too_deep(self.options)
         if self.record is not None:
             parent = None if frame.parent is None else frame.parent.number
             self.record(trace.FrameStarted(frame.number, parent, frame.label, kind.region))
@@ -117,10 +112,7 @@ class Frames:
                 for number in range(len(site.gathers)):
                     self.collect(context, number)
         if len(context.lanes) != count:
-            raise Fault(
-                f"a map over arrays of {len(context.lanes)} and of {count} elements",
-                hint="mapped arrays must agree in their first dimension",
-            )
+            raise checks.unequal_lanes(len(context.lanes), count)
         return context.lanes
 
     def inside(self, context: Context, index: int) -> Frame:

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from undertow.engines.reference.rows import Value
-from undertow.errors import FrameLimit
+from undertow.engines import checks
+from undertow.engines.checks import Value
+from undertow.engines.contract import Options
 
 
 class Memory:
     """Counts, and refuses what is over the limit. An array counts once, in however many slots and views it waits."""
 
-    __slots__ = ("bytes", "held", "most", "peak")
+    __slots__ = ("bytes", "held", "most", "options", "peak")
 
-    def __init__(self, most: int | None) -> None:
-        self.most = most
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.most = options.memory
         self.bytes = 0
         self.peak = 0
         self.held: dict[int, int] = {}  # slots that hold an array, by the identity of what owns its memory
@@ -52,10 +54,7 @@ class Memory:
         if self.bytes > self.peak:
             self.peak = self.bytes
             if self.most is not None and self.bytes > self.most:
-                raise FrameLimit(
-                    f"frames and the arrays in them take {self.bytes:,} bytes, more than memory={self.most:,}",
-                    hint="allow more `memory`, or work on less at once",
-                )
+                raise checks.too_much_memory(self.bytes, self.options)
 
     def shrink(self, less: int) -> None:
         self.bytes -= less

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from undertow.engines.checks import as_plain
 from undertow.engines.reference.rows import (
     CODES,
     COUNT,
@@ -17,7 +18,6 @@ from undertow.engines.reference.rows import (
     Row,
     Rows,
     SitePlan,
-    as_plain,
 )
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Port, Site, StaticGraph

@@ -1,4 +1,4 @@
-"""What a run that fails has to say: the calls that led there, and what waits in a deadlock."""
+"""What a run has to say when nothing can fire: what waits in a deadlock."""
 
 from __future__ import annotations
 
@@ -7,34 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from undertow.engines.reference.frame import Frame
 from undertow.engines.reference.rows import COUNT, Rows
-from undertow.errors import Call, RunError
-from undertow.ir.graph import StaticGraph
+from undertow.errors import RunError
 from undertow.ir.trace import show_tag
 
 _SHOWN = 10  # of what waits in a deadlock
-
-
-def calls_to(graph: StaticGraph, frame: Frame) -> tuple[Call, ...]:
-    """The tag traceback of a frame, outermost call first."""
-    made: dict[tuple[int, int], Call] = {}  # depth is user data: equal calls are one object
-    found: list[Call] = []
-    at = frame
-    while at.parent is not None:
-        key = at.site, at.index
-        if key not in made:
-            site = graph.sites[at.site - 1]
-            label = {"call": "", "loop": f" iteration {at.index}", "map": f" lane {at.index}"}[site.kind]
-            made[key] = Call(f"@{at.site}{label}", site.span, _function_of(graph, site.caller))
-        found.append(made[key])
-        at = at.parent
-    return tuple(reversed(found))
-
-
-def _function_of(graph: StaticGraph, region: int) -> str:
-    """The name of the function that a region belongs to, loops and maps left out."""
-    while (parent := graph.regions[region].parent) is not None:
-        region = parent
-    return graph.regions[region].name
 
 
 def deadlock(rows: Rows, frames: Iterable[Frame], missing: Iterable[int]) -> RunError:

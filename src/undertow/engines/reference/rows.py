@@ -13,15 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from undertow.engines.checks import Value
 from undertow.ir.graph import StaticGraph
-
-Value = Any  # a NumPy scalar or array of the declared type
 
 DEAD = 1 << 20
 COUNT = DEAD - 1  # the part of `pend` that counts tokens
-GO = np.True_  # what a live order token carries
 
 # What a row does when it fires. A forward hands its one value on: merge, return, exit, outer.
 KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
@@ -43,11 +39,6 @@ CODES = {
     "fan_start": FAN_START,
     "gather": GATHER,
 }
-
-
-def as_plain(array: Value) -> Value:
-    """Scalars travel as NumPy scalars: arithmetic on those is much faster than on arrays without dimensions."""
-    return array if array.ndim else array[()]
 
 
 class Out(NamedTuple):

@@ -10,10 +10,12 @@ from itertools import repeat
 
 import numpy as np
 
+from undertow.engines import checks
+from undertow.engines.checks import GO, Value, settle
 from undertow.engines.contract import Options
 from undertow.engines.reference.frame import NONE, Frame
 from undertow.engines.reference.frames import Frames, Pool, Ready
-from undertow.engines.reference.report import calls_to, deadlock
+from undertow.engines.reference.report import deadlock
 from undertow.engines.reference.rows import (
     CALL,
     CALL_START,
@@ -25,7 +27,6 @@ from undertow.engines.reference.rows import (
     FAN_START,
     FORWARD,
     GATHER,
-    GO,
     INPUT,
     KERNEL,
     KERNELS,
@@ -35,11 +36,10 @@ from undertow.engines.reference.rows import (
     Out,
     Quiet,
     Rows,
-    Value,
 )
-from undertow.errors import Fault, FrameLimit, InternalError, RunError, Timeout
+from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir import trace
-from undertow.types import CTL, DType, Type
+from undertow.types import DType, Type
 
 _BURST = 32  # firings between two looks at the clock
 
@@ -71,6 +71,7 @@ class Run(Frames):
 
     def loop(self, drain: bool) -> None:
         pool, pop, fired, record = self.pool, self.pop, self.fired, self.record
+        nodes = self.graph.nodes
         deliver, release, is_strict = self.deliver, self.memory.release, self.options.check_finite
         timeout = float("inf") if self.options.timeout is None else self.options.timeout
         deadline = time.perf_counter() + timeout
@@ -78,7 +79,7 @@ class Run(Frames):
         try:
             while pool:
                 if time.perf_counter() > deadline:
-                    raise Timeout(f"the run took longer than {timeout} s", hint="give it a longer `timeout`")
+                    raise checks.too_long(self.options)
                 for _ in repeat(None, _BURST):
                     if not pool:
                         break
@@ -100,9 +101,9 @@ class Run(Frames):
                             kernel, attrs, want, type_, rank = extra
                             value = kernel(slots[first:last], attrs)[0]
                             if type(value) is not want:
-                                value = _settle(value, type_, rank)
+                                value = settle(value, type_, rank)
                             if is_strict:
-                                self.check_finite(value, number)
+                                checks.check_finite(value, nodes[number].op)
                             out = outs[0]
                         elif code == FORWARD:
                             value = slots[first]
@@ -150,11 +151,11 @@ class Run(Frames):
                             slots[first] = None
                             out = outs[0]
                         else:
-                            kernel, attrs, checks = extra
-                            value = list(map(_settle_as, kernel(slots[first:last], attrs), checks))
+                            kernel, attrs, wanted = extra
+                            value = list(map(_settle_as, kernel(slots[first:last], attrs), wanted))
                             for result, out in zip(value, outs, strict=True):
                                 if is_strict:
-                                    self.check_finite(result, number)
+                                    checks.check_finite(result, nodes[number].op)
                                 deliver(frame, result, out)
                             out = NOWHERE
                         if held:
@@ -171,21 +172,19 @@ class Run(Frames):
                     if frame.left == 0:
                         self.close(frame)
         except RunError as error:
-            error.span = self.graph.nodes[number].span
-            error.calls = calls_to(self.graph, frame)
+            error.span = nodes[number].span
+            error.calls = checks.calls_of(self.graph, frame.tag())
             raise
         except InternalError as error:
-            error.span = self.graph.nodes[number].span
+            error.span = nodes[number].span
             raise
         except OSError:
             raise  # the trace or what a program prints cannot be written: neither ours nor the program's fault
         except MemoryError as error:
-            node = self.graph.nodes[number]
-            raise FrameLimit(
-                "out of memory", node.span, "set `memory` to stop earlier", calls_to(self.graph, frame)
-            ) from error
+            calls = checks.calls_of(self.graph, frame.tag())
+            raise FrameLimit("out of memory", nodes[number].span, "set `memory` to stop earlier", calls) from error
         except Exception as error:
-            node = self.graph.nodes[number]
+            node = nodes[number]
             raise InternalError(
                 f"{node.op} ({node.name}) failed: {type(error).__name__}: {error}", node.span
             ) from error
@@ -281,27 +280,12 @@ class Run(Frames):
         if is_fetch:
             raise RunError("a fetch is dead", hint="what is fetched must not stand in a branch")
 
-    def check_finite(self, value: Value, number: int) -> None:
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
-            what = "nan" if np.isnan(value).any() else "inf"
-            raise Fault(f"{self.graph.nodes[number].op} gave {what}", hint="run without check_finite to let it pass")
-
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""
-        if type_ == CTL:
-            return GO
         for value in values:
             if type(value) is np.ndarray:
                 self.memory.let_go(value)
-        if not values:
-            return np.zeros([0, *(d if isinstance(d, int) else 0 for d in type_.shape[1:])], type_.dtype.numpy)
-        shapes = {value.shape for value in values}
-        if len(shapes) > 1:
-            raise Fault(
-                f"lanes of a map gave results of unequal shapes: {', '.join(map(str, sorted(shapes)))}",
-                hint="pad them to one shape",
-            )
-        return np.array(values, type_.dtype.numpy)
+        return checks.stack_lanes(values, type_)
 
     # -- what to say about it ------------------------------------------------------------------------------
 
@@ -310,20 +294,8 @@ class Run(Frames):
         return trace.Fired(frame.number, number, self.graph.nodes[number].name, is_live, shown)
 
 
-def _settle(value: Value, dtype: DType, rank: int) -> Value:
-    """What a kernel gave, as a value of the declared type."""
-    if dtype.kind == "ctl":
-        return GO
-    array = np.asarray(value)
-    if array.dtype != dtype.numpy:
-        array = array.astype(dtype.numpy)
-    if array.ndim != rank:
-        raise InternalError(f"a kernel gave {array.ndim} dimensions where {rank} are declared")
-    return array if rank else array[()]
-
-
 def _settle_as(value: Value, check: tuple[type | None, DType, int]) -> Value:
-    return _settle(value, *check[1:])
+    return settle(value, *check[1:])
 
 
 def _scheduler(options: Options) -> tuple[Pool, Callable[[], Ready]]:

@@ -1,0 +1,140 @@
+"""What engines check and say alike: inputs, what kernels give, lanes that are put together, limits, tag tracebacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.engines.contract import Options, Result
+from undertow.errors import Call, Fault, FrameLimit, InternalError, RecursionLimit, Timeout, TypeMismatch
+from undertow.ir.graph import StaticGraph
+from undertow.ir.trace import Label, Tag
+from undertow.types import CTL, DType, Type, type_of
+
+Value = Any  # a NumPy scalar or array of the declared type
+
+GO = np.True_  # what a live order token carries
+
+# --------------------------------------------------------------------------------------------------------------
+# Values
+
+
+def as_plain(array: Value) -> Value:
+    """Scalars travel as NumPy scalars: arithmetic on those is much faster than on arrays without dimensions."""
+    return array if array.ndim else array[()]
+
+
+def check_inputs(graph: StaticGraph, inputs: Sequence[Result]) -> list[Value]:
+    """What a run is given, as values of the types that the graph declares."""
+    wanted = [graph.nodes[number] for number in graph.inputs]
+    if len(inputs) != len(wanted):
+        raise TypeMismatch(f"{graph.name or 'the graph'} takes {len(wanted)} inputs, not {len(inputs)}")
+    values: list[Value] = []
+    for value, node in zip(inputs, wanted, strict=True):
+        array = np.asarray(value)
+        if node.types[0] == CTL:
+            values.append(GO)
+        elif not node.types[0].accepts(type_of(array)):
+            raise TypeMismatch(f"{node.name} must be {node.types[0]}, not {type_of(array)}", node.span)
+        else:
+            values.append(as_plain(array))
+    return values
+
+
+def own(value: Value) -> Value:
+    """A result may be an input, a constant, or a view of one: the user gets an array that is nobody else's."""
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def settle(value: Value, dtype: DType, rank: int) -> Value:
+    """What a kernel gave, as a value of the declared type."""
+    if dtype.kind == "ctl":
+        return GO
+    array = np.asarray(value)
+    if array.dtype != dtype.numpy:
+        array = array.astype(dtype.numpy)
+    if array.ndim != rank:
+        raise InternalError(f"a kernel gave {array.ndim} dimensions where {rank} are declared")
+    return array if rank else array[()]
+
+
+def check_finite(value: Value, op: str) -> None:
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        what = "nan" if np.isnan(value).any() else "inf"
+        raise Fault(f"{op} gave {what}", hint="run without check_finite to let it pass")
+
+
+def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
+    """The results of all lanes of a map as one value."""
+    if type_ == CTL:
+        return GO
+    if not values:
+        return np.zeros([0, *(d if isinstance(d, int) else 0 for d in type_.shape[1:])], type_.dtype.numpy)
+    shapes = {value.shape for value in values}
+    if len(shapes) > 1:
+        raise Fault(
+            f"lanes of a map gave results of unequal shapes: {', '.join(map(str, sorted(shapes)))}",
+            hint="pad them to one shape",
+        )
+    return np.array(values, type_.dtype.numpy)
+
+
+def unequal_lanes(lanes: int, count: int) -> Fault:
+    return Fault(
+        f"a map over arrays of {lanes} and of {count} elements",
+        hint="mapped arrays must agree in their first dimension",
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Limits: what is said when a run uses more than it may
+
+
+def too_many_frames(options: Options) -> FrameLimit:
+    return FrameLimit(
+        f"more than frames={options.frames} frames are alive at once",
+        hint="allow more `frames`, or see that every path comes to a base case",
+    )
+
+
+def too_deep(options: Options) -> RecursionLimit:
+    return RecursionLimit(
+        f"calls nest deeper than max_depth={options.max_depth}",
+        hint="see that every path comes to a base case, or allow a larger `max_depth`",
+    )
+
+
+def too_much_memory(used: int, options: Options) -> FrameLimit:
+    return FrameLimit(
+        f"frames and the arrays in them take {used:,} bytes, more than memory={options.memory:,}",
+        hint="allow more `memory`, or work on less at once",
+    )
+
+
+def too_long(options: Options) -> Timeout:
+    return Timeout(f"the run took longer than {options.timeout} s", hint="give it a longer `timeout`")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Tag tracebacks
+
+
+def function_of(graph: StaticGraph, region: int) -> str:
+    """The name of the function that a region belongs to, loops and maps left out."""
+    while (parent := graph.regions[region].parent) is not None:
+        region = parent
+    return graph.regions[region].name
+
+
+def calls_of(graph: StaticGraph, tag: Tag) -> tuple[Call, ...]:
+    """The tag traceback: what each label stands for, outermost call first."""
+    made: dict[Label, Call] = {}  # depth is user data: equal calls are one object
+    for label in tag:
+        if label not in made:
+            number, index = label if isinstance(label, tuple) else (label, -1)
+            site = graph.sites[number - 1]
+            which = {"call": "", "loop": f" iteration {index}", "map": f" lane {index}"}[site.kind]
+            made[label] = Call(f"@{number}{which}", site.span, function_of(graph, site.caller))
+    return tuple(made[label] for label in reversed(tag))

@@ -1,0 +1,219 @@
+"""What the demand engine knows of a graph before it runs: who may ask whom, and what is asked for certainly.
+
+*Plain* order tokens are those that no operator stands behind but start tokens. What is demanded stands in branches that
+were taken, so a plain token says nothing and is never demanded. All others are, which is what puts effects in order.
+
+*Eager* variables of a loop are those that an exit is certain to need in every iteration: `total` in `total += x`. To
+evaluate them as the loop goes round computes nothing that would not be computed later, and old iterations can go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from undertow.errors import GraphError
+from undertow.ir.graph import Node, Port, Site, StaticGraph
+from undertow.ir.walk import body_of, port_regions
+from undertow.types import CTL
+
+_TAGGING = ("call", "call_start", "enter", "enter_start", "next")  # a merge over these takes one token per frame
+SENDS = ("call", "call_start", "enter", "enter_start", "fan", "fan_start")  # output 0 goes into another frame
+_FAR = ("return", "exit", "gather", "outer")  # take their value from another frame
+MOVES = frozenset((*SENDS, *_FAR, "start", "merge", "switch", "next"))  # compute nothing
+_PATIENCE = 64  # a loop whose variables change places may repeat late; it is left lazy
+
+
+class Facts:
+    """One static graph, looked at from where values are demanded."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.owner = body_of(graph)  # region -> body
+        self.home = [self.owner[node.region] for node in graph.nodes]  # node -> body
+        self._region_of = port_regions(graph)
+        self._plain = self._find_plain()
+        self.counts = {  # of each map: the port of its number of lanes
+            node.attrs.integer("site"): Port(n, 1) for n, node in enumerate(graph.nodes) if node.op == "fan_start"
+        }
+        self.deciders = {n: p for n, node in enumerate(graph.nodes) if (p := self._decider(node)) is not None}
+        self.wanted = self._find_wanted()
+        self.preds = {
+            self.site(graph.nodes[n]).callee: p for n, p in self.deciders.items() if graph.nodes[n].op == "exit"
+        }
+        self.eager = self._find_eager()
+        self.last_only = self._find_last_only()
+
+    def site(self, node: Node) -> Site:
+        """The site that a node belongs to."""
+        number = node.attrs.integer("site")
+        if not 1 <= number <= len(self.graph.sites):
+            raise GraphError(f"{node.name} names site {number}, which does not exist", node.span)
+        return self.graph.sites[number - 1]
+
+    def lands(self, port: Port) -> int:
+        """The body in whose frames a port's tokens arrive."""
+        node = self.graph.nodes[port.node]
+        return self.site(node).callee if node.op in SENDS and port.index == 0 else self.home[port.node]
+
+    # -- order tokens --------------------------------------------------------------------------------------
+
+    def is_plain(self, port: Port) -> bool:
+        """Is it an order token that no operator stands behind but start tokens?"""
+        return self._plain[port.node] and self.graph.nodes[port.node].types[port.index] == CTL
+
+    def _find_plain(self) -> list[bool]:
+        """For each node, whether its order tokens are plain: so is everything that it waits for."""
+        nodes = self.graph.nodes
+        is_plain = [node.op in MOVES and node.types[0] == CTL for node in nodes]
+        users: list[list[int]] = [[] for _ in nodes]
+        todo = [number for number, found in enumerate(is_plain) if not found]
+        for number, node in enumerate(nodes):
+            # What decides a switch, or is counted by a map, is no order.
+            before = {"switch": node.inputs[1:], "fan_start": ()}.get(node.op, node.inputs)
+            for port in (*before, *node.controls):
+                if isinstance(port, Port):
+                    users[port.node].append(number)
+                    if nodes[port.node].types[port.index] != CTL:
+                        todo.append(number)
+        while todo:
+            number = todo.pop()
+            is_plain[number] = False
+            todo += (user for user in users[number] if is_plain[user])
+        return is_plain
+
+    # -- who may ask whom ----------------------------------------------------------------------------------
+
+    def _decider(self, node: Node) -> Port | None:
+        """The predicate that decides a merge over branches, or whether a loop is left; other nodes have none."""
+        ports = _ports(node)
+        makers = [self.graph.nodes[port.node].op for port in ports]
+        if node.op == "exit":
+            wanted = [("branch", False)]
+        elif node.op == "merge" and not any(maker in _TAGGING for maker in makers):
+            wanted = [("branch", True), ("branch", False)]
+        else:
+            return None
+        sides = [self.graph.regions[self._region_of(port)] for port in ports]
+        if [(side.kind, side.side) for side in sides] != wanted or len({side.pred for side in sides}) > 1:
+            raise GraphError(f"{node.name} does not take its values from the sides of one branch", node.span)
+        return sides[0].pred
+
+    def asks(self, number: int) -> Iterator[Port]:
+        """The ports that a node may ask for, in order: what decides, what comes before it, what it works on."""
+        node = self.graph.nodes[number]
+        if number in self.deciders:
+            yield self.deciders[number]
+        if node.op == "fan":
+            yield self.counts[node.attrs.integer("site")]
+        inputs = node.inputs[1:] if node.op == "switch" else node.inputs
+        for port in (*node.controls, *inputs):
+            if isinstance(port, Port) and not self.is_plain(port):
+                yield port
+
+    def _find_wanted(self) -> list[bool]:
+        """For each node, whether a fetch may ask for it."""
+        wanted = [False] * len(self.graph.nodes)
+        todo = [port.node for port in self.graph.fetches]
+        while todo:
+            number = todo.pop()
+            if not wanted[number]:
+                wanted[number] = True
+                todo += (port.node for port in self.asks(number))
+        return wanted
+
+    def guards(self, port: Port) -> list[tuple[Port, bool]]:
+        """The predicates, outermost first, and the sides that they must take for a port to be live."""
+        found: list[tuple[Port, bool]] = []
+        region = self.graph.regions[self._region_of(port)]
+        while region.kind == "branch" and region.parent is not None:
+            assert region.pred is not None
+            found.append((region.pred, region.side))
+            region = self.graph.regions[region.parent]
+        return found[::-1]
+
+    # -- what loops need -----------------------------------------------------------------------------------
+
+    def _find_eager(self) -> dict[int, list[tuple[int, int]]]:
+        """For each exit: the variables (merges) that it needs in every iteration but the last few, and how many few.
+
+        With D(0) the variables that the exit needs in the last iteration, and D(j + 1) those that the next values of
+        D(j) need, D(j) is needed j iterations before the last. The D(j) repeat at some point, and a variable that is
+        in all of them from j on is needed in every iteration that has j others after it.
+        """
+        nodes = self.graph.nodes
+        exits: dict[int, list[int]] = {}  # by the body of the loop
+        for number, node in enumerate(nodes):
+            if node.op == "exit" and _ports(node):
+                exits.setdefault(self.site(node).callee, []).append(number)
+        enters: dict[int, int] = {}  # of each variable
+        nexts: dict[int, int] = {}
+        for number, node in enumerate(nodes):
+            if node.op == "merge" and node.region in exits and number not in self.deciders and not self._plain[number]:
+                for port in _ports(node):
+                    (nexts if nodes[port.node].op == "next" else enters)[number] = port.node
+        certain = {merge: frozenset((merge,)) for merge in nexts}
+        through: dict[int, list[int]] = {}  # of each exit: the enters that it needs however often the loop goes round
+        eager: dict[int, list[tuple[int, int]]] = {}
+        for body in sorted(exits, reverse=True):  # a loop inside of another comes after it
+            pred = self.preds[body].node
+            back = [number for merge, number in nexts.items() if self.home[merge] == body]
+            self._find_certain([pred, *back, *(_ports(nodes[n])[0].node for n in exits[body])], certain, through)
+            for number in exits[body]:
+                needed, history = certain[_ports(nodes[number])[0].node], list[frozenset[int]]()
+                while needed not in history and len(history) < _PATIENCE:
+                    history.append(needed)
+                    needed = frozenset[int]().union(*(certain[nexts[merge]] for merge in needed))
+                first = certain[pred]
+                if needed in history:
+                    always = frozenset.intersection(*history[history.index(needed) :])
+                    eager[number] = [(merge, _lag(merge, history)) for merge in sorted(always)]
+                    first |= frozenset.intersection(*history)
+                through[number] = [enters[merge] for merge in sorted(first)]
+        return eager
+
+    def _find_last_only(self) -> set[int]:
+        """The variables (merges) that no iteration uses: exits ask for them, in the last one."""
+        users: dict[Port, list[int]] = {}
+        for number, is_wanted in enumerate(self.wanted):
+            for port in self.asks(number) if is_wanted else ():
+                users.setdefault(port, []).append(number)
+
+        def leaves(number: int, pred: Port) -> bool:
+            """Does it hand a value on where the loop is left, and nowhere else?"""
+            node = self.graph.nodes[number]
+            return node.op == "switch" and node.inputs[0] == pred and Port(number, 0) not in users
+
+        return {
+            number
+            for number, node in enumerate(self.graph.nodes)
+            if node.op == "merge" and (pred := self.preds.get(node.region)) is not None
+            if all(leaves(user, pred) for user in users.get(Port(number), ()))
+        }
+
+    def _find_certain(self, roots: list[int], found: dict[int, frozenset[int]], through: dict[int, list[int]]) -> None:
+        """Find, for nodes and what they are made of, the variables of the same frame that are certainly demanded."""
+        todo = [(number, False) for number in roots]
+        while todo:
+            number, is_ready = todo.pop()
+            node = self.graph.nodes[number]
+            # What comes from other frames is asked for there, and those may do without what this one gives them.
+            ports = node.controls if node.op in _FAR else tuple(self.asks(number))
+            near = [port.node for port in ports if not self.is_plain(port) and self.lands(port) == self.home[number]]
+            near += through.get(number, ())
+            if is_ready:
+                parts = [found[n] for n in near]
+                if node.op == "merge":  # the predicate, and what both sides need
+                    parts = [parts[0], parts[1] & parts[2]] if len(parts) == 3 else parts[:1]
+                found[number] = frozenset[int]().union(*parts)
+            elif number not in found:
+                found[number] = frozenset()  # ends a walk round a cycle, which no valid graph has
+                todo.append((number, True))
+                todo += ((n, False) for n in near)
+
+
+def _ports(node: Node) -> list[Port]:
+    return [operand for operand in node.inputs if isinstance(operand, Port)]
+
+
+def _lag(merge: int, history: list[frozenset[int]]) -> int:
+    return max((j + 1 for j, needed in enumerate(history) if merge not in needed), default=0)

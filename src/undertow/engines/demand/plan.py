@@ -1,0 +1,269 @@
+"""The plan of the demand engine: for each value of a body, where to look for what it is made of.
+
+A body's frames have one *slot* for each output of its nodes, for each constant, and for each element that a map
+hands to it. A row says how the value of a slot comes about: `needs` are the slots of the same frame that must be
+known first, `source` is the slot whose value is handed on, in this frame or in the one that the code says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from undertow.engines.checks import GO, Value, as_plain
+from undertow.engines.demand.facts import MOVES, SENDS, Facts
+from undertow.errors import GraphError
+from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
+from undertow.ops.op import CATALOGUE
+
+NONE = object()  # a value that is not known yet
+BUSY = object()  # one that is being evaluated
+
+# How the value of a slot comes about: from what is in the same frame ...
+KERNEL, KERNELS, FORWARD, SIGNAL, COUNT, FAN, INPUT = range(7)
+# ... or from one value more, which depends on the frame: the side that a branch takes, an argument, a result ...
+BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(7, 15)
+
+_LOCAL = {
+    "switch": FORWARD,
+    "call": FORWARD,
+    "enter": FORWARD,
+    "next": FORWARD,
+    "call_start": SIGNAL,
+    "enter_start": SIGNAL,
+    "start": SIGNAL,
+    "fan_start": COUNT,
+    "fan": FAN,
+    "input": INPUT,
+}
+_FAR = {"return": RETURN, "exit": EXIT, "gather": GATHER, "outer": OUTER}
+
+
+class Row(NamedTuple):
+    """How the value of a slot comes about."""
+
+    code: int
+    number: int  # of the node in the graph
+    tally: int  # where its firings are counted: the same, or -1 where a lane only looks at what its map was given
+    needs: tuple[int, ...]  # what is demanded first comes last, as on a stack
+    source: int
+    extra: Any
+    first: int  # slot of the node's first output
+
+
+_CONSTANT = Row(SIGNAL, -1, -1, (), 0, None, 0)  # of slots that are filled from the beginning
+
+
+@dataclass(slots=True, eq=False)
+class Layout:
+    """The frames of one body."""
+
+    region: int
+    is_call: bool
+    slots: list[Value] = field(default_factory=list)  # when a frame begins: constants and plain order tokens
+    rows: list[Row] = field(default_factory=list)  # of each slot
+    arrays: list[int] = field(default_factory=list)  # slots that may hold arrays
+    cells: list[int] = field(default_factory=list)  # slots that hold what was entered from here
+    parts: list[int] = field(default_factory=list)  # slots that hold what a gather has so far
+    variables: int = 0  # of a loop: those that iterations use
+    pred: int = 0  # of a loop: slot of the predicate
+
+    @property
+    def cost(self) -> int:
+        """Bytes of a frame: the object, its list, and a NumPy scalar in every other slot."""
+        return 240 + 24 * len(self.slots)
+
+    def slot(self, value: Value = NONE) -> int:
+        self.slots.append(value)
+        self.rows.append(_CONSTANT)
+        return len(self.slots) - 1
+
+
+@dataclass(slots=True, eq=False)
+class SitePlan:
+    """A site as rows see it."""
+
+    number: int
+    layout: Layout  # of what it enters
+    cell: int  # of the caller's frame: the callee's, a loop's last iteration so far, or a map's lanes
+    left: int  # of the caller's frame: how many exits of a loop have not been asked for yet
+    owed: int = 0  # results that a frame which is entered here may be asked for
+    exits: int = 0  # of a loop: those that may be asked for
+
+
+class Fetch(NamedTuple):
+    """What a run must give: a slot of the main frame, live if each guard (a slot) is true or false as said."""
+
+    slot: int
+    guards: tuple[tuple[int, bool], ...]
+    is_order: bool
+
+
+class Plan:
+    """A static graph as rows. Holds nothing of any run."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.facts = facts = Facts(graph)
+        self._layouts = {
+            number: Layout(number, region.kind == "function")
+            for number, region in enumerate(graph.regions)
+            if region.kind != "branch"
+        }
+        self._sites: list[SitePlan] = []
+        for number, site in enumerate(graph.sites, 1):
+            caller = self._layouts[facts.owner[site.caller]]
+            caller.cells.append(caller.slot(None))
+            left = caller.slot(0) if site.kind == "loop" else 0
+            self._sites.append(SitePlan(number, self._layouts[site.callee], caller.cells[-1], left))
+        self._first: list[int] = []
+        self._elements: dict[Port, int] = {}  # what fans send: slots in the lanes
+        self._lay_out()
+        for number, node in enumerate(graph.nodes):
+            row, layout = self._row(number, node), self._layouts[facts.home[number]]
+            layout.rows[row.first : row.first + len(node.types)] = [row] * len(node.types)
+        self.main = self._layouts[0]
+        self.fetches = [self._fetch(port) for port in graph.fetches]
+
+    # -- slots ---------------------------------------------------------------------------------------------
+
+    def _lay_out(self) -> None:
+        """Give every output a slot in its body, and another in the lanes to what a fan sends; count results."""
+        facts = self.facts
+        for number, node in enumerate(self.graph.nodes):
+            layout = self._layouts[facts.home[number]]
+            self._first.append(len(layout.slots))
+            for index, type_ in enumerate(node.types):
+                slot = layout.slot(GO if facts.is_plain(Port(number, index)) else NONE)
+                if type_.shape or node.op == "fan":
+                    layout.arrays.append(slot)
+            if node.op in ("fan", "fan_start"):
+                lanes = self._layouts[facts.site(node).callee]
+                code = ELEMENT if node.op == "fan" else OUTER
+                slot = lanes.slot(GO if facts.is_plain(Port(number)) else NONE)
+                lanes.rows[slot] = Row(code, number, -1, (), self._first[number], None, slot)
+                self._elements[Port(number)] = slot
+                if node.op == "fan" and node.types[0].shape:
+                    lanes.arrays.append(slot)
+            if facts.wanted[number] and not facts.is_plain(Port(number)):
+                if node.op in ("return", "gather"):
+                    self._site(node).owed += 1
+                elif node.op == "exit":
+                    self._site(node).exits += 1
+                elif node.op == "merge" and node.region in facts.preds and number not in facts.deciders:
+                    layout.variables += number not in facts.last_only
+
+    def _site(self, node: Node) -> SitePlan:
+        self.facts.site(node)
+        return self._sites[node.attrs.integer("site") - 1]
+
+    def _slot(self, port: Port) -> int:
+        """The slot of an output in the frames of its node."""
+        return self._first[port.node] + port.index
+
+    def _near(self, operand: Operand, node: Node, body: int, edge: str = "an edge") -> int:
+        """The slot of an operand in the frames of `body`, where `node` looks for it."""
+        if isinstance(operand, Const):
+            return self._layouts[body].slot(as_plain(operand.value))
+        maker = self.graph.nodes[operand.node]
+        is_sent = maker.op in SENDS and operand.index == 0
+        if self.facts.lands(operand) != body or (is_sent and operand not in self._elements):
+            raise GraphError(f"{edge} from {maker.name} to {node.name} crosses frames", node.span)
+        return self._elements.get(operand, self._slot(operand))
+
+    def _fetch(self, port: Port) -> Fetch:
+        node = self.graph.nodes[port.node]
+        if self.facts.lands(port) != 0:
+            raise GraphError(f"the fetch {node.name} does not stand in the main graph")
+        guards = tuple((self._slot(pred), side) for pred, side in self.facts.guards(port))
+        return Fetch(self._slot(port), guards, node.types[port.index].dtype.kind == "ctl")
+
+    # -- rows ----------------------------------------------------------------------------------------------
+
+    def _row(self, number: int, node: Node) -> Row:
+        if node.op == "merge":
+            return self._merge(number, node)
+        body = self.facts.home[number]
+        # What comes before an operator is demanded before what it works on.
+        needs: list[int] = []
+        for port in node.controls:
+            slot = self._near(port, node, body, "a control edge")
+            if not self.facts.is_plain(port):
+                needs.append(slot)
+        is_const = not any(isinstance(operand, Port) for operand in node.inputs)
+        if is_const and not node.controls and node.op not in ("start", "input"):
+            raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
+        if node.op in _FAR and not is_const:
+            return self._far(number, node, needs)
+        inputs = tuple(self._near(operand, node, body) for operand in node.inputs)
+        code, source, extra = _LOCAL.get(node.op), 0, None
+        if node.op not in MOVES and node.op != "input":
+            code, extra = self._kernel(node, inputs)
+            needs += inputs
+        elif code == INPUT:
+            source = self.graph.inputs.index(number)
+        elif code == FAN:
+            extra = self._slot(self.facts.counts[node.attrs.integer("site")])
+            needs.append(extra)
+        if code is None:
+            code = FORWARD  # a constant that is read from the parent's frame
+        if code in (FORWARD, COUNT, FAN):
+            # A side of a switch that is demanded is the one that was taken.
+            source = inputs[-1]
+            needs.append(source)
+        return Row(code, number, number, _stacked(needs), source, extra, self._first[number])
+
+    def _kernel(self, node: Node, inputs: tuple[int, ...]) -> tuple[int, Any]:
+        if node.op not in CATALOGUE:
+            raise GraphError(f"there is no operator named {node.op!r}", node.span)
+        parts = inputs, CATALOGUE[node.op].eval, node.attrs
+        if len(node.types) != 1:
+            return KERNELS, (*parts, tuple((t.dtype, t.rank) for t in node.types))
+        type_ = node.types[0]
+        return KERNEL, (*parts, None if type_.shape else type_.dtype.numpy.type, type_.dtype, type_.rank)
+
+    def _far(self, number: int, node: Node, needs: list[int]) -> Row:
+        """Of an operator that takes its value from another frame."""
+        code, site = _FAR[node.op], self._site(node)
+        extra: Any = site
+        if code == OUTER:
+            body = self.facts.owner[self.graph.sites[site.number - 1].caller]
+        else:
+            body = site.layout.region
+        source = self._near(node.inputs[0], node, body)
+        if code == EXIT:
+            site.layout.pred = self._near(self.facts.deciders[number], node, body)
+            extra = site, [(self._first[merge], lag) for merge, lag in self.facts.eager.get(number, ())]
+        elif code == GATHER:
+            here = self._layouts[self.facts.home[number]]
+            count = self._slot(self.facts.counts[site.number])
+            here.parts.append(here.slot(None))
+            extra = site, count, here.parts[-1], node.types[0]
+            needs.append(count)
+        return Row(code, number, number, _stacked(needs), source, extra, self._first[number])
+
+    def _merge(self, number: int, node: Node) -> Row:
+        ports = [operand for operand in node.inputs if isinstance(operand, Port)]
+        if node.controls or len(ports) < len(node.inputs):
+            raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
+        first, body = self._first[number], self.facts.home[number]
+        if number in self.facts.deciders:
+            pred = self._near(self.facts.deciders[number], node, body)
+            then, other = (self._near(port, node, body) for port in ports)
+            return Row(BRANCH, number, number, (pred,), pred, (then, other), first)
+        for port in ports:
+            if self.facts.lands(port) != body:
+                raise GraphError(
+                    f"an edge from {self.graph.nodes[port.node].name} to {node.name} crosses frames", node.span
+                )
+        makers = [self.graph.nodes[port.node] for port in ports]
+        if "next" in (maker.op for maker in makers):
+            enter, back = sorted(ports, key=lambda port: self.graph.nodes[port.node].op == "next")
+            extra = self._slot(back), number not in self.facts.last_only
+            return Row(VARIABLE, number, number, (), self._slot(enter), extra, first)
+        arguments = {maker.attrs.integer("site"): self._slot(p) for maker, p in zip(makers, ports, strict=True)}
+        return Row(PARAM, number, number, (), 0, arguments, first)
+
+
+def _stacked(slots: list[int]) -> tuple[int, ...]:
+    return tuple(reversed(dict.fromkeys(slots)))

@@ -1,0 +1,379 @@
+"""EVAL: how a value comes about when it is asked for.
+
+EVAL(slot, frame) asks for what the row of the slot names: values of the same frame and then, where the row says so, one
+more: the side that the predicate of a branch chooses, the argument in the caller's frame, the result in the callee's.
+A branch that is asked for is one that was taken, so there are no dead tokens here; and an argument that no result
+needs is never computed.
+
+What waits for what is a stack of our own. An entry is (frame, slot): on the first visit it puts what it lacks on top
+and marks its slot BUSY; when it is on top again, that is known. To meet a BUSY slot on the way down is to depend on
+oneself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any, Protocol
+
+import numpy as np
+
+from undertow.engines import checks
+from undertow.engines.checks import GO, Value, settle
+from undertow.engines.contract import Options, Result, Stats
+from undertow.engines.demand import plan as rows
+from undertow.engines.demand.plan import BUSY, NONE, Fetch, Plan, Row, SitePlan
+from undertow.engines.demand.store import Frame, Store
+from undertow.engines.demand.story import Story
+from undertow.errors import FrameLimit, InternalError, RunError
+from undertow.ir import trace
+from undertow.ir.graph import StaticGraph
+
+_BURST = 256  # visits between two looks at the clock
+
+
+class Demand:
+    """The engine."""
+
+    name = "demand"
+
+    def plan(self, graph: StaticGraph) -> DemandPlan:
+        return DemandPlan(graph)
+
+
+class DemandPlan(Plan):
+    """A static graph made ready to run on demand."""
+
+    def run(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats]:
+        """Evaluate what is fetched, and nothing that it does not need."""
+        options = options or Options()
+        values = checks.check_inputs(self.graph, inputs)
+        with trace.recording(options.trace) as record:
+            if record is not None:
+                record(trace.RunStarted(self.graph.name, Demand.name))
+            run = Run(self, values, options, record)
+            began, error = time.perf_counter(), ""
+            try:
+                results = run.execute()
+            except BaseException as raised:
+                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
+                raise
+            finally:
+                seconds = time.perf_counter() - began
+                if record is not None:
+                    record(trace.RunEnded(sum(run.fired[:-1]), seconds, error))
+        return results, run.stats(seconds)
+
+
+def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400, options: Options | None = None) -> str:
+    """A run, told step by step: what each EVAL asks for and what it gives, in no more than so many lines."""
+    plan = DemandPlan(graph)
+    story = Story(plan.facts, lines)
+    Run(plan, checks.check_inputs(graph, inputs), options or Options(), None, story).execute()
+    return story.text()
+
+
+class Watch(Protocol):
+    """Somebody who is told every step."""
+
+    def fetch(self, number: int) -> None:
+        """A fetch is asked for."""
+
+    def demanded(self, number: int, frame: Frame) -> None:
+        """A node is asked for under the tag of a frame."""
+
+    def known(self, number: int, frame: Frame, value: Value) -> None:
+        """It has a value."""
+
+    def fetched(self, number: int, value: Value) -> None:
+        """The fetch has one."""
+
+
+class Run(Store):
+    """One run: the store, and the counts."""
+
+    def __init__(
+        self, plan: Plan, values: list[Value], options: Options, record: trace.Record | None, watch: Watch | None = None
+    ) -> None:
+        super().__init__(plan, options, record)
+        self.values = values
+        self.watch = watch
+        self.fired = [0] * (len(plan.graph.nodes) + 1)  # the last counts what is no firing
+        self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
+
+    def execute(self) -> list[Result]:
+        """The fetches. Order tokens come first: what a program says comes before what may fail in its results."""
+        fetches, watch = self.plan.fetches, self.watch
+        # Integers wrap and floats follow IEEE, both without a word.
+        with np.errstate(all="ignore"):
+            self.open(self.main)
+            for number in sorted(range(len(fetches)), key=lambda number: not fetches[number].is_order):
+                if watch is not None:
+                    watch.fetch(number)
+                value = self.fetch(fetches[number])
+                if watch is not None:
+                    watch.fetched(number, value)
+        results = [checks.own(self.main.slots[fetch.slot]) for fetch in fetches]
+        self.drop(self.main)
+        return results
+
+    def fetch(self, fetch: Fetch) -> Value:
+        for slot, side in fetch.guards:
+            if bool(self.eval(slot)) is not side:
+                raise RunError("a fetch is dead", hint="what is fetched must not stand in a branch")
+        return self.eval(fetch.slot)
+
+    # -- the loop ------------------------------------------------------------------------------------------
+
+    def eval(self, wanted: int) -> Value:
+        """The value of a slot of the main frame."""
+        frame = self.main
+        stack: list[tuple[Frame, int]] = [(frame, wanted)]
+        push, pop, fired, record, watch = stack.append, stack.pop, self.fired, self.record, self.watch
+        is_strict, deadline = self.options.check_finite, self.deadline
+        KERNEL, FORWARD, BRANCH, PARAM = rows.KERNEL, rows.FORWARD, rows.BRANCH, rows.PARAM
+        number = frame.rows[wanted].number
+        there: Any  # a frame
+        try:
+            while stack:
+                if time.perf_counter() > deadline:
+                    raise checks.too_long(self.options)
+                for _ in repeat(None, _BURST):
+                    if not stack:
+                        break
+                    frame, at = stack[-1]
+                    slots = frame.slots
+                    state = slots[at]
+                    row = frame.rows[at]
+                    code, number, tally, needs, source, extra, _ = row
+                    if state is NONE:
+                        if watch is not None:
+                            watch.demanded(number, frame)
+                        slots[at] = BUSY
+                        height = len(stack)
+                        for need in needs:
+                            found = slots[need]
+                            if found is NONE:
+                                push((frame, need))
+                            elif found is BUSY:
+                                raise self.circle(frame, need)
+                        if len(stack) > height:
+                            continue
+                    elif state is not BUSY:
+                        pop()  # somebody else has asked for it in the meantime
+                        continue
+                    if code == KERNEL:
+                        inputs, kernel, attrs, want, dtype, rank = extra
+                        value = kernel([slots[i] for i in inputs], attrs)[0]
+                        if type(value) is not want:
+                            value = settle(value, dtype, rank)
+                        if is_strict:
+                            checks.check_finite(value, self.plan.graph.nodes[number].op)
+                    elif code == FORWARD:
+                        value = slots[source]
+                    elif code < BRANCH:
+                        value = self.near(frame, at, row)
+                    else:
+                        if code == BRANCH:
+                            there, source = frame, extra[0] if slots[source] else extra[1]
+                        elif code == PARAM:
+                            there, source = frame.parent, extra[frame.site]
+                        else:
+                            there, source = self.elsewhere(frame, row)
+                        value = there.slots[source]
+                        if value is NONE:
+                            push((there, source))
+                            continue
+                        if value is BUSY:
+                            raise self.circle(there, source)
+                        if code > PARAM:
+                            value = self.taken(frame, there, row, value)
+                    pop()
+                    slots[at] = value
+                    if type(value) is np.ndarray:
+                        self.hold(value)
+                    fired[tally] += 1
+                    if record is not None and tally >= 0:
+                        record(self.event(frame, at, row))
+                    if watch is not None:
+                        watch.known(number, frame, value)
+        except RunError as error:
+            error.span = self.plan.graph.nodes[number].span
+            error.calls = checks.calls_of(self.plan.graph, frame.tag())
+            raise
+        except InternalError as error:
+            error.span = self.plan.graph.nodes[number].span
+            raise
+        except MemoryError as error:
+            calls = checks.calls_of(self.plan.graph, frame.tag())
+            span = self.plan.graph.nodes[number].span
+            raise FrameLimit("out of memory", span, "set `memory` to stop earlier", calls) from error
+        except Exception as error:
+            node = self.plan.graph.nodes[number]
+            what = f"{node.op} ({node.name}) failed: {type(error).__name__}: {error}"
+            raise InternalError(what, node.span) from error
+        return self.main.slots[wanted]
+
+    def near(self, frame: Frame, at: int, row: Row) -> Value:
+        """A value from what is in its own frame, by one of the rarer operators."""
+        slots, values = frame.slots, list[Value]()
+        if row.code == rows.INPUT:
+            return self.values[row.source]
+        if row.code == rows.FAN:
+            lanes, count = slots[row.extra], len(slots[row.source])
+            if lanes != count:
+                raise checks.unequal_lanes(int(lanes), count)
+            return slots[row.source]
+        if row.code == rows.SIGNAL:
+            values = [GO, GO]
+        elif row.code == rows.COUNT:
+            values = [GO, np.int64(len(slots[row.source]))]
+        else:
+            inputs, kernel, attrs, wanted = row.extra
+            found = kernel([slots[i] for i in inputs], attrs)
+            for value, (dtype, rank) in zip(found, wanted, strict=True):
+                values.append(settle(value, dtype, rank))
+                if self.options.check_finite:
+                    checks.check_finite(values[-1], self.plan.graph.nodes[row.number].op)
+        for slot, value in enumerate(values, row.first):
+            slots[slot] = value
+            if slot != at and type(value) is np.ndarray:
+                self.hold(value)
+        return slots[at]
+
+    # -- other frames --------------------------------------------------------------------------------------
+
+    def elsewhere(self, frame: Frame, row: Row) -> tuple[Frame | None, int]:
+        """Where to look for the one value that a row asks another frame for."""
+        if row.code == rows.RETURN:
+            site: SitePlan = row.extra
+            callee: Frame = frame.slots[site.cell]
+            if callee is None:
+                callee = frame.slots[site.cell] = self.enter(frame, site)
+            return callee, row.source
+        if row.code == rows.VARIABLE:
+            return (frame.before, row.extra[0]) if frame.index else (frame.parent, row.source)
+        if row.code == rows.EXIT:
+            return self.last(frame, row)
+        if row.code == rows.GATHER:
+            return self.lane(frame, row)
+        return frame.parent, row.source
+
+    def last(self, frame: Frame, row: Row) -> tuple[Frame, int]:
+        """What an exit asks for next: whether the loop goes round once more; at the end, the variable itself."""
+        site: SitePlan
+        site, eager = row.extra
+        at: Frame = frame.slots[site.cell]
+        if at is None:
+            at = frame.slots[site.cell] = self.enter(frame, site, 0)
+            frame.slots[site.left] = site.exits
+        while True:
+            for slot, lag in eager:
+                behind: Frame | None = at
+                for _ in range(lag):
+                    behind = behind and behind.before
+                if behind is not None and _is_unknown(behind.slots[slot]):
+                    return behind, slot
+            more = at.slots[site.layout.pred]
+            if _is_unknown(more):
+                return at, site.layout.pred
+            if not more:
+                return at, row.source
+            at.is_past = True
+            self.forget(at)
+            after = self.enter(frame, site, at.index + 1)
+            after.before = at
+            at = frame.slots[site.cell] = after
+
+    def lane(self, frame: Frame, row: Row) -> tuple[Frame, int]:
+        """What a gather asks for next: the result of the first lane that it lacks; at the end, what it has."""
+        site: SitePlan
+        site, count, parts, _ = row.extra
+        slots = frame.slots
+        if slots[site.cell] is None:
+            slots[site.cell] = [None] * int(slots[count])
+        lanes: list[Frame | None] = slots[site.cell]
+        if slots[parts] is None:
+            slots[parts] = []
+        taken: list[Value] = slots[parts]
+        for index in range(len(taken), len(lanes)):
+            lane = lanes[index]
+            if lane is None:
+                lane = lanes[index] = self.enter(frame, site, index)
+            value = lane.slots[row.source]
+            if _is_unknown(value):
+                return lane, row.source
+            taken.append(value)
+            if type(value) is np.ndarray:
+                self.hold(value)
+            lane.owed -= 1
+            if lane.owed == 0:
+                self.drop(lane)
+                lanes[index] = None
+        return frame, parts
+
+    def forget(self, frame: Frame) -> None:
+        """Drop the iteration before one that is not the last, if nothing is left that it could be asked for."""
+        if frame.owed == 0 and frame.is_past and frame.before is not None:
+            self.drop(frame.before)
+            frame.before = None
+
+    def taken(self, frame: Frame, there: Frame, row: Row, value: Value) -> Value:
+        """What becomes of a value from another frame; that frame may have nothing left to give."""
+        slots = frame.slots
+        if row.code == rows.RETURN:
+            there.owed -= 1
+            if there.owed == 0:
+                self.drop(there)
+                slots[row.extra.cell] = None
+        elif row.code == rows.VARIABLE:
+            frame.owed -= row.extra[1]
+            self.forget(frame)
+        elif row.code == rows.ELEMENT:
+            return value[frame.index]
+        elif row.code == rows.EXIT:
+            site: SitePlan = row.extra[0]
+            slots[site.left] -= 1
+            if slots[site.left] == 0:
+                self.drop(slots[site.cell])
+                slots[site.cell] = None
+        elif row.code == rows.GATHER:
+            for part in value:
+                if type(part) is np.ndarray:
+                    self.let_go(part)
+            slots[row.extra[2]] = None
+            return checks.stack_lanes(value, row.extra[3])
+        return value
+
+    # -- what to say about it ------------------------------------------------------------------------------
+
+    def event(self, frame: Frame, at: int, row: Row) -> trace.Fired:
+        node = self.plan.graph.nodes[row.number]
+        values = frame.slots[row.first : row.first + len(node.types)]
+        shown = tuple(trace.DEAD if _is_unknown(value) else trace.show_value(value) for value in values)
+        return trace.Fired(frame.number, row.number, node.name, True, shown)
+
+    def circle(self, frame: Frame, slot: int) -> RunError:
+        name = self.plan.graph.nodes[frame.rows[slot].number].name
+        return RunError(
+            f"deadlock: {name} under {trace.show_tag(frame.tag())} depends on itself", hint="the graph is not valid"
+        )
+
+    def stats(self, seconds: float) -> Stats:
+        names = (node.name for node in self.plan.graph.nodes)
+        return Stats(
+            engine=Demand.name,
+            firings=sum(self.fired[:-1]),
+            per_node=dict(zip(names, self.fired, strict=False)),
+            activations=self.activations,
+            peak_frames=self.peak_frames,
+            peak_bytes=self.peak_bytes,
+            max_depth=self.deepest.depth,
+            deepest_tag=self.deepest.tag(),
+            seconds=seconds,
+        )
+
+
+def _is_unknown(value: Value) -> bool:
+    return value is NONE or value is BUSY
