@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.drive import Work
+from undertow.frontend.flow import contents
 from undertow.frontend.interpret import HANDLERS, MISSING, Expressions, did_you_mean, ours
 from undertow.frontend.source import Closure, Env
 from undertow.frontend.standins import TracedText

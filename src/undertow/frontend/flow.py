@@ -204,7 +204,7 @@ def _contained(held: Any) -> str:
     if isinstance(held, dict):
         return f"the keys {', '.join(map(repr, held))}" if held else "no keys"
     if isinstance(held, set):
-        return f"the items {', '.join(map(repr, held))}" if held else "no items"
+        return f"the items {', '.join(sorted(map(repr, held)))}" if held else "no items"
     return f"{len(held)} item{'' if len(held) == 1 else 's'}"
 
 

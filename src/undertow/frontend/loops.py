@@ -508,11 +508,12 @@ def _flags(outcome: Outcome, flags: list[Traced], interp: StatementInterpreter) 
 def _refuse_changed_containers(before: State, span: Span | None) -> None:
     for container, held in before.contents.values():
         values = (
-            zip(container, held, strict=False)
-            if isinstance(container, list)
-            else zip(container.values(), held.values(), strict=False)
+            zip(container.values(), held.values(), strict=False)
+            if isinstance(container, dict)
+            else zip(container, held, strict=False)
         )
-        if len(container) != len(held) or any(a is not b and not isinstance(b, Joined) for a, b in values):
+        changed = any(a is not b and not isinstance(b, Joined) for a, b in values)
+        if len(container) != len(held) or (container != held if isinstance(held, set) else changed):
             raise CaptureError(
                 f"{name_of(container, before)}, a {type(container).__name__} made before the loop, changes inside it",
                 span,
