@@ -442,3 +442,30 @@ def test_containers_in_attributes_change_in_a_branch() -> None:
 
     with pytest.raises(ut.CaptureError, match="a list in an attribute changes under a condition or in a loop"):
         f(5)
+
+
+def test_a_loop_that_python_runs_is_left_on_one_of_several_paths() -> None:
+    """That the loop must become one of the graph was found out too late, after the branches had joined."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        k = 0
+        while k < 3:
+            k += 1
+            if n > 2 * k:
+                n = n - 1
+            elif n == 2:
+                break
+        return n * 10 + k
+
+    def plain(n: int) -> int:
+        k = 0
+        while k < 3:
+            k += 1
+            if n > 2 * k:
+                n = n - 1
+            elif n == 2:
+                break
+        return n * 10 + k
+
+    assert [f(n) for n in range(9)] == [plain(n) for n in range(9)]

@@ -222,16 +222,19 @@ class StatementInterpreter(Interpreter):
                 yield self.simple(statement, env)
                 cell = cell.next
                 continue
-            try:
-                outcome, cell = yield step
-            except LoopIsTraced as fault:
-                if fault.mark not in begun:
-                    raise
-                checkpoint, state, after = begun[fault.mark]
-                self.go_back(checkpoint, state, env)
-                outcome, cell = yield self._loops().while_loop(self, fault.mark.node, after, env)
-            if isinstance(outcome, Mixed) and outcome.falls and cell is not None and cell is not stop:
-                return (yield self.go_on(outcome, cell, stop, env))
+            outcome: Outcome = None
+            while True:
+                try:
+                    outcome, cell = yield step
+                    if isinstance(outcome, Mixed) and outcome.falls and cell is not None and cell is not stop:
+                        return (yield self.go_on(outcome, cell, stop, env))
+                    break
+                except LoopIsTraced as fault:
+                    if fault.mark not in begun:
+                        raise
+                    checkpoint, state, after = begun.pop(fault.mark)
+                    self.go_back(checkpoint, state, env)
+                    step = self._loops().while_loop(self, fault.mark.node, after, env)
             if outcome is not None:
                 return outcome
         return None
