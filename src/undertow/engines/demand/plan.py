@@ -14,7 +14,9 @@ from undertow.engines.checks import GO, Value, as_plain
 from undertow.engines.demand.facts import MOVES, SENDS, Facts
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
+from undertow.ir.walk import phase_of
 from undertow.ops.op import CATALOGUE
+from undertow.types import CTL
 
 NONE = object()  # a value that is not known yet
 BUSY = object()  # one that is being evaluated
@@ -119,6 +121,10 @@ class Plan:
         self._first: list[int] = []
         self._elements: dict[Port, int] = {}  # what fans send: slots in the lanes
         self._lay_out()
+        self._orders: dict[tuple[int, int], list[int]] = {}  # (site, phase) -> slots of the order tokens it is given
+        for number, node in enumerate(graph.nodes):
+            if node.op == "call" and node.types[0] == CTL and not facts.is_plain(Port(number)):
+                self._orders.setdefault((node.attrs.integer("site"), phase_of(node)), []).append(self._first[number])
         for number, node in enumerate(graph.nodes):
             row, layout = self._row(number, node), self._layouts[facts.home[number]]
             layout.rows[row.first : row.first + len(node.types)] = [row] * len(node.types)
@@ -231,6 +237,9 @@ class Plan:
         else:
             body = site.layout.region
         source = self._near(node.inputs[0], node, body)
+        if code == RETURN and node.types[0] == CTL:
+            # What must come before a call happens before the call is looked into, however deep that goes.
+            needs += self._orders.get((site.number, phase_of(node)), ())
         if code == EXIT:
             site.layout.pred = self._near(self.facts.deciders[number], node, body)
             extra = site, [(self._first[merge], lag) for merge, lag in self.facts.eager.get(number, ())]
