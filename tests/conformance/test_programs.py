@@ -26,7 +26,7 @@ def runs() -> list[Any]:
     found: list[Any] = []
     for program in PROGRAMS:
         for name, engine in ENGINES.items():
-            if "lazy" in program.tags and not getattr(engine, "is_lazy", False):
+            if "lazy" in program.tags and not engine.is_lazy:
                 continue
             schedules = SCHEDULES if name == "reference" else [{}]
             marks: tuple[Any, ...] = ()

@@ -96,5 +96,9 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def is_lazy(self) -> bool:
+        """Does a run end though a value that no fetch needs would never arrive?"""
+
     def plan(self, graph: StaticGraph) -> Plan:
         """Make a graph ready; everything that does not depend on the inputs happens here."""

@@ -37,6 +37,7 @@ class Demand:
     """The engine."""
 
     name = "demand"
+    is_lazy = True
 
     def plan(self, graph: StaticGraph) -> DemandPlan:
         return DemandPlan(graph)

@@ -27,6 +27,7 @@ class Reference:
     """The engine."""
 
     name = "reference"
+    is_lazy = False  # under a fair schedule it would be, but not under every one
 
     def plan(self, graph: StaticGraph) -> ReferencePlan:
         return ReferencePlan(graph)
