@@ -469,3 +469,17 @@ def test_a_loop_that_python_runs_is_left_on_one_of_several_paths() -> None:
         return n * 10 + k
 
     assert [f(n) for n in range(9)] == [plain(n) for n in range(9)]
+
+
+def test_a_loop_variable_of_any_length_takes_one_of_known_length() -> None:
+    """The rule for loops wanted the same type, though every length fits a run-time one."""
+
+    @ut.function
+    def f(x: ut.f64[None], n: ut.i64) -> ut.f64[None]:
+        for k in range(n):
+            x = ut.asarray([1.0, 2.0]) * k
+        return x
+
+    check(f.library([5.0], 1))
+    assert f([5.0, 6.0, 7.0], 0).tolist() == [5.0, 6.0, 7.0]
+    assert f([5.0, 6.0, 7.0], 3).tolist() == [2.0, 4.0]

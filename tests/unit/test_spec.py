@@ -226,7 +226,7 @@ BROKEN = [
     (LOOPS, "(y) carried=1", "(y)", "a map has no mapped parameter, so there is no number of lanes"),
     (LOOPS, "if1.then/i) carried=1", "if1.then/i) carried=2", "a loop's results are not its predicate and next values"),
     (LOOPS, "-> (less, ", "-> (i, ", "a loop's first result, its predicate, is not a bool scalar"),
-    (LOOPS, "-> (less, if1.then/i)", "-> (less, less)", "the next value of a loop variable has another type"),
+    (LOOPS, "-> (less, if1.then/i)", "-> (less, less)", "a loop variable does not accept its next value"),
     (LOOPS, "-> (less, if1.then/i)", "-> (less, i)", "does not live in the true branch of the loop's predicate"),
     # calls
     (LIBRARY, 'call n callee="fac"', 'call n callee="fib"', "a graph that is entered is not in the library"),

@@ -269,7 +269,8 @@ def _has_starts(f: Facts, g: FunctionGraph) -> bool:
 
 
 def _next_types(g: FunctionGraph) -> bool:
-    return [g.type_of(port) for port in g.results[1:]] == [g.nodes[p].types[0] for p in g.params[: g.carried]]
+    variables = [g.nodes[param].types[0] for param in g.params[: g.carried]]
+    return all(type_.accepts(g.type_of(port)) for type_, port in zip(variables, g.results[1:], strict=True))
 
 
 FUNCTIONS: list[Row[FunctionGraph]] = [
@@ -293,7 +294,7 @@ FUNCTIONS: list[Row[FunctionGraph]] = [
         lambda f, g, k: f.type(g.results[0]) == BOOL,
         "a loop's first result, its predicate, is not a bool scalar",
     ),
-    ("loop", lambda f, g, k: _next_types(g), "the next value of a loop variable has another type than the variable"),
+    ("loop", lambda f, g, k: _next_types(g), "a loop variable does not accept its next value"),
 ]
 
 FUNCTION_EDGES: list[Row[FunctionGraph]] = [
