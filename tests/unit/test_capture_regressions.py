@@ -483,3 +483,54 @@ def test_a_loop_variable_of_any_length_takes_one_of_known_length() -> None:
     check(f.library([5.0], 1))
     assert f([5.0, 6.0, 7.0], 0).tolist() == [5.0, 6.0, 7.0]
     assert f([5.0, 6.0, 7.0], 3).tolist() == [2.0, 4.0]
+
+
+def test_a_variable_that_is_set_where_control_goes_on() -> None:
+    """The path that leaves the loop does not set it, but never comes to where it is read."""
+
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        total = 0
+        for k in range(n):
+            if k == 7:
+                return -total
+            elif k * k > 20:
+                if total > 15:
+                    break
+                step = 1
+            elif k == 2:
+                continue
+            else:
+                step = k + 1
+            total += step
+        return total
+
+    def plain(n: int) -> int:
+        total = 0
+        for k in range(n):
+            if k == 7:
+                return -total
+            if k * k > 20 and total > 15:
+                break
+            if k != 2:
+                total += 1 if k * k > 20 else k + 1
+        return total
+
+    assert [f(n) for n in range(12)] == [plain(n) for n in range(12)]
+
+
+def test_numbers_of_several_branches_take_the_dtype_of_the_others() -> None:
+    """Numbers that were chosen among became integers, which a float does not join."""
+
+    @ut.function
+    def f(n: ut.i64, x: ut.f64) -> ut.f64:
+        y = 0
+        if n > 5:
+            y = x * 2
+        elif n > 3:
+            y = 1
+        elif n > 1:
+            y = 2
+        return y
+
+    assert [f(n, 0.25) for n in (0, 2, 4, 6)] == [0.0, 2.0, 1.0, 0.5]

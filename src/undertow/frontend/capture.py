@@ -164,8 +164,20 @@ def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -
     return Annotation(note.types * len(value), (held[0], *note.structure * len(value)))
 
 
+def _is_list_for_array(value: Any, note: Annotation) -> bool:
+    return isinstance(value, (list, tuple)) and note.structure == (tree.LEAF,) and note.types[0].rank > 0
+
+
+def _how_to_return(value: Any, note: Annotation) -> str:
+    if _is_list_for_array(value, note):
+        return "make an array of it with ut.stack, or change the annotation"
+    return "return what is annotated, or change the annotation"
+
+
 def _how_to_structure(value: Any, note: Annotation) -> str:
     """What to do about an argument of the wrong structure."""
+    if _is_list_for_array(value, note):
+        return "make an array of it with ut.stack, or change the annotation"
     if value is None or isinstance(value, (str, bytes)):
         return "give a number or an array" if note.structure == (tree.LEAF,) else "give values of that structure"
     if isinstance(value, np.ndarray) or (note.structure == (tree.LEAF,) and not isinstance(value, (tuple, list, dict))):
@@ -512,9 +524,7 @@ class Session:
                 raise TypeMismatch(
                     f"{called} is {describe(value)}, but {tree.show(note.structure, note.types)} is annotated",
                     self.ctx.span,
-                    hint="end every path with `return` and a value"
-                    if value is None
-                    else "return what is annotated, or change the annotation",
+                    hint="end every path with `return` and a value" if value is None else _how_to_return(value, note),
                 )
             dims: Dims = {}
             places = tree.paths(value, "result", _is_traced)

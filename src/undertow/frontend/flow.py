@@ -7,7 +7,7 @@ states afterwards. A join is lazy: a Merge node is written when the variable is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,23 @@ def join_states(
                 _refill(container, {k: _join("", ends[0][k], ends[1][k], regions, ctx, called) for k in ends[0]})
 
 
+def join_where_it_falls(
+    views: list[dict[str, Any] | None], regions: tuple[int, int], env: Env, ctx: Context
+) -> dict[str, Any]:
+    """Variables without a value after a join that have one where control falls through; None: it does not, there."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(name for view in views for name in view or ()):
+        if isinstance(env.vars.get(name, _UNDEFINED), Undefined):
+            a, b = (ABSENT if view is None else view.get(name, _UNDEFINED) for view in views)
+            joined = _join(name, a, b, regions, ctx)
+            if not isinstance(joined, Undefined):
+                found[name] = joined
+    return found
+
+
+_UNDEFINED = Undefined("")
+
+
 def _innermost_first(states: list[State]) -> list[int]:
     """The containers of these states, each after all that it held in any of them: what is joined may hold others."""
     inside: dict[int, list[int]] = {}
@@ -286,6 +303,10 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
     for side in sides:
         if isinstance(side, Undefined):
             return side
+    for number, raw in enumerate((joined.then, joined.other)):
+        beside = sides[1 - number]
+        if isinstance(raw, Joined) and isinstance(beside, Traced) and beside.type.rank == 0:
+            sides[number] = _with_dtype(raw, sides[number], beside.dtype, ctx)
     builder = ctx.builder
     ctx.builder = joined.builder
     try:
@@ -297,6 +318,34 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
         return Undefined(fault.what, fault.hint, fault.span, TypeMismatch)
     finally:
         ctx.builder = builder
+
+
+def _with_dtype(joined: Joined, value: Any, dtype: DType, ctx: Context) -> Any:
+    """The value of a join; where that chooses among Python numbers alone, they take the dtype of what they meet."""
+    if not isinstance(value, Traced) or value.dtype == dtype:
+        return value
+    done: dict[int, Any] = {}  # the joins inside, with numbers of that dtype
+    stack = [joined]
+    while stack:
+        top = stack[-1]
+        inside = [side for side in (top.then, top.other) if isinstance(side, Joined)]
+        missing = [side for side in inside if id(side) not in done]
+        if missing:
+            stack.extend(missing)
+            continue
+        sides: list[Any] = []
+        for side in (top.then, top.other):
+            if isinstance(side, (bool, int, float)) and not isinstance(side, np.generic):
+                if weak_dtype(side, dtype) != dtype:
+                    return value
+                sides.append(dtype.numpy.type(side))
+            elif isinstance(side, Joined) or side is ABSENT:
+                sides.append(done.get(id(side), side))
+            else:
+                return value
+        done[id(top)] = replace(top, then=sides[0], other=sides[1], made=[])
+        stack.pop()
+    return force(done[id(joined)], ctx)
 
 
 def merge(

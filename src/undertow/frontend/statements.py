@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from undertow.frontend.flow import (
     by_return,
     join_effects,
     join_states,
+    join_where_it_falls,
     merge,
     port_in,
     restore,
@@ -95,6 +96,7 @@ class Mixed:
     value: Any  # what is returned, where it is returned
     falls: bool
     span: Span | None = None  # of the `return`
+    only: dict[str, Any] = field(default_factory=dict)  # variables that have a value only where it falls through
 
 
 RETURN = "return"
@@ -255,6 +257,7 @@ class StatementInterpreter(Interpreter):
         pred = ours("equal")(mixed.flow, 0)
 
         def fall() -> Work:
+            env.vars.update(mixed.only)
             return None, cell
             yield
 
@@ -304,6 +307,12 @@ class StatementInterpreter(Interpreter):
         kept = [side.state if keeps_state(side.outcome) else None for side in sides]
         if kept != [None, None]:
             join_states(before, kept[0], kept[1], regions, env, ctx)
+        if isinstance(result, Mixed) and result.falls:
+            views = [
+                {**side.state.vars, **getattr(side.outcome, "only", {})} if falls(side.outcome) else None
+                for side in sides
+            ]
+            result.only.update(join_where_it_falls(views, regions, env, ctx))
         join_effects(before, [side.state.effect for side in sides], regions, builder)
         return result, next((side.place for side in sides if falls(side.outcome)), None)
 
