@@ -43,7 +43,7 @@ GUESTS = {
     "typer": ("cli",),
     "llvmlite": ("engines/jit",),
     "ray": ("engines/ray",),
-    "safetensors": ("api/checkpoint.py",),
+    "safetensors": ("api/archive.py",),
     "torch": ("interop/torch.py",),
     "tensorflow": ("interop/tensorflow.py",),
     "jax": ("interop/jax.py",),

@@ -6,14 +6,18 @@ errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- cli
 
 from undertow.api.function import Function as Function
 from undertow.api.function import function as function
+from undertow.api.load import load as load
 from undertow.api.options import options as options
+from undertow.api.save import save as save
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import Fault as Fault
 from undertow.errors import FrameLimit as FrameLimit
 from undertow.errors import GraphError as GraphError
 from undertow.errors import InternalError as InternalError
+from undertow.errors import LoadError as LoadError
 from undertow.errors import RecursionLimit as RecursionLimit
 from undertow.errors import RunError as RunError
+from undertow.errors import SaveError as SaveError
 from undertow.errors import Timeout as Timeout
 from undertow.errors import TypeMismatch as TypeMismatch
 from undertow.errors import UndertowError as UndertowError

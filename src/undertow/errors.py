@@ -35,6 +35,18 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedSpan(Span):
+    """A place in the source that a loaded function was captured from. That source may be anybody's file.
+
+    So its line is never looked up here: a file could name /dev/zero, or a secret that an error message would print.
+    """
+
+    def source(self) -> str:
+        """Nothing, whatever file of that name there may be."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One link of a tag traceback: the call site, and the label that it put on the tag."""
 
@@ -70,6 +82,14 @@ class TypeMismatch(UndertowError):
 
 class GraphError(UndertowError):
     """A graph breaks a rule of its form, or a text does not describe a graph."""
+
+
+class SaveError(UndertowError):
+    """A function cannot be saved."""
+
+
+class LoadError(UndertowError):
+    """A file does not hold a saved function that can be used here: broken, hostile, or too new."""
 
 
 class RunError(UndertowError):

@@ -31,6 +31,8 @@ private, and may change without notice.
 _TITLES = {
     "undertow.api.function": "Functions and their runs",
     "undertow.api.options": "Options",
+    "undertow.api.save": "Saving",
+    "undertow.api.load": "Loading",
     "undertow.types": "Types",
     "undertow.frontend.forms": "Control",
     "undertow.frontend.elementwise_functions": "Arithmetic",

@@ -26,6 +26,7 @@ from undertow.frontend.capture import capture_call, capture_map
 from undertow.frontend.traced import capturing
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.simplify import simplify
 
 TAGS = frozenset(
     (
@@ -79,14 +80,14 @@ class Program:
         return Expected(value, printed.getvalue(), Plain.calls)
 
     def capture(self, case: int) -> tuple[Library, StaticGraph]:
-        """Capture it anew, whatever has been captured before."""
+        """Capture it anew: the library as captured, and the static graph that runs."""
         definition = self.function.__undertow_definition__
         with capturing(None):
             if self.by == "map":
                 captured = capture_map(definition, *self.function._map_arguments(self.cases[case]))
             else:
                 captured = capture_call(definition, self.function._arguments(self.cases[case], {}))
-        return captured.library, flatten(captured.library, definition.name)
+        return captured.library, flatten(simplify(captured.library)[0], definition.name)
 
     def signature(self, case: int) -> object:
         """The types and structures of the arguments: all that the graph may depend on."""

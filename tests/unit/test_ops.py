@@ -542,6 +542,17 @@ def test_every_bit_is_fair_and_keys_are_unrelated() -> None:
     assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 0.07
 
 
+def test_values_at_the_edge_fault_and_do_no_worse() -> None:
+    """What a hand-edited graph can ask for: found by mutating saved files."""
+    endless = np.float64(-np.inf)
+    assert len(run("arange", np.float64(0), endless, np.float64(1))) == 0
+    for name in ("fill", "broadcast_to"):
+        with pytest.raises(Fault, match="too large"):
+            run(name, np.float64(1), N(2**40), N(2**40), N(0), shape=(None, None, None))
+    with pytest.raises(Fault, match="does not fit its values"):
+        run("print", N(2**40), template="{:c}")
+
+
 # -- effects and the manual --------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from undertow.frontend.traced import Traced, capturing, constant, context, used_
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.simplify import simplify
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -32,16 +33,36 @@ _Result = TypeVar("_Result")
 
 @dataclass(slots=True, eq=False)
 class Program:
-    """A captured signature: its library, its static graph, and a plan per engine."""
+    """A captured signature: its libraries and static graphs, simplified and as captured, and their plans."""
 
     captured: Captured
-    graph: StaticGraph
-    plans: dict[str, Plan] = field(default_factory=dict)
+    library: Library  # simplified
+    graph: StaticGraph  # made of that: what runs
+    plain: StaticGraph | None = None  # made of the captured library, when someone asks for it
+    plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
 
-    def plan(self, engine: Engine) -> Plan:
-        if engine.name not in self.plans:
-            self.plans[engine.name] = engine.plan(self.graph)
-        return self.plans[engine.name]
+    def static(self, simplify: bool) -> StaticGraph:
+        if simplify:
+            return self.graph
+        if self.plain is None:
+            self.plain = flatten(self.captured.library, self.graph.name)
+        return self.plain
+
+    def plan(self, engine: Engine, simplify: bool = True) -> Plan:
+        if (engine.name, simplify) not in self.plans:
+            self.plans[engine.name, simplify] = engine.plan(self.static(simplify))
+        return self.plans[engine.name, simplify]
+
+    def view(self, simplify: bool | None = None) -> GraphView:
+        """The static graph to look at; by default as the options in force would run it."""
+        is_simple = settings().simplify if simplify is None else simplify
+        return GraphView(self.static(is_simple), self.library if is_simple else self.captured.library)
+
+
+def make_program(captured: Captured, name: str) -> Program:
+    """What is captured, made ready for engines."""
+    library, _ = simplify(captured.library)
+    return Program(captured, library, flatten(library, name))
 
 
 class Programs:
@@ -62,6 +83,11 @@ class Programs:
     def add(self, key: Any, program: Program) -> None:
         with self._lock:
             self._found.setdefault(key, []).append(program)
+
+    def items(self) -> list[tuple[Any, Program]]:
+        """Every program that there is now, with its key."""
+        with self._lock:
+            return [(key, program) for key, programs in self._found.items() for program in programs]
 
     def __len__(self) -> int:
         return sum(len(programs) for programs in self._found.values())
@@ -145,13 +171,12 @@ class Function:
         result, counted = self._apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
 
-    def graph(self, *args: Any, **kwargs: Any) -> GraphView:
-        """The static graph for arguments like these."""
-        program = self._apart(lambda: self._program(self._arguments(args, kwargs)))
-        return GraphView(program.graph, program.captured.library)
+    def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
+        """The static graph for arguments like these; with `simplify=False`, as it was captured."""
+        return self._apart(lambda: self._program(self._arguments(args, kwargs))).view(simplify)
 
     def library(self, *args: Any, **kwargs: Any) -> Library:
-        """The function graphs that the static graph is made from."""
+        """The function graphs as captured, before they are simplified."""
         return self._apart(lambda: self._program(self._arguments(args, kwargs))).captured.library
 
     # -- what happens inside -------------------------------------------------------------------------------
@@ -249,7 +274,7 @@ class Function:
         definition = self.__undertow_definition__
         with capturing(None):
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
-        program = Program(captured, flatten(captured.library, definition.name))
+        program = make_program(captured, definition.name)
         self._programs.add(key, program)
         return program
 
@@ -259,7 +284,7 @@ class Function:
             seed = chosen.limits.seed
             inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
         try:
-            values, stats = program.plan(chosen.find_engine()).run(inputs, chosen.limits)
+            values, stats = program.plan(chosen.find_engine(), chosen.simplify).run(inputs, chosen.limits)
         except OSError as fault:
             path = chosen.limits.trace
             if path is None or isinstance(fault, BrokenPipeError):

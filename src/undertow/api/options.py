@@ -27,16 +27,17 @@ _LIMITS = {f.name for f in fields(Options)}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The engine, and what it is told."""
+    """The engine, what it is told, and whether it runs the simplified graph."""
 
     engine: str = "auto"
     limits: Options = field(default_factory=Options)
+    simplify: bool = True
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
-        unknown = changes.keys() - _LIMITS - {"engine"}
+        unknown = changes.keys() - _LIMITS - {"engine", "simplify"}
         if unknown:
-            name, known = min(unknown), sorted(_LIMITS | {"engine"})
+            name, known = min(unknown), sorted(_LIMITS | {"engine", "simplify"})
             close = difflib.get_close_matches(name, known, 1)
             raise UndertowError(
                 f"there is no option {name!r}",
@@ -45,7 +46,10 @@ class Settings:
         engine = changes.pop("engine", self.engine)
         if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
             raise UndertowError(f"there is no engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
-        return Settings(engine, replace(self.limits, **changes))
+        is_simple = changes.pop("simplify", self.simplify)
+        if not isinstance(is_simple, bool):
+            raise UndertowError(f"simplify={brief(is_simple)} is neither True nor False")
+        return Settings(engine, replace(self.limits, **changes), is_simple)
 
     def find_engine(self) -> Engine:
         return ENGINES[DEFAULT_ENGINE if self.engine == "auto" else self.engine]

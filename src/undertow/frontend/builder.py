@@ -43,6 +43,9 @@ class Builder:
     effect: Port | None = None  # the last effect so far, in program order
     entry_effect: Port | None = None  # what comes before the first one: a parameter, once one is needed
     is_open: bool = True
+    context: Any = None  # of a face that writes at any time (compat.v1, SubGraph), not only during a capture
+    controls: tuple[Port, ...] = ()  # control edges that every new node gets: `control_dependencies`
+    device: str = ""  # where new nodes are placed: recorded, used by the partition
     key: Port | None = None  # the random key of this activation, in region 0
     # Loop variables that began as Python numbers, which may still take a wider dtype: name and number.
     weak: dict[Port, tuple[str, bool | int | float]] = field(default_factory=dict)
@@ -73,6 +76,10 @@ class Builder:
         """Append a node to the current (or the given) region; its inputs must be visible there."""
         where = self.region if region is None else region
         triggered = op in ("start", "param") or any(isinstance(i, Port) for i in inputs)
+        if op not in ("start", "param", "switch", "merge") and region is None:
+            controls += tuple(self.use(port) for port in self.controls)
+            if self.device:
+                attrs = Attrs(**attrs, device=self.device)
         if not triggered and not controls:
             controls = (self.use(START, where),)
         full = self._in_scope(name or op, where)
@@ -190,34 +197,71 @@ class Builder:
         first = [0, *self.params]
         taken = set(first)
         order = first + [n for n in range(len(self.nodes)) if n not in taken]
+        return self._graph(order, range(len(self.regions)), self.params, results, carried)
+
+    def extract(self, results: Sequence[Port]) -> tuple[FunctionGraph, list[int]]:
+        """What the results need of a graph that may go on growing, and which of the parameters that is."""
+        needed = {0}
+        regions = {0}
+        waiting = [port.node for port in results]
+        while waiting:
+            number = waiting.pop()
+            if number in needed:
+                continue
+            needed.add(number)
+            node = self.nodes[number]
+            waiting += [port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port)]
+            homes = {self.home(port) for port in node.inputs if isinstance(port, Port)} | {node.region}
+            while homes:
+                region = homes.pop()
+                entry = self.regions[region]
+                if region not in regions and entry.parent is not None and entry.pred is not None:
+                    regions |= {region, region + 1 if entry.side else region - 1}
+                    waiting.append(entry.pred.node)
+                    homes.add(entry.parent)
+        params = [p for p in self.params if p in needed]
+        order = [0, *params, *sorted(needed - {0, *params})]
+        return self._graph(order, sorted(regions), params, results, 0), params
+
+    def _graph(
+        self, order: list[int], kept: Sequence[int], params: Sequence[int], results: Sequence[Port], carried: int
+    ) -> FunctionGraph:
+        """These nodes and regions, numbered anew."""
         place = {old: new for new, old in enumerate(order)}
+        region_of = {old: new for new, old in enumerate(kept)}
 
-        def moved(operand: Operand) -> Operand:
-            return operand if isinstance(operand, Const) else Port(place[operand.node], operand.index)
-
-        def moved_port(port: Port) -> Port:
+        def moved(port: Port) -> Port:
             return Port(place[port.node], port.index)
 
+        nodes: list[Node] = []
         names = _unique(self.nodes[old].name for old in order)
-        nodes = tuple(
-            replace(
-                self.nodes[old],
-                name=name,
-                inputs=tuple(moved(i) for i in self.nodes[old].inputs),
-                controls=tuple(moved_port(c) for c in self.nodes[old].controls),
+        for old, name in zip(order, names, strict=True):
+            node = self.nodes[old]
+            inputs = tuple(i if isinstance(i, Const) else moved(i) for i in node.inputs)
+            attrs = node.attrs
+            if node.op == "param":
+                attrs = Attrs(**{**attrs, "index": list(params).index(old)})
+            nodes.append(
+                replace(
+                    node,
+                    name=name,
+                    inputs=inputs,
+                    controls=tuple(moved(c) for c in node.controls),
+                    region=region_of[node.region],
+                    attrs=attrs,
+                )
             )
-            for old, name in zip(order, names, strict=True)
-        )
-        regions = tuple(
+        regions = [
             replace(
                 region,
-                pred=None if region.pred is None else moved_port(region.pred),
-                starts=tuple(moved_port(s) for s in region.starts),
+                parent=None if region.parent is None else region_of[region.parent],
+                pred=None if region.pred is None else moved(region.pred),
+                starts=tuple(moved(s) for s in region.starts if s.node in place),
             )
-            for region in self.regions
-        )
-        phase = Phase(tuple(place[p] for p in self.params), tuple(moved_port(r) for r in results))
-        return FunctionGraph(nodes, regions, self.name, self.kind, (phase,), carried, self.span)
+            for region in (self.regions[old] for old in kept)
+        ]
+        phase = Phase(tuple(place[p] for p in params), tuple(moved(r) for r in results))
+        return FunctionGraph(tuple(nodes), tuple(regions), self.name, self.kind, (phase,), carried, self.span)
 
 
 def _unique(names: Iterable[str]) -> list[str]:

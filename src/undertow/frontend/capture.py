@@ -11,11 +11,12 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from undertow.frontend.builder import START, Builder
 from undertow.frontend.calling import bind_arguments, library_closure
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, force, is_static_equal, leaf_type, port_in
+from undertow.frontend.graft import Ready
 from undertow.frontend.loops import NeedFeature
 from undertow.frontend.source import Closure, Env, births, closure_of
 from undertow.frontend.statements import StatementInterpreter
@@ -33,6 +35,8 @@ from undertow.frontend.termination import refuse_endless
 from undertow.frontend.traced import Context, Traced, capturing, context, emit, operand
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Operand, Port
 from undertow.types import CTL, Type, i64, join
+
+_Result = TypeVar("_Result")
 
 # How many signatures one function may have, and how many of them one inside the other if none is smaller than the
 # one around it: a recursion that makes its arguments larger would go on for ever, and may double them each time.
@@ -108,6 +112,14 @@ class Definition:
             self._notes[name] = read(closure.annotations[name]) if has else None
         return self._notes[name]
 
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        """What a container among its arguments holds."""
+        return tree.children(value)
+
+    def ready(self, given: Arguments) -> Ready | None:
+        """Graphs for these arguments that need no capture; None where Python is to be captured."""
+        return None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arguments:
@@ -138,7 +150,7 @@ def arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any
         called = f"argument `{name}` of `{definition.name}`"
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
-        found, structure = tree.flatten(value, _is_traced)
+        found, structure = tree.flatten(value, _is_traced, definition.children)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
                 f"{called} is {describe(value)}, but {tree.show(note.structure, note.types)} is annotated",
@@ -193,7 +205,8 @@ class Unit:
     name: str
     types: tuple[Type, ...]
     arguments: Arguments
-    hidden: dict[Any, None] = field(default_factory=dict)  # "effect", "key", or (builder, port) of an enclosing graph
+    # "effect", "key", (builder, port) of an enclosing graph, or "order": an effect whose graph takes no order token
+    hidden: dict[Any, None] = field(default_factory=dict)
     results: Annotation | None = None
     graph: FunctionGraph | None = None
     is_open: bool = False
@@ -225,25 +238,41 @@ class Captured:
     result: tree.Structure
     result_count: int
     needs_seed: bool
+    variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
+    written: frozenset[str] = frozenset()
+
+
+class _Writes(Exception):
+    """A variable is assigned that was taken to be only read: capture everything again, its reads in order."""
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
 
 
 class Session:
     """One capture, from the outer call to the finished library."""
 
-    def __init__(self) -> None:
-        self.ctx = Context(self)
+    def __init__(self, written: frozenset[Any] = frozenset(), context: type[Context] = Context) -> None:
+        self.ctx = context(self)
+        self.variables: dict[Any, str] = {}  # those that are used, with the names that the graphs know them by
+        self.written = written
         self.interpreter = StatementInterpreter(self.ctx)
         self.units: list[Unit] = []
         self.graphs: dict[str, FunctionGraph] = {}  # loops and maps, and units when done
         self._names: dict[str, int] = {}
         self._closures: dict[Any, Closure | None] = {}
         self._open: dict[Builder, Unit] = {}
+        self._grafts: dict[Ready, Unit] = {}
 
     # -- what traced values and the interpreter ask for ----------------------------------------------------
 
     def fresh_name(self, name: str) -> str:
-        self._names[name] = self._names.get(name, 0) + 1
-        return name if self._names[name] == 1 else f"{name}~{self._names[name]}"
+        fresh = name
+        while fresh in self._names:  # grafted graphs may bring names that end in ~2
+            self._names[name] += 1
+            fresh = f"{name}~{self._names[name]}"
+        self._names[fresh] = 1
+        return fresh
 
     def closure(self, function: FunctionType) -> Closure | None:
         """The syntax of a plain Python function, or None where it has no source."""
@@ -311,6 +340,20 @@ class Session:
                 return False
         return True
 
+    def variable_name(self, variable: Any) -> str:
+        """The name of a variable in the graphs of this session."""
+        if variable not in self.variables:
+            taken = set(self.variables.values())
+            names = (variable.name if k == 1 else f"{variable.name}~{k}" for k in itertools.count(1))
+            self.variables[variable] = next(name for name in names if name not in taken)
+        return self.variables[variable]
+
+    def uses_variable(self, variable: Any, writes: bool) -> bool:
+        """Must this use stand in program order? Reads of a variable that nothing assigns need no order."""
+        if writes and variable not in self.written:
+            raise _Writes(variable)
+        return variable in self.written
+
     def _hide(self, builder: Builder, what: Any) -> None:
         unit = self._open.get(builder)
         if unit is not None:
@@ -331,7 +374,8 @@ class Session:
         """Write a call node; capture the callee first where its graph is not there yet."""
         given = arguments(definition, args, kwargs)
         span = self.ctx.span
-        unit = self._find(definition, given)
+        ready = definition.ready(given)
+        unit = self._find(definition, given) if ready is None else self._graft(definition, ready, given)
         if unit is None:
             unit = self._new(definition, given)
             yield self._capture(unit)
@@ -348,24 +392,36 @@ class Session:
     def _write_call(self, unit: Unit, given: Arguments) -> Any:
         builder = self.ctx.open_builder
         assert unit.results is not None
-        effectful = "effect" in unit.hidden
+        effectful = "effect" in unit.hidden or "order" in unit.hidden
         if not unit.results.types and not effectful:
             return tree.unflatten(unit.results.structure, [])
         inputs = [operand(leaf) for leaf in given.leaves]
+        controls: tuple[Port, ...] = ()
         for what in list(unit.hidden):
             if what == "effect":
                 inputs.append(self.effect_token())
+            elif what == "order":
+                controls = (self.effect_token(),)
             elif what == "key":
                 inputs.append(operand(self.draw()))
             else:
                 inputs.append(operand(Traced(*what)))
         types = tuple(t.erased() for t in unit.results.types) + ((CTL,) if effectful else ())
         short = unit.definition.name.rsplit(".", 1)[-1]
-        number = builder.add("call", inputs, types, Attrs(callee=unit.name), self.ctx.span, name=short)
+        number = builder.add("call", inputs, types, Attrs(callee=unit.name), self.ctx.span, short, controls)
         values = [Traced(builder, Port(number, k)) for k in range(len(unit.results.types))]
         if effectful:
             builder.effect = Port(number, len(types) - 1)
         return tree.unflatten(unit.results.structure, values)
+
+    def _graft(self, definition: Definition, ready: Ready, given: Arguments) -> Unit:
+        """A function that needs no capture: its graphs, under names that are free here."""
+        if ready not in self._grafts:
+            name, graphs = ready.grafted(self.fresh_name)
+            self.graphs.update(graphs)
+            hidden = dict.fromkeys(ready.hidden)
+            self._grafts[ready] = Unit(definition, name, ready.types, given, hidden, ready.results, graphs[name])
+        return self._grafts[ready]
 
     def _find(self, definition: Definition, given: Arguments) -> Unit | None:
         """The unit that takes these arguments, if there is one."""
@@ -573,6 +629,8 @@ class Session:
                 if fault.span is None:
                     fault.span = self.ctx.span
                 raise
+            except _Writes:
+                raise
             except (_Generalise, NeedFeature) as fault:
                 raise InternalError(f"an unhandled {type(fault).__name__}", self.ctx.span) from fault
             except (Exception, SystemExit) as fault:
@@ -588,7 +646,11 @@ class Session:
         library = self._library(main)
         refuse_endless(library)
         types = tuple(t for t in given.types)
-        return Captured(library, types, given.structures, structure, len(results), builder.key is not None)
+        variables = {name: variable for variable, name in self.variables.items()}
+        written = frozenset(name for variable, name in self.variables.items() if variable in self.written)
+        return Captured(
+            library, types, given.structures, structure, len(results), builder.key is not None, variables, written
+        )
 
     def _library(self, main: FunctionGraph) -> Library:
         """The graphs that main needs, callers before callees, numbered anew: some were captured more than once."""
@@ -620,22 +682,35 @@ def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
 
 def capture_call(definition: Definition, given: Arguments) -> Captured:
     """The library for calling a function with arguments of these types."""
-    captured, types = _capture_call(definition, given)
+    captured, types = _until_order_is_known(lambda written: _capture_call(definition, given, written))
     if types != given.types:
         # The function turned out to work for more sizes: let the main graph take them all.
-        captured, _ = _capture_call(definition, replace(given, types=types))
+        wider = replace(given, types=types)
+        captured, _ = _until_order_is_known(lambda written: _capture_call(definition, wider, written))
     return captured
 
 
-def _capture_call(definition: Definition, given: Arguments) -> tuple[Captured, tuple[Type, ...]]:
-    session = Session()
+def _until_order_is_known(attempt: Callable[[frozenset[Any]], _Result]) -> _Result:
+    """Capture, again whenever a variable turns out to be written."""
+    written: frozenset[Any] = frozenset()
+    while True:
+        try:
+            return attempt(written)
+        except _Writes as found:
+            written |= {found.variable}
+
+
+def _capture_call(
+    definition: Definition, given: Arguments, written: frozenset[Any]
+) -> tuple[Captured, tuple[Type, ...]]:
+    session = Session(written)
     callee = Unit(definition, "", given.types, given)
 
     def work(leaves: list[Traced]) -> Work:
         session.ctx.span = definition.closure.span
         args, kwargs = session._actual(callee, leaves)
         value = yield session.call(definition, args, kwargs)
-        callee.types = session.units[0].types
+        callee.types = session.units[0].types if session.units else given.types
         return value
 
     return session.capture(given, work), callee.types
@@ -643,9 +718,15 @@ def _capture_call(definition: Definition, given: Arguments) -> tuple[Captured, t
 
 def capture_map(definition: Definition, given: Arguments, mapped: tuple[bool, ...]) -> Captured:
     """The library for many calls in one run, over the leading axis of the mapped arguments."""
+    return _until_order_is_known(lambda written: _capture_map(definition, given, mapped, written))
+
+
+def _capture_map(
+    definition: Definition, given: Arguments, mapped: tuple[bool, ...], written: frozenset[Any]
+) -> Captured:
     from undertow.frontend import forms
 
-    session = Session()
+    session = Session(written)
 
     def work(leaves: list[Traced]) -> Work:
         session.ctx.span = definition.closure.span

@@ -42,9 +42,16 @@ class Context:
 _CONTEXT: ContextVar[Context | None] = ContextVar("undertow_capture", default=None)
 
 
-def context() -> Context | None:
-    """The capture that is going on in this thread, if any."""
-    return _CONTEXT.get()
+def context(operands: Sequence[Any] = ()) -> Context | None:
+    """The capture that is going on in this thread, or the one that an operand belongs to, if any."""
+    current = _CONTEXT.get()
+    if current is not None and current.builder is not None:
+        return current
+    for value in operands:
+        if isinstance(value, Traced) and value.builder.context is not None:
+            found: Context = value.builder.context
+            return found
+    return current
 
 
 @contextlib.contextmanager
@@ -281,7 +288,7 @@ def used_too_late(value: Traced) -> CaptureError:
 def operand(value: Any) -> Operand:
     """A traced value or a NumPy value as an operand of the graph that is being written."""
     if isinstance(value, Traced):
-        current = context()
+        current = context([value])
         if current is None or current.builder is None or not value.builder.is_open:
             raise used_too_late(value)
         return current.session.resolve(value)  # type: ignore[no-any-return]
@@ -292,7 +299,7 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     """Apply an operator: write a node where an operand is traced, compute at once where none is."""
     row = find(op)
     packed = Attrs(**attrs)
-    current = context()
+    current = context(operands)
     in_capture = current is not None and current.builder is not None
     if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
         values = [np.asarray(x)[()] for x in operands]
@@ -311,7 +318,7 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
 
 def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
     """Apply an operator that acts on the world, after those before it in program order."""
-    current = context()
+    current = context(operands)
     if current is None or current.builder is None:
         emit(op, operands, **attrs)
         return

@@ -19,6 +19,7 @@ from undertow.ops.rules import (
     ELEMENTS,
     check_axis,
     check_dtypes,
+    check_size,
     fitting,
     given_shape,
     meet,
@@ -98,6 +99,7 @@ def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
     shape = given_shape(_shape(attrs), values[1:])
+    check_size(shape)
     try:
         return (scalar(np.broadcast_to(x, shape)),)
     except ValueError:

@@ -62,7 +62,7 @@ def _arange(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     steps = -((start - stop) // step) if exact else (stop - start) / step
     if not steps <= MOST_ELEMENTS:
         raise Fault(f"arange from {start} to {stop} by {step} is too long")
-    count = max(0, math.ceil(steps))
+    count = math.ceil(steps) if steps > 0 else 0
     dtype = values[0].dtype
     return (values[0] + np.arange(count, dtype=dtype) * values[2],)
 

@@ -19,7 +19,7 @@ from undertow.types import CTL, Type
 def _fill_in(template: str, values: Sequence[Value]) -> str:
     try:
         return template.format(*(np.asarray(v)[()] for v in values))
-    except (TypeError, ValueError, IndexError, KeyError) as problem:
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError) as problem:
         raise Fault(f"{template!r} does not fit its values: {problem}", hint="arrays take plain {} only") from None
 
 

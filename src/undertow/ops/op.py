@@ -32,6 +32,7 @@ class Op:
     doc: str  # one line, for the reference manual
     faults: bool = False  # can `eval` raise Fault?
     effect: bool = False  # does it act on the world (print, assert)? Then it is ordered and never removed
+    state: Callable[..., tuple[Value, ...]] | None = None  # (store, operands, attrs): used instead of `eval`
     grad: Callable[..., Any] | None = None
     tangent: Callable[..., Any] | None = None
     native: str | None = None  # name of the kernel in the C++ core

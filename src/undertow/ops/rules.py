@@ -125,7 +125,7 @@ def check_size(shape: Sequence[int]) -> None:
     """An array that is made at run time must be of a reasonable size."""
     total = 1
     for size in shape:
-        total *= size
+        total *= max(size, 1)  # NumPy refuses [2**62, 2**62, 0] too
     if total > MOST_ELEMENTS:
         raise Fault(
             f"an array of shape {show_shape(tuple(shape))} is too large",

@@ -1,0 +1,283 @@
+"""What a saved function is besides its graphs, as plain JSON: structures, types, parameters, defaults.
+
+Structures name classes by number, and a table says what each class was called and which fields it had. Reading looks
+for such a class among the modules that are already imported, and never imports one: a file cannot make code run.
+Where there is none, a class of that name and with those fields is made.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import keyword
+import math
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from undertow.errors import LoadError, SaveError, TypeMismatch
+from undertow.frontend import tree
+from undertow.frontend.annotations import Annotation
+from undertow.frontend.traced import constant
+from undertow.ir.graph import Array
+from undertow.ir.literal import digest
+from undertow.types import DTYPES, Dim, Type
+
+Json = Any
+_T = TypeVar("_T")
+_PLAIN = (bool, int, float, str)
+
+# --------------------------------------------------------------------------------------------------------------
+# Writing
+
+
+class Writer:
+    """Turns values into JSON; `classes` and `arrays` gather what the values refer to."""
+
+    def __init__(self, classes: Sequence[type] = ()) -> None:
+        self.classes = list(classes)
+        self.arrays: dict[str, Array] = {}
+
+    def class_table(self) -> Json:
+        return [
+            {
+                "kind": "dataclass" if dataclasses.is_dataclass(cls) else "namedtuple",
+                "module": cls.__module__,
+                "qualname": cls.__qualname__,
+                "fields": list(_fields(cls)),
+            }
+            for cls in self.classes
+        ]
+
+    def structure(self, structure: tree.Structure, what: str) -> Json:
+        return [self._token(token, what) for token in structure]
+
+    def _token(self, token: tree.Token, what: str) -> Json:
+        kind = token[0]
+        if kind == "static":
+            held = token[1].value
+            if held is not None and type(held) is not str:
+                raise SaveError(
+                    f"{what} holds a {type(held).__name__}, {held!r:.80}, which a file cannot hold",
+                    hint="arguments and results may hold numbers, arrays, strings and None, in tuples, lists, dicts, "
+                    "namedtuples and dataclasses",
+                )
+            return [kind, held]
+        if kind == "dict":
+            for key in token[2]:
+                if key is not None and (type(key) not in _PLAIN or (type(key) is float and not math.isfinite(key))):
+                    raise SaveError(
+                        f"{what} is a dict with a key {key!r:.80}, which a file cannot hold",
+                        hint="keys may be strings, numbers and None",
+                    )
+            return [kind, list(token[2])]
+        if kind in ("dataclass", "namedtuple"):
+            if token[2] not in self.classes:
+                self.classes.append(token[2])
+            return [kind, self.classes.index(token[2])]
+        return list(token)  # a leaf, a tuple, a list
+
+    def type(self, type: Type) -> Json:
+        return [type.dtype.name, *type.shape]
+
+    def annotation(self, note: Annotation, what: str) -> Json:
+        return {"structure": self.structure(note.structure, what), "types": [self.type(t) for t in note.types]}
+
+    def value(self, value: Any, what: str) -> Json:
+        """A default or a bound object, with the numbers in it."""
+        leaves, structure = tree.flatten(value)
+        return {"structure": self.structure(structure, what), "leaves": [self._leaf(leaf, what) for leaf in leaves]}
+
+    def _leaf(self, leaf: Any, what: str) -> Json:
+        if type(leaf) is bool or (type(leaf) is int and -(2**63) <= leaf < 2**63):
+            return leaf
+        if type(leaf) is float:
+            return leaf if math.isfinite(leaf) else {"float": repr(leaf)}
+        try:
+            array = np.asarray(constant(leaf))
+        except TypeMismatch as fault:
+            raise SaveError(f"{what}: {fault.what}", hint=fault.hint) from fault
+        self.arrays[digest(array)] = array
+        return {"array": digest(array)}
+
+
+def _fields(cls: Any) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return tuple(cls._fields)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Reading
+
+
+def want(value: Json, kind: type[_T], what: str) -> _T:
+    """The value, if it is of that kind."""
+    if type(value) is not kind:
+        raise LoadError(f"{what} is {value!r:.80}, not a {kind.__name__}")
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair: nobody could print it
+            raise LoadError(f"{what} is {value!r:.80}, which is no text") from None
+    found: _T = value
+    return found
+
+
+def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
+    """What an object of the file holds under a key."""
+    found = want(values, dict, what)
+    if key not in found:
+        raise LoadError(f"{what} has no `{key}`")
+    return want(found[key], kind, f"`{key}` of {what}")
+
+
+class Reader:
+    """The inverse of Writer. Whatever is not as Writer writes it is a LoadError."""
+
+    def __init__(self, class_table: Json, arrays: dict[str, Array]) -> None:
+        self.kinds: list[str] = []
+        self.classes: list[type] = []
+        self.arrays = arrays
+        for number, row in enumerate(want(class_table, list, "the table of classes")):
+            what = f"class {number}"
+            kind, module = entry(row, "kind", str, what), entry(row, "module", str, what)
+            qualname = entry(row, "qualname", str, what)
+            fields = tuple(want(name, str, f"a field of {what}") for name in entry(row, "fields", list, what))
+            if kind not in ("dataclass", "namedtuple"):
+                raise LoadError(f"{what} is a {kind!r:.40}, neither a dataclass nor a namedtuple")
+            self.kinds.append(kind)
+            found = _find_class(kind, module, qualname, fields)
+            self.classes.append(found or _made_class(kind, module, qualname, fields))
+
+    def structure(self, tokens: Json, what: str) -> tree.Structure:
+        """A structure that is complete: every container has as many children as it says, and there is one root."""
+        made: list[tree.Token] = []
+        missing = 1
+        for row in want(tokens, list, f"the structure of {what}"):
+            if missing == 0:
+                raise LoadError(f"the structure of {what} goes on after its end")
+            token = self._token(want(row, list, f"a token of {what}"), what)
+            missing += (token[1] if token[0] not in ("leaf", "static") else 0) - 1
+            made.append(token)
+        if missing:
+            raise LoadError(f"the structure of {what} ends too early")
+        return tuple(made)
+
+    def _token(self, row: list[Json], what: str) -> tree.Token:
+        kind = row[0] if row else None
+        if kind == "leaf" and len(row) == 1:
+            return tree.LEAF
+        if len(row) != 2:
+            raise LoadError(f"{row!r:.80} in the structure of {what} means nothing")
+        held = row[1]
+        if kind == "static":
+            return kind, tree.Identity(None if held is None else want(held, str, f"a part of {what}"))
+        if kind in ("tuple", "list") and type(held) is int and 0 <= held < 2**31:
+            return kind, held
+        if kind == "dict":
+            keys = tuple(want(held, list, f"the keys of {what}"))
+            if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
+                raise LoadError(f"the keys of {what} are {keys!r:.80}")
+            return kind, len(keys), keys
+        if kind in ("dataclass", "namedtuple") and type(held) is int and 0 <= held < len(self.classes):
+            cls = self.classes[held]
+            if self.kinds[held] == kind:
+                fields = _fields(cls)
+                return (kind, len(fields), cls, fields) if kind == "dataclass" else (kind, len(fields), cls)
+        raise LoadError(f"{row!r:.80} in the structure of {what} means nothing")
+
+    def type(self, row: Json, what: str, named: bool = False) -> Type:
+        """A type; `named`: may a dimension be a name, as in annotations?"""
+        dtype, *shape = want(row, list, f"the type of {what}") or [None]
+        if not isinstance(dtype, str) or dtype not in DTYPES or DTYPES[dtype].kind == "ctl":
+            raise LoadError(f"the type of {what} is {row!r:.80}")
+        dims: list[Dim] = []
+        for dim in shape:
+            is_size = type(dim) is int and 0 <= dim < 2**63
+            if not (dim is None or is_size or (named and isinstance(dim, str))):
+                raise LoadError(f"the type of {what} has a dimension {dim!r:.80}")
+            dims.append(want(dim, str, f"a dimension of {what}") if isinstance(dim, str) else dim)
+        return Type(DTYPES[dtype], tuple(dims))
+
+    def types(self, rows: Json, what: str, named: bool = False) -> tuple[Type, ...]:
+        return tuple(self.type(row, what, named) for row in want(rows, list, f"the types of {what}"))
+
+    def annotation(self, row: Json, what: str) -> Annotation:
+        structure = self.structure(entry(row, "structure", list, what), what)
+        types = self.types(entry(row, "types", list, what), what, named=True)
+        check_leaves(structure, len(types), what)
+        return Annotation(types, structure)
+
+    def value(self, row: Json, what: str) -> Any:
+        structure = self.structure(entry(row, "structure", list, what), what)
+        leaves = [self._leaf(leaf, what) for leaf in entry(row, "leaves", list, what)]
+        check_leaves(structure, len(leaves), what)
+        return tree.unflatten(structure, leaves)
+
+    def _leaf(self, leaf: Json, what: str) -> Any:
+        if type(leaf) in (bool, int, float):
+            return leaf
+        if type(leaf) is dict and leaf.keys() == {"float"} and leaf["float"] in ("inf", "-inf", "nan"):
+            return float(leaf["float"])
+        if type(leaf) is dict and leaf.keys() == {"array"}:
+            name = want(leaf["array"], str, f"an array of {what}")
+            if name not in self.arrays or digest(self.arrays[name]) != name:
+                raise LoadError(f"the array {name!r:.40} of {what} is not among the constants")
+            return self.arrays[name][()]
+        raise LoadError(f"{what} holds {leaf!r:.80}")
+
+
+def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None:
+    """A structure must have a leaf for each type or value."""
+    leaves = sum(token == tree.LEAF for token in structure)
+    if leaves != count:
+        raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} of them are given")
+
+
+def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type | None:
+    """The class of that name in a module that is imported already, if it can hold those fields."""
+    owner = sys.modules.get(module)
+    if not isinstance(owner, ModuleType):
+        return None
+    # Past __getattr__ and __getattribute__: with them, modules can import others when asked for a name.
+    found: Any = None
+    names: Any = ModuleType.__getattribute__(owner, "__dict__")
+    for part in qualname.split("."):
+        found = names.get(part)
+        if not isinstance(found, type):
+            return None
+        names = found.__dict__
+    try:
+        is_dataclass = dataclasses.is_dataclass(found)
+        if is_dataclass != (kind == "dataclass") or (not is_dataclass and not issubclass(found, tuple)):
+            return None
+        if _fields(found) != fields:
+            return None
+        # Some classes cannot be made without their __init__.
+        token = (kind, len(fields), found, fields) if is_dataclass else (kind, len(fields), found)
+        made = tree.unflatten((token, *[tree.LEAF] * len(fields)), [0.0] * len(fields))
+        return found if type(made) is found else None
+    except Exception:
+        return None
+
+
+def _made_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type:
+    """A simple class of that name and with those fields."""
+    name = qualname.rpartition(".")[2]
+    for word in (name, *fields):
+        if not word.isidentifier() or keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
+            raise LoadError(f"{word!r:.80} is no name for a class or a field")
+    try:
+        made: type = (
+            dataclasses.make_dataclass(name, [(field, Any) for field in fields])
+            if kind == "dataclass"
+            else collections.namedtuple(name, fields)
+        )
+    except (TypeError, ValueError) as fault:  # a name twice, a name that namedtuples do not allow
+        raise LoadError(f"a {kind} cannot have the fields {fields!r:.80}: {fault}") from None
+    made.__module__, made.__qualname__ = module, qualname
+    return made

@@ -1,0 +1,212 @@
+"""`ut.save`: a captured function as one file, which `ut.load` makes a function of where there is no Python source.
+
+The file is a zip (archive.py): `undertow.json` says what the function is called with and gives (manifest.py),
+`graphs/0.txt`, `graphs/1.txt`, ... are the libraries of its signatures, and `constants.safetensors` has the big arrays
+that these refer to.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from undertow.api import archive
+from undertow.api.function import Function, Program
+from undertow.api.manifest import Json, Writer
+from undertow.errors import GraphError, SaveError
+from undertow.frontend import tree
+from undertow.frontend.capture import Arguments, Definition
+from undertow.frontend.loaded import LOST
+from undertow.ir import text
+from undertow.ir.graph import Array, Library
+from undertow.ops.op import CATALOGUE
+from undertow.ops.vet import vet
+from undertow.types import DType, Type, as_type, join
+
+FORMAT = 1
+_Found = tuple[tuple[tree.Structure, ...], tuple[bool, ...] | None, Program]  # what it takes, what is mapped
+
+
+def save(
+    function: Function, path: str | os.PathLike[str], *, examples: Iterable[Sequence[Any]] = (), spans: bool = True
+) -> None:
+    """Save what was captured of a function so far: a graph for each signature that it was called with.
+
+    `examples` are captured first, each a tuple of arguments by position; a type such as `ut.f32[None]` may stand in
+    place of a number or array. `spans=False` leaves out the names of your source files, which errors of the loaded
+    function would show.
+    """
+    if not isinstance(function, Function):
+        raise SaveError(
+            f"ut.save takes a function, not a {type(function).__name__}", hint="decorate it with @ut.function"
+        )
+    for example in examples:
+        _capture(function, example)
+    bound = function.__undertow_bound__
+    shapes = tuple(tree.flatten(value)[1] for value in bound)
+    found = [
+        (structures, mapped, program)
+        for (structures, mapped), program in function._programs.items()
+        if structures[: len(bound)] == shapes
+    ]
+    name = function.__undertow_definition__.name
+    if not found:
+        raise SaveError(
+            f"`{name}` has not been captured yet, so there is nothing to save",
+            hint="call it once, or give examples: ut.save(f, path, examples=[(x, y)])",
+        )
+    # Twice: the numbers of classes must not tell in which order the signatures were captured.
+    draft = Writer()
+    _describe(function, found, draft, spans)
+    writer = Writer(sorted(draft.classes, key=lambda cls: (cls.__module__, cls.__qualname__)))
+    manifest, libraries = _describe(function, found, writer, spans)
+    lines = (f"  {json.dumps(key)}: {_dump(value)}" for key, value in manifest.items())
+    texts = {archive.MANIFEST: "{\n" + ",\n".join(lines) + "\n}\n"}
+    constants: dict[str, Array] = {}
+    for number, library in enumerate(libraries):
+        _check(library, name)
+        texts[archive.graph_entry(number)] = text.dump(library, spans)
+        constants |= text.dump_constants(library)
+    archive.write(path, texts, constants | writer.arrays)
+
+
+def version() -> str:
+    """The version of Undertow. Not imported: `undertow` imports this file."""
+    return str(vars(sys.modules[__name__.partition(".")[0]])["__version__"])
+
+
+def _dump(value: Json) -> str:
+    return json.dumps(value, sort_keys=True, allow_nan=False)
+
+
+def _check(library: Library, name: str) -> None:
+    """What is saved can be loaded."""
+    for graph in library.functions.values():
+        for node in graph.nodes:
+            if node.op in CATALOGUE and CATALOGUE[node.op].state is not None:
+                raise SaveError(
+                    f"`{name}` works on variables, which a saved function cannot have",
+                    node.span,
+                    hint="make the values of the variables arguments and results of the function",
+                )
+    try:
+        vet(library)
+    except GraphError as fault:
+        raise SaveError(f"a graph of `{name}` could not be loaded again: {fault.what}", fault.span) from fault
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What the file says about the function
+
+
+def _describe(
+    function: Function, found: Sequence[_Found], writer: Writer, spans: bool
+) -> tuple[dict[str, Json], list[Library]]:
+    """What the file says about the function, and the library of each of its signatures."""
+    definition = function.__undertow_definition__
+    span = definition.closure.span
+    rows: dict[str, tuple[Json, Library]] = {}
+    for structures, mapped, program in found:
+        row = _signature(definition, structures, mapped, program, writer)
+        # Sorted, and what two threads captured at once is saved once.
+        rows.setdefault(_dump([mapped is not None, row]), (row, program.captured.library))
+    ordered = [rows[key] for key in sorted(rows)]
+    manifest = {
+        "format": FORMAT,
+        "undertow": version(),
+        "name": definition.name,
+        "doc": inspect.cleandoc(function.__doc__ or ""),
+        "span": [span.file, span.line, span.column] if spans else None,
+        "parameters": [
+            _parameter(definition, parameter, writer) for parameter in definition.closure.signature.parameters.values()
+        ],
+        "bound": [
+            writer.value(value, f"what `{definition.name}` is bound to") for value in function.__undertow_bound__
+        ],
+        "signatures": [row for row, _ in ordered],
+        "classes": writer.class_table(),
+    }
+    return manifest, [library for _, library in ordered]
+
+
+def _parameter(definition: Definition, parameter: inspect.Parameter, writer: Writer) -> Json:
+    what = f"parameter `{parameter.name}` of `{definition.name}`"
+    row: dict[str, Json] = {"name": parameter.name, "kind": parameter.kind.name}
+    if parameter.default is not inspect.Parameter.empty:
+        row["default"] = _default(parameter.default, what, writer)
+    note = definition.note(parameter.name)
+    if note is not None:
+        row["annotation"] = writer.annotation(note, what)
+    return row
+
+
+def _default(value: Any, what: str, writer: Writer) -> Json:
+    """A default as data, or null where it is none: then the loaded function must be given the argument."""
+    if value is LOST:
+        return None
+    try:
+        return writer.value(value, what)
+    except SaveError:
+        return None
+
+
+def _signature(
+    definition: Definition,
+    structures: tuple[tree.Structure, ...],
+    mapped: tuple[bool, ...] | None,
+    program: Program,
+    writer: Writer,
+) -> Json:
+    captured = program.captured
+    names = list(definition.closure.signature.parameters) if mapped is None else []
+    return {
+        "mapped": None if mapped is None else list(mapped),
+        "structures": [
+            writer.structure(structure, f"argument `{names[k] if names else k}` of `{definition.name}`")
+            for k, structure in enumerate(structures)
+        ],
+        "types": [writer.type(type) for type in captured.types],
+        "result": writer.structure(captured.result, f"the result of `{definition.name}`"),
+        "seed": captured.needs_seed,
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Examples
+
+
+def _is_type(value: object) -> bool:
+    return isinstance(value, (DType, Type))
+
+
+def _placeholder(spec: DType | Type, size: int) -> Any:
+    """An array of that type that takes no memory; run-time dimensions have the size given."""
+    type_ = as_type(spec)
+    shape = tuple(dim if isinstance(dim, int) else size for dim in type_.shape)
+    return np.broadcast_to(np.zeros((), type_.dtype.numpy), shape)[()]
+
+
+def _capture(function: Function, example: Sequence[Any]) -> None:
+    """Capture a function for arguments like these."""
+    if not isinstance(example, (tuple, list)):
+        raise SaveError(
+            f"an example is {example!r:.80}, not the arguments of a call",
+            hint="each example is a tuple, also for one argument: examples=[(x,)]",
+        )
+    leaves, structure = tree.flatten(tuple(example), _is_type)
+
+    def arguments(size: int) -> Arguments:
+        filled = [_placeholder(leaf, size) if _is_type(leaf) else leaf for leaf in leaves]
+        return function._arguments(tree.unflatten(structure, filled), {})
+
+    # Dimensions that follow the placeholders are the run-time ones.
+    given, other = arguments(1), arguments(2)
+    types = tuple(join(a, b) or a for a, b in zip(given.types, other.types, strict=True))
+    function._program(replace(given, types=types))

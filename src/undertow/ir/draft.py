@@ -1,0 +1,183 @@
+"""A function graph in the making, for passes: nodes are added in order, names made unique, pivots remembered.
+
+A pass walks an old graph, adds what it keeps or makes to a draft, and freezes that. The draft knows where each port's
+tokens live and which port is the pivot of which region, so a pass need not carry `Region.starts` along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import replace
+
+from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, Region
+from undertow.ir.walk import phase_of
+from undertow.types import CTL, Type
+
+ENTERING = ("call", "resume", "loop", "map")
+
+
+class Draft:
+    """Nodes and regions so far. Add a node after what it uses, a branch after its predicate."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.nodes: list[Node] = []
+        self.phases: list[int] = []  # of each node: the last phase that it waits for
+        self.regions: list[Region] = [Region(kind, name)]
+        self.pairs: dict[tuple[Operand, int], tuple[int, int]] = {}  # (predicate, parent) -> the two sides
+        self._homes: dict[Port, int] = {}  # of outputs of Switch
+        self._pivots: dict[tuple[int, int], Port] = {}  # (region, phase) -> pivot
+        self._starts: set[Port] = set()  # every pivot: a second Switch of one is one too
+        self._names: dict[str, int] = {}
+
+    def add(self, node: Node) -> int:
+        """Append a node, renamed where its name is taken; its number."""
+        number = len(self.nodes)
+        self.nodes.append(self._named(node))
+        self.phases.append(phase_of(node) if node.op in ("start", "param") else self.waits_for(node))
+        if node.op == "start":
+            self._starts.add(Port(number))
+            self._pivots[0, phase_of(node)] = Port(number)
+        elif node.op == "switch":
+            pred, value = node.inputs
+            for side, region in enumerate(self.pairs[pred, node.region]):
+                self._homes[Port(number, side)] = region
+                if value in self._starts:
+                    self._starts.add(Port(number, side))
+                    self._pivots.setdefault((region, self.phases[number]), Port(number, side))
+        return number
+
+    def waits_for(self, node: Node) -> int:
+        """The last phase that the operands and control edges of a node wait for."""
+        return max((self.phases[p.node] for p in (*node.inputs, *node.controls) if isinstance(p, Port)), default=0)
+
+    def triggered(self, node: Node, phase: int) -> Node:
+        """The node with a control edge from its pivot, if without it nothing would trigger it, or too early.
+
+        A call that moved into an earlier phase would also be made where its own phase is never visited.
+        """
+        is_triggered = bool(node.controls) or any(isinstance(operand, Port) for operand in node.inputs)
+        is_early = node.op in ENTERING and self.waits_for(node) < phase
+        if node.op in ("start", "param") or (is_triggered and not is_early):
+            return node
+        return replace(node, controls=(*node.controls, self.make_pivot(node.region, phase)))
+
+    def _named(self, node: Node) -> Node:
+        name = node.name
+        while name in self._names:
+            self._names[node.name] += 1
+            name = f"{node.name}_{self._names[node.name]}"
+        self._names[name] = 1
+        return node if name == node.name else replace(node, name=name)
+
+    def branch(self, pred: Port, parent: int, names: tuple[str, str]) -> tuple[int, int]:
+        """Two new regions: where `pred` is true, and where it is false."""
+        number = len(self.regions)
+        for name, side in zip(names, (True, False), strict=True):
+            self.regions.append(Region("branch", name, parent, pred, side))
+        self.pairs[pred, parent] = number, number + 1
+        return number, number + 1
+
+    def type_of(self, operand: Operand) -> Type:
+        return operand.type if isinstance(operand, Const) else self.nodes[operand.node].types[operand.index]
+
+    def home(self, port: Port) -> int:
+        """The region that a port's tokens are live in."""
+        return self._homes.get(port, self.nodes[port.node].region)
+
+    # -- pivots --------------------------------------------------------------------------------------------
+
+    def is_pivot(self, port: Port) -> bool:
+        return port in self._starts
+
+    def pivot(self, region: int, phase: int = 0) -> Port | None:
+        """The pivot of a region, if there is one so far."""
+        return self._pivots.get((region, phase))
+
+    def make_pivot(self, region: int, phase: int = 0) -> Port:
+        """The pivot of a region, brought there by a Switch for each branch on the way where there is none."""
+        path: list[int] = []
+        while (region, phase) not in self._pivots:
+            path.append(region)
+            parent = self.regions[region].parent
+            assert parent is not None, "a body without a start"
+            region = parent
+        while path:
+            pred, pivot = self.regions[path[-1]].pred, self._pivots[region, phase]
+            assert pred is not None
+            scope = "" if region == 0 else self.regions[region].name + "/"
+            span = self.nodes[pred.node].span
+            self.add(Node("switch", (pred, pivot), (CTL, CTL), f"{scope}start.if", region, span=span))
+            region = path.pop()
+        return self._pivots[region, phase]
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def freeze(self, old: FunctionGraph, phases: Iterable[Phase], carried: int) -> FunctionGraph:
+        """The finished graph; what it is called and where it comes from is taken from `old`."""
+        starts: list[list[tuple[int, Port]]] = [[] for _ in self.regions]
+        for (region, phase), port in self._pivots.items():
+            starts[region].append((phase, port))
+        regions = tuple(
+            replace(region, starts=tuple(port for _, port in sorted(found)))
+            for region, found in zip(self.regions, starts, strict=True)
+        )
+        return FunctionGraph(tuple(self.nodes), regions, old.name, old.kind, tuple(phases), carried, old.span)
+
+
+class Copy:
+    """One graph on its way into a draft: where its regions and ports went. A branch is made when it is first needed."""
+
+    def __init__(self, graph: FunctionGraph, draft: Draft, region: int = 0, prefix: str = "") -> None:
+        self.graph = graph
+        self.draft = draft
+        self.prefix = prefix  # of the names of branches
+        self.ports: dict[Port, Port] = {}
+        self.places = {0: region}
+        self.branches = graph.branches()
+
+    def operand(self, operand: Operand) -> Operand:
+        return operand if isinstance(operand, Const) else self.ports[operand]
+
+    def place(self, region: int) -> int:
+        """Where a region went."""
+        path = way_down(self.graph, region, self.places)
+        while path:
+            self.open(path.pop())
+        return self.places[region]
+
+    def open(self, number: int) -> None:
+        """Make a branch, both sides at once; what it stands in is there."""
+        region = self.graph.regions[number]
+        assert region.pred is not None and region.parent is not None
+        sides = self.branches[region.pred, region.parent]
+        names = tuple(self.prefix + self.graph.regions[side].name for side in sides)
+        key = self.ports[region.pred], self.places[region.parent]
+        made = self.draft.pairs.get(key) or self.draft.branch(*key, (names[0], names[1]))
+        self.places.update(zip(sides, made, strict=True))
+
+    def add(self, number: int, node: Node, outputs: Iterable[int] | None = None, phase: int = 0) -> None:
+        """Add a node of the graph, as changed by the caller: `outputs` it still has, `phase` it waited for."""
+        if node.op == "switch":
+            pred = node.inputs[0]
+            assert isinstance(pred, Port)
+            self.place(self.branches[pred, node.region][0])
+        moved = replace(
+            node,
+            inputs=tuple(map(self.operand, node.inputs)),
+            controls=tuple(self.ports[port] for port in node.controls),
+            region=self.place(node.region),
+        )
+        new = self.draft.add(self.draft.triggered(moved, phase))
+        for index, old in enumerate(range(len(node.types)) if outputs is None else outputs):
+            self.ports[Port(number, old)] = Port(new, index)
+
+
+def way_down(graph: FunctionGraph, region: int, known: Container[int]) -> list[int]:
+    """The regions from a region up to the first known one, that one left out; the last is to be entered first."""
+    path: list[int] = []
+    while region not in known:
+        path.append(region)
+        parent = graph.regions[region].parent
+        assert parent is not None
+        region = parent
+    return path

@@ -1,0 +1,147 @@
+"""Patterns and tables: the rows that the rewrite engine runs, as data.
+
+A row is (name, pattern, result). A pattern is built of `Var` (any operand), `Known` (a constant) and `form` (an
+operator and the patterns of its operands); a result of the same, or it is a function of the match.
+
+>>> X = Var("x")
+>>> signs = Table("signs", [("double negation", form("negative", form("negative", X)), X)])
+>>> [name for name, _, _ in signs.of("negative")]
+['double negation']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+from undertow.ir.draft import Draft
+from undertow.ir.facts import is_primitive
+from undertow.ir.graph import EMPTY, Array, Attrs, Const, Node, Operand, Port
+from undertow.types import Type
+
+# Constants of more elements are compared by identity and never looked into: rules should not cost more than runs.
+LARGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """Matches any operand; a name that stands twice, the same operand twice. `kinds`: of its elements, if given."""
+
+    name: str
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Matches a constant that passes the test (only constants that are not too large are asked)."""
+
+    name: str
+    test: Callable[[Array], bool]
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Matches output `index` of an operator; as a result, makes a node. `inputs` None: whatever they are."""
+
+    op: str
+    inputs: tuple[Pattern | Operand, ...] | None
+    index: int = 0
+    commutes: bool = False  # do the two operands match in either order?
+    name: str = ""  # under which the rule's function finds the node
+    attrs: Attrs = EMPTY  # of the node that a result makes
+
+
+def form(op: str, *inputs: Pattern | Operand, index: int = 0, commutes: bool = False, name: str = "") -> Form:
+    """An operator and the patterns of its operands."""
+    return Form(op, inputs, index, commutes, name)
+
+
+Pattern = Union[Var, Known, Form]  # noqa: UP007  # it names itself
+Output = Union[Pattern, Operand]  # noqa: UP007
+# What a match becomes: an output for each that the node has, or a function that gives them (None: no match after all).
+Result = Union[Output, tuple[Output, ...], Callable[["Match"], Union[Output, tuple[Output, ...], None]]]  # noqa: UP007
+Row = tuple[str, Form, Result]
+ANY = "*"  # as the operator of a row: every primitive
+
+
+class Table:
+    """A named table. Rows of an operator are tried in order; the first that matches wins."""
+
+    def __init__(self, name: str, rows: Sequence[Row]) -> None:
+        self.name = name
+        self.rows = tuple(rows)
+        self._of: dict[str, list[Row]] = {}
+        for row in self.rows:
+            self._of.setdefault(row[1].op, []).append(row)
+
+    def of(self, op: str) -> Iterator[Row]:
+        """The rows that an operator could match."""
+        yield from self._of.get(op, ())
+        if is_primitive(op):
+            yield from self._of.get(ANY, ())
+
+
+@dataclass(slots=True)
+class Match:
+    """A node that fits a pattern: what a rule's function is given."""
+
+    draft: Draft
+    node: Node  # its operands are already rewritten
+    pred: Port | None = None  # of a Merge: the predicate of the branch that it closes
+    operands: dict[str, Operand] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Operand:
+        return self.operands[name]
+
+    def type(self, operand: Operand) -> Type:
+        return self.draft.type_of(operand)
+
+    def fits(self, pattern: Pattern | Operand, operand: Operand) -> bool:
+        """Does an operand fit, given what is bound so far? (Recursion is over the pattern, never over the graph.)"""
+        if isinstance(pattern, Form):
+            return isinstance(operand, Port) and self._fits_node(pattern, operand)
+        if isinstance(pattern, (Port, Const)):
+            return pattern == operand
+        if pattern.kinds and self.type(operand).dtype.kind not in pattern.kinds:
+            return False
+        if isinstance(pattern, Known):
+            small = isinstance(operand, Const) and operand.value.size <= LARGEST
+            if not (small and isinstance(operand, Const) and pattern.test(operand.value)):
+                return False
+        return is_same(self.operands.setdefault(pattern.name, operand), operand)
+
+    def _fits_node(self, pattern: Form, port: Port) -> bool:
+        node = self.draft.nodes[port.node]
+        if node.op != pattern.op or port.index != pattern.index:
+            return False
+        # A control edge makes those behind the node wait too: looking through it would lose that.
+        if any(not self.draft.is_pivot(control) for control in node.controls):
+            return False
+        if pattern.name:
+            self.nodes[pattern.name] = node
+        return self.fits_inputs(pattern, node)
+
+    def fits_inputs(self, pattern: Form, node: Node) -> bool:
+        if pattern.inputs is None:
+            return True
+        if len(pattern.inputs) != len(node.inputs):
+            return False
+        before = dict(self.operands)
+        if all(map(self.fits, pattern.inputs, node.inputs)):
+            return True
+        self.operands = before
+        return pattern.commutes and all(map(self.fits, pattern.inputs, reversed(node.inputs)))
+
+
+def is_same(a: Operand, b: Operand) -> bool:
+    """Are two operands sure to be the same value?"""
+    return a is b or operand_key(a) == operand_key(b)
+
+
+def operand_key(operand: Operand) -> object:
+    if isinstance(operand, Const) and operand.value.size > LARGEST:
+        return id(operand)
+    return operand

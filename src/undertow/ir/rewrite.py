@@ -1,0 +1,407 @@
+"""The rewrite engine: a local pass is a table of rows (name, pattern, result), and this runs it over a graph.
+
+Nodes are visited once, in order, and each sees its operands as already rewritten; so one visit sees all that a rule
+could use. What every table gets with it: an operator that another node already applied to the same operands is not
+applied again; a branch whose predicate is known becomes part of what it stands in; two branches on one predicate
+become one. A rule never changes a type, and never reaches across a branch: the engine checks both. Rules applied are
+counted, and their number is bounded by the size of the graph. The engine itself knows no operator but Switch, Merge
+and identity.
+
+>>> from undertow.ir.graph import Library
+>>> from undertow.ir.pattern import form
+>>> from undertow.ir.text import dump, parse
+>>> X = Var("x")
+>>> TABLE = Table("signs", [("double negation", form("negative", form("negative", X)), X)])
+>>> library = parse('''
+... library 1 main=main
+... main main(x: f32) -> (b)
+...   a: f32 = negative x
+...   b: f32 = negative a
+... ''')
+>>> same = Operators(is_pure=lambda op: True, types=lambda op, types, attrs: (types[0],))
+>>> main, counts = rewrite(library.functions["main"], TABLE, same)
+>>> print(dump(Library({"main": main})), end="")
+library 1 main=main
+<BLANKLINE>
+main main(x: f32) -> (x)
+  a: f32 = negative x
+>>> counts
+Counter({'double negation': 1})
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from undertow.errors import UndertowError
+from undertow.ir.draft import ENTERING, Draft, way_down
+from undertow.ir.facts import is_primitive
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Phase, Port
+from undertow.ir.pattern import Form, Known, Match, Output, Table, Var, operand_key
+from undertow.ir.walk import node_phases, port_regions
+from undertow.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """What the engine must be told of operators."""
+
+    is_pure: Callable[[str], bool]  # do equal operands give equal results, and is that all it does?
+    types: Callable[[str, Sequence[Type], Attrs], tuple[Type, ...]]  # of the outputs; raises an UndertowError
+
+
+def rewrite(
+    graph: FunctionGraph, table: Table, operators: Operators, keeps_order: bool = False
+) -> tuple[FunctionGraph, Counter[str]]:
+    """The graph with the rules of a table applied wherever they match, and how often each did.
+
+    A value also comes after what it was computed from. Where data edges order state operators, `keeps_order` says
+    that a rule must not make a result independent of a value: x - x does not become 0.
+    """
+    engine = _Engine(graph, table, operators, keeps_order)
+    return engine.run(), +engine.count
+
+
+class _Engine:
+    """One rewrite of one graph.
+
+    The main invariant: the new operand of an old port has its type, and lives where the region of the old port went, or
+    is a constant. Constants are gated again, by an identity node, only where a token is needed.
+    """
+
+    def __init__(self, graph: FunctionGraph, table: Table, operators: Operators, keeps_order: bool) -> None:
+        self.old = graph
+        self.table = table
+        self.operators = operators
+        self.keeps_order = keeps_order
+        self.draft = Draft(graph.kind, graph.regions[0].name)
+        self.count: Counter[str] = Counter()
+        self.left = 64 + 8 * len(graph.nodes)  # rules that may still be applied
+        self.values: dict[Port, Operand] = {}  # old port -> new operand
+        self.places: dict[int, int] = {0: 0}  # old region -> new region, or -1: it never runs
+        self.taken: dict[int, int] = {}  # old branch whose predicate is known, either side -> which side runs
+        self.made: dict[object, int] = {}  # pure nodes by what they apply to what
+        self.gates: dict[Port, Port] = {}  # old port that is now a constant -> new token of it
+        self.triggers: dict[int, Port] = {}  # old node that is now constants -> a new port that lives where it did
+        self.switched: dict[int, Port] = {}  # new region without a pivot -> a constant that was brought there
+        self.reasons: dict[int, str] = {}  # old node that is now constants -> the rule that made it so
+        self.branches = graph.branches()
+        self.home = port_regions(graph)
+        self.phases = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+        # Branches from which a Merge takes a value of a narrower type: they must stay, or the type would change.
+        self.narrow = {
+            self.home(port)
+            for node in graph.nodes
+            if node.op == "merge"
+            for port in node.inputs
+            if isinstance(port, Port) and graph.type_of(port) != node.types[0]
+        }
+
+    def run(self) -> FunctionGraph:
+        for number, node in enumerate(self.old.nodes):
+            region = self.place(node.region)
+            if region < 0:
+                self.count["never runs"] += 1
+                continue
+            if node.op in ("start", "param"):
+                self.keep(number, self.draft.add(node))
+            elif node.op == "switch":
+                self.visit_switch(number, node, region)
+            elif node.op == "merge":
+                self.visit_merge(number, node, region)
+            else:
+                controls = dict.fromkeys(self.control(port, region) for port in node.controls)
+                inputs = tuple(map(self.operand, node.inputs))
+                self.settle(number, replace(node, inputs=inputs, controls=tuple(controls), region=region))
+        phases: list[Phase] = []
+        for phase in self.old.phases:
+            params = [self.port(Port(param)).node for param in phase.params]
+            phases.append(Phase(tuple(params), tuple(map(self.port, phase.results))))
+        return self.draft.freeze(self.old, phases, self.old.carried)
+
+    # -- where things went ---------------------------------------------------------------------------------
+
+    def place(self, region: int) -> int:
+        """Where an old region went."""
+        path = way_down(self.old, region, self.places)
+        while path:
+            self.decide(path.pop())
+        return self.places[region]
+
+    def decide(self, number: int) -> None:
+        """Keep a branch, join it with one on the same predicate, or make it a part of what it stands in."""
+        region = self.old.regions[number]
+        assert region.pred is not None and region.parent is not None
+        sides = self.branches[region.pred, region.parent]
+        parent = self.places[region.parent]
+        if parent < 0:
+            self.places.update(dict.fromkeys(sides, -1))
+            return
+        value = self.values[region.pred]
+        if isinstance(value, Const):
+            taken = 0 if value.value else 1
+            is_loop = self.old.kind == "loop" and region.parent == 0 and region.pred == self.old.results[0]
+            if not is_loop and sides[taken] not in self.narrow:
+                self.count["known branch"] += 1
+                self.taken.update(dict.fromkeys(sides, taken))
+                self.places.update({sides[taken]: parent, sides[1 - taken]: -1})
+                return
+        pred = self.port(region.pred)
+        if (pred, parent) in self.draft.pairs:
+            self.count["same branch"] += 1
+        else:
+            names = self.old.regions[sides[0]].name, self.old.regions[sides[1]].name
+            self.draft.branch(pred, parent, names)
+        self.places.update(zip(sides, self.draft.pairs[pred, parent], strict=True))
+
+    def operand(self, old: Operand) -> Operand:
+        return old if isinstance(old, Const) else self.values[old]
+
+    def control(self, old: Port, region: int) -> Port:
+        """A control edge. From a constant it says only that the region runs."""
+        value = self.values[old]
+        return value if isinstance(value, Port) else self.draft.pivot(region, self.phases[old.node]) or self.port(old)
+
+    def port(self, old: Port) -> Port:
+        """An old port as a port: a constant is gated, without a firing more than the old node had."""
+        value = self.values[old]
+        if isinstance(value, Port):
+            return value
+        if old not in self.gates:
+            self.gates[old] = self.gate(old, value)
+        return self.gates[old]
+
+    def gate(self, old: Port, value: Const) -> Port:
+        """A token of a constant: triggered by the pivot or whatever lives there, else by a Switch of its own."""
+        node, region = self.old.nodes[old.node], self.place(self.home(old))
+        triggers = (
+            self.draft.pivot(region, self.phases[old.node]),
+            self.draft.pivot(region),
+            self.triggers.get(old.node),
+            self.switched.get(region),
+        )
+        trigger = next((port for port in triggers if port is not None), None)
+        made = Node("identity", (value,), (value.type,), node.name, region, span=node.span)
+        side = 0
+        if trigger is not None:
+            made = replace(made, controls=(trigger,))
+        else:
+            branch = self.draft.regions[region]
+            assert branch.pred is not None and branch.parent is not None, "a body without a start"
+            inputs, types = (branch.pred, value), (value.type, value.type)
+            made, side = replace(made, op="switch", inputs=inputs, types=types, region=branch.parent), 1 - branch.side
+        if made.op == node.op and old.node in self.reasons:
+            self.count[self.reasons.pop(old.node)] -= 1  # it is still there
+        port = Port(self.make(made), side)
+        if made.op == "switch":
+            self.switched[region] = port
+        return port
+
+    def find_trigger(self, number: int, pred: Port | None) -> Port | None:
+        """A port that lives where an old node does, which has become constants."""
+        node, region = self.old.nodes[number], self.place(self.old.nodes[number].region)
+        if node.op == "switch":
+            return None
+        for port in (*node.inputs, *node.controls):
+            if isinstance(port, Port):
+                value = self.values.get(port)
+                found = value if isinstance(value, Port) else self.triggers.get(port.node)
+                if found is not None and self.draft.home(found) == region:
+                    return found
+        return pred
+
+    def _first_port(self, node: Node) -> Port:
+        port = node.inputs[0]
+        assert isinstance(port, Port)
+        return port
+
+    def keep(self, number: int, new: int) -> None:
+        for index in range(len(self.old.nodes[number].types)):
+            self.values[Port(number, index)] = Port(new, index)
+
+    # -- nodes ---------------------------------------------------------------------------------------------
+
+    def visit_switch(self, number: int, node: Node, region: int) -> None:
+        pred, value = node.inputs
+        assert isinstance(pred, Port)
+        then = self.branches[pred, node.region][0]
+        place = self.place(then)
+        if then in self.taken:
+            self.values[Port(number, self.taken[then])] = self.operand(value)
+            return
+        new = self.draft.regions[place].pred
+        assert new is not None
+        self.settle(number, replace(node, inputs=(new, self.operand(value)), region=region))
+
+    def visit_merge(self, number: int, node: Node, region: int) -> None:
+        then = self.home(self._first_port(node))
+        place = self.place(then)
+        if then in self.taken:
+            self.values[Port(number)] = self.operand(node.inputs[self.taken[then]])
+            return
+        inputs = tuple(map(self.operand, node.inputs))
+        self.settle(number, replace(node, inputs=inputs, region=region), self.draft.regions[place].pred)
+
+    def settle(self, number: int, node: Node, pred: Port | None = None) -> None:
+        """Apply rules to a node until none matches, then keep what it has become."""
+        first = pred
+        while self.left > 0:
+            found = self.apply(node, pred)
+            if found is None:
+                break
+            self.left -= 1
+            name, became = found
+            self.count[name] += 1
+            if isinstance(became, Node):
+                node, pred = became, None
+                continue
+            for index, operand in enumerate(became):
+                self.values[Port(number, index)] = operand
+            if all(isinstance(operand, Const) for operand in became):
+                self.reasons[number] = name
+                trigger = self.find_trigger(number, first)
+                if trigger is not None:
+                    self.triggers[number] = trigger
+            return
+        above = self.above(node)
+        if above is not None:
+            self.count["same expression"] += 1
+            self.values[Port(number)] = above
+            return
+        before = len(self.draft.nodes)
+        new = self.make(self.triggered(number, node))
+        if new < before and self.draft.nodes[new].op == node.op:
+            self.count["same expression"] += 1
+        self.keep(number, new)
+
+    def triggered(self, number: int, node: Node) -> Node:
+        """The node with ports where only ports will do: in a Merge, and where nothing else would make it fire."""
+        old = self.old.nodes[number]
+        if node.op == "merge":
+            return replace(node, inputs=tuple(self.port(port) for port in old.inputs if isinstance(port, Port)))
+        phase = self.phases[number]
+        is_triggered = bool(node.controls) or any(isinstance(operand, Port) for operand in node.inputs)
+        if is_triggered or node.op in ENTERING or self.draft.pivot(node.region, phase) is not None:
+            return self.draft.triggered(node, phase)
+        # A gated operand costs no more than it did; a new pivot might. (Calls, loops and maps need one anyway.)
+        index, port = next((index, port) for index, port in enumerate(old.inputs) if isinstance(port, Port))
+        return replace(node, inputs=(*node.inputs[:index], self.port(port), *node.inputs[index + 1 :]))
+
+    def make(self, node: Node) -> int:
+        """Add a node, unless an equal one is there."""
+        if not (node.op in ("switch", "merge") or self.operators.is_pure(node.op)):
+            return self.draft.add(node)
+        found = self.find(node)
+        if found is None:
+            found = self.made[_node_key(node)] = self.draft.add(node)
+        return found
+
+    def find(self, node: Node) -> int | None:
+        """The number of an equal node."""
+        found = self.made.get(_node_key(node))
+        return found if found is not None and _is_equal(self.draft.nodes[found], node) else None
+
+    def above(self, node: Node) -> Port | None:
+        """The same expression in the region around, if its value is brought here already."""
+        region = self.draft.regions[node.region]
+        if region.kind != "branch" or node.controls or not (is_primitive(node.op) and self.operators.is_pure(node.op)):
+            return None
+        assert region.pred is not None and region.parent is not None
+        inputs: list[Operand] = []
+        for operand in node.inputs:
+            if isinstance(operand, Port):
+                source = self.draft.nodes[operand.node]
+                if source.op != "switch":
+                    return None
+                operand = source.inputs[1]
+            inputs.append(operand)
+        found = self.find(replace(node, inputs=tuple(inputs), region=region.parent))
+        if found is None or len(node.types) != 1:
+            return None
+        value = (region.pred, Port(found)), node.types * 2
+        switch = self.find(Node("switch", *value, "", region.parent))
+        return None if switch is None else Port(switch, 1 - region.side)
+
+    # -- rules ---------------------------------------------------------------------------------------------
+
+    def apply(self, node: Node, pred: Port | None) -> tuple[str, Node | tuple[Operand, ...]] | None:
+        """The first rule that matches, and what the node becomes: another node, or operands for its outputs."""
+        if any(not self.draft.is_pivot(control) for control in node.controls):
+            return None
+        for name, pattern, result in self.table.of(node.op):
+            match = Match(self.draft, node, pred)
+            if not match.fits_inputs(pattern, node):
+                continue
+            outputs = result(match) if callable(result) else result
+            if outputs is None:
+                continue
+            became = self.become(outputs, match)
+            if became is not None and not (self.keeps_order and _is_freed(match, became)):
+                return name, became
+        return None
+
+    def become(self, outputs: Output | tuple[Output, ...], match: Match) -> Node | tuple[Operand, ...] | None:
+        """What a rule gives, made real; None if it would change a type or reach across a branch."""
+        node = match.node
+        if isinstance(outputs, Form):
+            made = self.build(outputs, match)
+            return made if made is not None and made.types == node.types else None
+        given = outputs if isinstance(outputs, tuple) and not isinstance(outputs, Port) else (outputs,)
+        found: list[Operand] = []
+        homes = self.draft.pairs[node.inputs[0], node.region] if node.op == "switch" else (node.region,) * len(given)
+        for output, type_, home in zip(given, node.types, homes, strict=True):
+            if isinstance(output, Form):
+                made = self.build(output, match)
+                if made is None:
+                    return None
+                output = Port(self.make(made), output.index)
+            operand = match[output.name] if isinstance(output, (Var, Known)) else output
+            if self.draft.type_of(operand) != type_:
+                return None
+            if isinstance(operand, Port) and self.draft.home(operand) != home:
+                return None
+            found.append(operand)
+        return tuple(found)
+
+    def build(self, made: Form, match: Match) -> Node | None:
+        """The node of a form, those of the forms inside it added; None where their types do not fit."""
+        node = match.node
+        inputs: list[Operand] = []
+        for part in made.inputs or ():
+            if isinstance(part, Form):
+                inner = self.build(part, match)
+                if inner is None:
+                    return None
+                inputs.append(Port(self.make(inner), part.index))
+            else:
+                inputs.append(match[part.name] if isinstance(part, (Var, Known)) else part)
+        ports = [operand for operand in inputs if isinstance(operand, Port)]
+        if not ports or any(self.draft.home(port) != node.region for port in ports):
+            return None
+        attrs = made.attrs
+        if "device" in node.attrs:
+            attrs = Attrs(**attrs, device=node.attrs["device"])
+        try:
+            types = self.operators.types(made.op, [self.draft.type_of(operand) for operand in inputs], attrs)
+        except UndertowError:
+            return None
+        return Node(made.op, tuple(inputs), tuple(types), node.name, node.region, attrs, span=node.span)
+
+
+def _is_freed(match: Match, became: Node | tuple[Operand, ...]) -> bool:
+    """Does the result no longer depend on some value that the node depended on?"""
+    before = {operand for operand in match.operands.values() if isinstance(operand, Port)}
+    if match.node.op == "merge" and match.pred is not None:
+        before.add(match.pred)
+    return not before <= set(became.inputs if isinstance(became, Node) else became)
+
+
+def _node_key(node: Node) -> object:
+    return node.op, tuple(map(operand_key, node.inputs)), node.attrs, node.controls, node.region
+
+
+def _is_equal(a: Node, b: Node) -> bool:
+    # Attributes that are equal as numbers may still differ: 0.0 and -0.0, 1 and True.
+    return a.types == b.types and (a.attrs is b.attrs or repr(a.attrs) == repr(b.attrs))

@@ -1,0 +1,210 @@
+"""What a graph from outside must keep before anything runs it: the rules of `ir.spec`, types, attributes and sizes.
+
+Capture and the passes write only what engines expect. The graph in a file may have been written by anyone: here
+every attribute is of the kind that its operator reads, every type is that of the operator's rule, and flattening
+cannot blow up. What such a graph can still do is what any program can: run long, and use memory. Limits are for that.
+
+>>> from undertow.ir.text import parse
+>>> vet(parse('''
+... library 1 main=main
+... main main(x: f32[3]) -> (y)
+...   y: f32 = sum x axes=[0, 0] keepdims=false
+... '''))
+Traceback (most recent call last):
+undertow.errors.GraphError: main: an operator does not take these operands: the attribute `axes` of sum is wrong: (0, 0)
+...
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from string import Formatter
+
+from undertow.errors import GraphError, TypeMismatch
+from undertow.ir.graph import Attr, FunctionGraph, Library, Node
+from undertow.ir.literal import quote
+from undertow.ir.spec import check
+from undertow.ops.op import CATALOGUE
+from undertow.ops.rules import MOST_ELEMENTS
+from undertow.types import DTYPES, Type
+
+MOST_AXES = 32
+MOST_NODES = 2_000_000  # of the static graph; loops and maps are copied to each place that names them
+
+# --------------------------------------------------------------------------------------------------------------
+# Attributes: operator -> name -> what its value must be. An operator that is not here has none.
+
+Kind = Callable[[Attr], bool]
+
+
+def _is_integer(value: Attr) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _is_axis(value: Attr) -> bool:
+    return type(value) is int and 0 <= value < MOST_AXES
+
+
+def _is_size(value: Attr) -> bool:
+    return type(value) is int and 0 <= value <= MOST_ELEMENTS
+
+
+def _is_flag(value: Attr) -> bool:
+    return type(value) is bool
+
+
+def _is_dtype(value: Attr) -> bool:
+    return isinstance(value, str) and value in DTYPES and DTYPES[value].kind != "ctl"
+
+
+def _is_template(value: Attr) -> bool:
+    return isinstance(value, str)
+
+
+def _tuple_of(kind: Kind, or_none: bool = False, distinct: bool = False) -> Kind:
+    def fits(value: Attr) -> bool:
+        if not isinstance(value, tuple) or len(value) > MOST_AXES:
+            return False
+        return all((or_none and item is None) or kind(item) for item in value) and not (
+            distinct and len(set(value)) != len(value)
+        )
+
+    return fits
+
+
+_AXIS: Mapping[str, Kind] = {"axis": _is_axis}
+_AXES: Mapping[str, Kind] = {"axes": _tuple_of(_is_axis, distinct=True)}
+_SHAPE: Mapping[str, Kind] = {"shape": _tuple_of(_is_size, or_none=True)}
+_REDUCED: Mapping[str, Kind] = {**_AXES, "keepdims": _is_flag}
+_FOUND: Mapping[str, Kind] = {**_AXIS, "keepdims": _is_flag}
+_SORTED: Mapping[str, Kind] = {**_AXIS, "descending": _is_flag}
+_DRAWN: Mapping[str, Kind] = {**_SHAPE, "dtype": _is_dtype}
+_BOUNDS = _tuple_of(_is_integer, or_none=True)
+_TEMPLATE: Mapping[str, Kind] = {"template": _is_template}
+
+ATTRIBUTES: dict[str, Mapping[str, Kind]] = {
+    "cast": {"dtype": _is_dtype},
+    "reshape": {"shape": _tuple_of(lambda size: size == -1 or _is_size(size), or_none=True)},
+    **dict.fromkeys(("broadcast_to", "fill"), _SHAPE),
+    **dict.fromkeys(("random_bits", "random_uniform", "random_normal"), _DRAWN),
+    **dict.fromkeys(("transpose", "expand_dims", "squeeze", "flip", "softmax", "log_softmax", "index"), _AXES),
+    **dict.fromkeys(("sum", "prod", "max", "min", "any", "all", "logsumexp"), _REDUCED),
+    **dict.fromkeys(("argmax", "argmin"), _FOUND),
+    **dict.fromkeys(("dim", "concat", "stack", "cumsum", "take", "take_along_axis", "scatter_add"), _AXIS),
+    **dict.fromkeys(("sort", "argsort"), _SORTED),
+    "slice": {"starts": _BOUNDS, "stops": _BOUNDS, "steps": _BOUNDS},
+    "slice_at": {**_AXIS, "size": _is_size},
+    "slice_between": {**_AXIS, "step": _is_integer},
+    **dict.fromkeys(("print", "assert"), _TEMPLATE),
+}
+
+# Attributes that any operator may have besides its own.
+COMMON: Mapping[str, Kind] = {"device": lambda value: isinstance(value, str)}
+
+# Python's format specifications, with numbers that cannot fill the memory.
+_SPECIFICATION = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d{0,4}[,_]?(?:\.\d{1,4})?[A-Za-z%]?", re.DOTALL)
+
+
+def _check_template(node: Node, values: int) -> None:
+    """Only `{}` and `{:spec}`: a field with a name could look into objects (`{0.__class__}`)."""
+    template = node.attrs.text("template")
+    try:
+        parts = [part for part in Formatter().parse(template) if part[1] is not None]
+    except ValueError as problem:
+        raise TypeMismatch(f"the template {template!r:.60} is wrong: {problem}") from None
+    plain = all(
+        name == "" and conversion is None and _SPECIFICATION.fullmatch(form or "")
+        for _, name, form, conversion in parts
+    )
+    if not plain or len(parts) != values:
+        raise TypeMismatch(f"the template {template!r:.60} does not fit {values} values")
+
+
+def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
+    """The types that the catalogue gives to the outputs of a node: the type rule for `ir.spec.check`."""
+    row = CATALOGUE.get(node.op)
+    if row is None:
+        raise TypeMismatch(f"there is no operator named {node.op!r}")
+    if row.state is not None:
+        raise TypeMismatch(f"{node.op} works on a variable, which belongs to a process and not to a graph")
+    wanted = ATTRIBUTES.get(node.op, {})
+    if node.attrs.keys() - COMMON.keys() != wanted.keys():
+        names = " and ".join(f"`{name}`" for name in wanted) or "no attribute"
+        raise TypeMismatch(f"{node.op} has {names}, not {' and '.join(node.attrs) or 'none'}")
+    for name, value in node.attrs.items():
+        if not (wanted.get(name) or COMMON[name])(value):
+            raise TypeMismatch(f"the attribute `{name}` of {node.op} is wrong: {value!r:.60}")
+    if len(types) != row.arity if row.arity is not None else not types and node.op != "print":
+        raise TypeMismatch(f"{node.op} takes {row.arity or 'some'} operands, not {len(types)}")
+    if node.op != "identity" and any(type_.dtype.kind == "ctl" for type_ in types):
+        raise TypeMismatch("an order token cannot be computed with")
+    if "template" in wanted:
+        _check_template(node, len(types) - (node.op == "assert"))
+    try:
+        return row.type(types, node.attrs)
+    except ValueError as problem:  # tuples of unequal length
+        raise TypeMismatch(f"the attributes of {node.op} do not fit: {problem}") from None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Sizes
+
+
+def _check_types(graph: FunctionGraph) -> None:
+    for node in graph.nodes:
+        for type_ in node.types:
+            elements = 1
+            for dim in type_.shape:
+                elements *= max(dim, 1) if isinstance(dim, int) else 1
+            if type_.rank > MOST_AXES or elements > MOST_ELEMENTS or (type_.dtype.kind == "ctl" and type_.shape):
+                raise GraphError(f"{quote(graph.name)}: {quote(node.name)} has the type {type_!r:.80}", node.span)
+
+
+def _check_names(graph: FunctionGraph) -> None:
+    words = [graph.name, *(region.name for region in graph.regions)]
+    for node in graph.nodes:
+        words += (node.name, *(value for value in node.attrs.values() if isinstance(value, str)))
+    for word in words:
+        if not word.isascii():
+            try:
+                word.encode()
+            except UnicodeEncodeError:
+                raise GraphError(f"{quote(graph.name)!r}: {word!r:.80} is no text") from None
+
+
+def flattened_size(library: Library) -> int:
+    """About how many nodes `flatten` will make, or MOST_NODES + 1. Raises where a loop or map stands inside itself."""
+    sizes: dict[str, int] = {}  # of graphs with all that stands in them
+    bodies: dict[str, list[str]] = {}
+    for name, graph in library.functions.items():
+        named = (node.attrs.get("body") for node in graph.nodes if node.op in ("loop", "map"))
+        bodies[name] = [body for body in named if isinstance(body, str)]
+    for first in library.functions:
+        stack = [(first, iter(bodies[first]))] if first not in sizes else []
+        around = {first}
+        while stack:
+            name, rest = stack[-1]
+            body = next((body for body in rest if body not in sizes), None)
+            if body is None:
+                own = sum(1 + len(node.inputs) + len(node.types) for node in library.functions[name].nodes)
+                sizes[name] = min(own + sum(sizes[inner] for inner in bodies[name]), MOST_NODES + 1)
+                stack.pop()
+                around.remove(name)
+            elif body in around:
+                raise GraphError(f"the loop or map {quote(body)} stands inside itself")
+            else:
+                stack.append((body, iter(bodies[body])))
+                around.add(body)
+    total = sum(sizes[name] for name, graph in library.functions.items() if graph.kind in ("main", "function"))
+    return min(total, MOST_NODES + 1)
+
+
+def vet(library: Library) -> None:
+    """Raise a GraphError unless the library is one that may be flattened, planned and run."""
+    for graph in library.functions.values():
+        _check_types(graph)
+        _check_names(graph)
+    check(library, type_rule)
+    if flattened_size(library) > MOST_NODES:
+        raise GraphError(f"the static graph would have more than {MOST_NODES:,} nodes")

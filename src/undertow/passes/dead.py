@@ -1,0 +1,256 @@
+"""Remove what no result and no effect needs: nodes, branches, arguments, results, loop variables, whole functions.
+
+One fixpoint over the library marks what is needed, from the results of main and the operators that act on the world. An
+argument that only serves to compute itself in recursive calls is never marked. What is left is renumbered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.facts import is_primitive
+from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.walk import node_phases, phase_of
+from undertow.ops.op import CATALOGUE
+
+_ENTERS = {"call": "callee", "loop": "body", "map": "body"}
+
+
+def remove_dead(library: Library, effects: bool = True) -> tuple[Library, Counter[str]]:
+    """The library without what is not needed, and counts of what went. `effects=False`: effects are not needed."""
+    needs = _Needs(library, effects)
+    needs.run()
+    count: Counter[str] = Counter()
+    functions = {name: _rebuild(needs, body, count) for name, body in needs.bodies.items() if body.is_entered}
+    count["dead function"] += len(library.functions) - len(functions)
+    return Library(functions, library.main), +count
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is needed
+
+
+@dataclass(slots=True, eq=False)
+class _Body:
+    """What is needed of one graph."""
+
+    graph: FunctionGraph
+    ports: set[Port] = field(default_factory=set)
+    nodes: set[int] = field(default_factory=set)
+    regions: set[int] = field(default_factory=lambda: {0})
+    params: set[tuple[int, int]] = field(default_factory=set)  # (phase, index)
+    results: set[tuple[int, int]] = field(default_factory=set)
+    visits: list[list[tuple[_Body, Node]]] = field(default_factory=list)  # of each phase: the nodes that begin it
+    resumes: dict[tuple[int, int], int] = field(default_factory=dict)  # (call, phase) -> its resume
+    is_entered: bool = False
+    kept_params: list[list[int]] = field(default_factory=list)  # of each phase, when all is marked
+    kept_results: list[list[int]] = field(default_factory=list)
+
+    def finish(self) -> None:
+        """List what is kept. Main keeps its parameters, since the caller feeds them; a loop keeps its predicate."""
+        for phase, visit in enumerate(self.graph.phases):
+            params, results = range(len(visit.params)), range(len(visit.results))
+            if self.graph.kind == "loop":
+                self.kept_results.append([k for k in results if k == 0 or (0, k - 1) in self.params])
+            else:
+                self.kept_results.append([k for k in results if (phase, k) in self.results])
+            is_main = self.graph.kind == "main"
+            self.kept_params.append([k for k in params if is_main or (phase, k) in self.params])
+
+
+class _Needs:
+    """The fixpoint. Each port, node, parameter and result is marked at most once."""
+
+    def __init__(self, library: Library, effects: bool) -> None:
+        self.bodies = {name: _Body(graph) for name, graph in library.functions.items()}
+        for body in self.bodies.values():
+            body.visits = [[] for _ in body.graph.phases]
+            resumes = ((number, node) for number, node in enumerate(body.graph.nodes) if node.op == "resume")
+            body.resumes = {(_link(node).node, phase_of(node)): number for number, node in resumes}
+        self.main = self.bodies[library.main]
+        self.acting = self.find_acting() if effects else frozenset()
+        self.todo: deque[tuple[_Body, Port]] = deque()
+
+    def target(self, body: _Body, node: Node) -> _Body:
+        """The body that a call, resume, loop or map enters."""
+        if node.op == "resume":
+            node = body.graph.nodes[_link(node).node]
+        return self.bodies[node.attrs.text(_ENTERS[node.op])]
+
+    def find_acting(self) -> frozenset[int]:
+        """The bodies, by identity, that act on the world, in themselves or in what they enter."""
+        enters: dict[int, list[_Body]] = {}
+        acting: dict[int, _Body] = {}
+        for body in self.bodies.values():
+            for node in body.graph.nodes:
+                if node.op in _ENTERS:
+                    enters.setdefault(id(self.target(body, node)), []).append(body)
+                elif _acts(node.op):
+                    acting[id(body)] = body
+        todo = list(acting.values())
+        while todo:
+            for caller in enters.get(id(todo.pop()), ()):
+                if id(caller) not in acting:
+                    acting[id(caller)] = caller
+                    todo.append(caller)
+        return frozenset(acting)
+
+    def run(self) -> None:
+        self.enter(self.main)
+        for index in range(len(self.main.graph.results)):
+            self.need_result(self.main, 0, index)
+        self.drain()
+        # A map must have a mapped argument: it tells how many lanes there are.
+        lacking = True
+        while lacking:
+            lacking = False
+            for body in self.bodies.values():
+                mapped = ((0, index) in body.params for index in range(body.graph.carried))
+                if body.is_entered and body.graph.kind == "map" and not any(mapped):
+                    lacking = True
+                    self.need_param(body, 0, 0)
+            self.drain()
+        for body in self.bodies.values():
+            body.finish()
+
+    def drain(self) -> None:
+        while self.todo:
+            body, port = self.todo.popleft()
+            node = body.graph.nodes[port.node]
+            self.need_node(body, port.node)
+            if node.op == "param":
+                self.need_param(body, phase_of(node), node.attrs.integer("index"))
+            elif node.op in ("call", "resume", "map"):
+                self.need_result(self.target(body, node), phase_of(node), port.index)
+            elif node.op == "loop":
+                self.need_param(self.target(body, node), 0, port.index)
+
+    def need(self, body: _Body, operand: Operand) -> None:
+        if isinstance(operand, Port) and operand not in body.ports:
+            body.ports.add(operand)
+            self.todo.append((body, operand))
+
+    def need_node(self, body: _Body, number: int) -> None:
+        if number in body.nodes:
+            return
+        body.nodes.add(number)
+        node = body.graph.nodes[number]
+        self.need_region(body, node.region)
+        for control in node.controls:
+            self.need(body, control)
+        if node.op in _ENTERS or node.op == "resume":
+            self.need_visit(body, node)
+        else:
+            for operand in node.inputs:
+                self.need(body, operand)
+
+    def need_region(self, body: _Body, region: int) -> None:
+        while region not in body.regions:
+            body.regions.add(region)
+            branch = body.graph.regions[region]
+            assert branch.pred is not None and branch.parent is not None
+            self.need(body, branch.pred)
+            region = branch.parent
+
+    def need_visit(self, body: _Body, node: Node) -> None:
+        target, phase = self.target(body, node), phase_of(node)
+        target.visits[phase].append((body, node))
+        self.enter(target)
+        if node.op == "resume":
+            self.need(body, node.inputs[0])
+            before = body.resumes.get((_link(node).node, phase - 1))
+            if before is not None:  # phases are visited in order
+                self.need_node(body, before)
+        arguments = _arguments(node)
+        for at, index in list(target.params):
+            if at == phase:
+                self.need(body, arguments[index])
+
+    def enter(self, body: _Body) -> None:
+        """A body that runs: its effects happen, and a loop's predicate is asked."""
+        if body.is_entered:
+            return
+        body.is_entered = True
+        if body.graph.kind == "loop":
+            self.need(body, body.graph.results[0])
+        if id(body) in self.acting:
+            for number, node in enumerate(body.graph.nodes):
+                enters = node.op in _ENTERS or node.op == "resume"
+                if id(self.target(body, node)) in self.acting if enters else _acts(node.op):
+                    self.need_node(body, number)
+
+    def need_param(self, body: _Body, phase: int, index: int) -> None:
+        """A parameter, and with that of a loop variable its next value."""
+        if (phase, index) in body.params:
+            return
+        body.params.add((phase, index))
+        self.need(body, Port(body.graph.phases[phase].params[index]))
+        for caller, node in body.visits[phase]:
+            self.need(caller, _arguments(node)[index])
+        if body.graph.kind == "loop" and index < body.graph.carried:
+            self.need(body, body.graph.results[1 + index])
+
+    def need_result(self, body: _Body, phase: int, index: int) -> None:
+        if (phase, index) not in body.results:
+            body.results.add((phase, index))
+            self.need(body, body.graph.phases[phase].results[index])
+
+
+def _acts(op: str) -> bool:
+    """Does an operator act on the world? One that nobody knows might."""
+    return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
+
+
+def _link(node: Node) -> Port:
+    """What a resume goes on with: an output of the call."""
+    port = node.inputs[0]
+    assert isinstance(port, Port)
+    return port
+
+
+def _arguments(node: Node) -> tuple[Operand, ...]:
+    return node.inputs[1:] if node.op == "resume" else node.inputs
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is left
+
+
+def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
+    graph = body.graph
+    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
+    phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+    ranks = [{index: rank for rank, index in enumerate(kept)} for kept in body.kept_params]
+    for number, node in enumerate(graph.nodes):
+        outputs = list(range(len(node.types)))
+        if node.op == "param":
+            rank, index = ranks[phase_of(node)], node.attrs.integer("index")
+            if index not in rank:
+                is_variable = graph.kind == "loop" and index < graph.carried
+                count["dead loop variable" if is_variable else "dead argument"] += 1
+                continue
+            node = replace(node, attrs=Attrs(**{**node.attrs, "index": rank[index]}))
+        elif node.op != "start" and number not in body.nodes:
+            count["dead node"] += 1
+            continue
+        elif node.op in _ENTERS or node.op == "resume":
+            target, phase, arguments = needs.target(body, node), phase_of(node), _arguments(node)
+            outputs = target.kept_results[phase]
+            if node.op == "loop":
+                outputs = [index - 1 for index in outputs[1:]]
+            link = node.inputs[: len(node.inputs) - len(arguments)]
+            inputs = (*link, *(arguments[index] for index in target.kept_params[phase]))
+            node = replace(node, inputs=inputs, types=tuple(node.types[index] for index in outputs))
+        copy.add(number, node, outputs, phases_of[number])
+    phases: list[Phase] = []
+    for phase, visit in enumerate(graph.phases):
+        kept = body.kept_results[phase]
+        if graph.kind != "loop":  # where they are variables, and counted as such
+            count["dead result"] += len(visit.results) - len(kept)
+        params = tuple(copy.ports[Port(visit.params[index])].node for index in body.kept_params[phase])
+        phases.append(Phase(params, tuple(copy.ports[visit.results[index]] for index in kept)))
+    count["dead branch"] += (len(graph.regions) - len(copy.draft.regions)) // 2
+    carried = sum(index < graph.carried for index in body.kept_params[0])
+    return copy.draft.freeze(graph, phases, carried)

@@ -1,0 +1,157 @@
+"""Random programs as Python text: recursion, branches, loops, maps, effects, and many ways to write nothing.
+
+`random_program` gives a captured function `f0(n, a, x, b)`; small n, or it takes long. Every program ends: calls hand
+on n - 1, loops count. Expressions are rich in what passes look for: constants, x - x, x * 1, tests of a value against
+itself, equal expressions, branches on one condition, variables and results that nobody uses.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import random
+from typing import Any
+
+import undertow as ut
+
+_HEAD = "(n: ut.i64, a: ut.i64, x: ut.f64, b: ut.bool) -> tuple[ut.i64, ut.f64, ut.bool]:"
+_NUMBERS = itertools.count()
+
+_INTS = ["{i} + {i}", "{i} - {i}", "{i} * {i}", "-{i}", "{i} & {i}", "{i} | {i}", "{i} ^ {i}", "abs({i})"]
+_INTS += [
+    "{i} // 1",
+    "{i} % 1",
+    "{i} % 3",
+    "{i} << 0",
+    "min({i}, {i})",
+    "ut.where({b}, {i}, {i})",
+    "{i} * 0",
+    "{i} + 0",
+]
+_INTS += ["ut.astype({b}, ut.i64)", "({i} if {b} else {i})", "{i} // 2", "ut.astype(ut.astype({b}, ut.f64), ut.i64)"]
+_FLOATS = [
+    "{f} + {f}",
+    "{f} - {f}",
+    "{f} * {f}",
+    "-{f}",
+    "{f} * 1.0",
+    "{f} - 0.0",
+    "{f} + 0.0",
+    "{f} / 1.0",
+    "{f} ** 1.0",
+]
+_FLOATS += [
+    "ut.tanh({f})",
+    "ut.where({b}, {f}, {f})",
+    "ut.astype({i}, ut.f64)",
+    "({f} if {b} else {f})",
+    "ut.floor({f})",
+]
+_FLOATS += ["ut.sum(ut.stack([{f}, {f}]))", "ut.sum(ut.reshape(ut.stack([{f}, {f}]), (2, 1)).T * 2.0)", "abs({f})"]
+_FLOATS += ["ut.sum(ut.map(lambda e: e * {f}, ut.stack([{f}, {f}])))"]
+_BOOLS = [
+    "{i} < {i}",
+    "{i} == {i}",
+    "{f} < {f}",
+    "{f} == {f}",
+    "not {b}",
+    "({b} and {b})",
+    "({b} or {b})",
+    "{i} != {i}",
+]
+_BOOLS += ["ut.logical_and({b}, {b})", "ut.logical_xor({b}, {b})", "({b}) == ({b})", "ut.logical_not({i} < {i})"]
+
+
+class _Writer:
+    """Writes one program."""
+
+    def __init__(self, chance: random.Random, effects: bool) -> None:
+        self.chance = chance
+        self.effects = effects
+        self.lines: list[str] = []
+        self.fresh = itertools.count()
+        self.functions = 1 + chance.randrange(3)
+        self.calls = 0  # in the body that is being written
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def expression(self, kind: str, names: dict[str, list[str]], depth: int = 0) -> str:
+        if depth > 2 or self.chance.random() < 0.35:
+            atoms = {"i": ["0", "1", "-1", "2"], "f": ["0.0", "1.0", "-0.5", "2.0"], "b": ["True", "False"]}
+            chosen = names[kind] * 3 + (atoms[kind] if depth else [])
+            return self.chance.choice(chosen)
+        form = self.chance.choice({"i": _INTS, "f": _FLOATS, "b": _BOOLS}[kind])
+        parts: dict[str, str] = {}  # a form often gets the same operand twice
+
+        def operand(wanted: str) -> str:
+            if wanted not in parts or self.chance.random() < 0.6:
+                parts[wanted] = self.expression(wanted, names, depth + 1)
+            return parts[wanted]
+
+        pieces = [piece if k % 2 == 0 else operand(piece) for k, piece in enumerate(_split(form))]
+        return f"({''.join(pieces)})"
+
+    def statements(self, depth: int, names: dict[str, list[str]], budget: int) -> None:
+        for _ in range(self.chance.randint(1, budget)):
+            choice = self.chance.random()
+            kind = self.chance.choice("ifb")
+            if choice < 0.4:
+                name = f"v{next(self.fresh)}"
+                self.line(depth, f"{name} = {self.expression(kind, names)}")
+                names[kind] = [*names[kind], name]
+            elif choice < 0.6:
+                target = self.chance.choice(names[kind])
+                self.line(depth, f"{target} = {self.expression(kind, names)}")
+            elif choice < 0.75 and depth < 4:
+                test = self.chance.choice(names["b"]) if self.chance.random() < 0.5 else self.expression("b", names)
+                self.line(depth, f"if {test}:")
+                self.statements(depth + 1, dict(names), 2)
+                if self.chance.random() < 0.6:
+                    self.line(depth, "else:")
+                    self.statements(depth + 1, dict(names), 2)
+            elif choice < 0.82 and depth < 3:
+                self.line(depth, f"for k{next(self.fresh)} in range({self.expression('i', names)} % 3):")
+                self.statements(depth + 1, dict(names), 2)
+            elif choice < 0.92 and self.calls < 2:
+                self.calls += 1
+                made = [f"v{next(self.fresh)}" for _ in "ifb"]
+                given = ", ".join(self.expression(k, names) for k in "ifb")
+                callee = self.chance.randrange(self.functions)
+                self.line(depth, f"{', '.join(made)} = f{callee}(n - 1, {given})")
+                for k, name in zip("ifb", made, strict=True):
+                    names[k] = [*names[k], name]
+            elif self.effects:
+                self.line(depth, f'print("{next(self.fresh)}", {self.expression("i", names)})')
+            else:
+                self.line(depth, "pass")
+
+    def results(self, names: dict[str, list[str]]) -> str:
+        return ", ".join(self.expression(kind, names) for kind in "ifb")
+
+    def program(self) -> str:
+        for number in range(self.functions):
+            self.calls = 0
+            names = {"i": ["n", "a"], "f": ["x"], "b": ["b"]}
+            self.line(0, "@ut.function")
+            self.line(0, f"def f{number}{_HEAD}")
+            self.line(1, "if n <= 0:")
+            self.line(2, f"return {self.results(names)}")
+            self.statements(1, names, 6)
+            self.line(1, f"return {self.results(names)}")
+        return "\n".join(self.lines) + "\n"
+
+
+def _split(form: str) -> list[str]:
+    """Texts and, at odd places, the kinds of operands between them."""
+    return [piece for part in form.split("{") for piece in part.split("}")]
+
+
+def random_program(chance: random.Random, effects: bool = True) -> tuple[Any, str]:
+    """The function `f0` of a random program, and the program's text."""
+    source = _Writer(chance, effects).program()
+    file = f"<random program {next(_NUMBERS)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    space: dict[str, Any] = {"ut": ut}
+    exec(compile(source, file, "exec"), space)
+    return space["f0"], source
