@@ -27,6 +27,9 @@ from undertow.frontend.forms import map as map
 from undertow.frontend.forms import shared as shared
 from undertow.frontend.forms import while_loop as while_loop
 from undertow.frontend.functions import *  # noqa: F403
+from undertow.frontend.scopes import control_dependencies as control_dependencies
+from undertow.frontend.scopes import device as device
+from undertow.frontend.state import Variable as Variable
 from undertow.types import DType as DType
 from undertow.types import Type as Type
 from undertow.types import bool_ as bool  # noqa: F401  # public under this name

@@ -42,6 +42,8 @@ _TITLES = {
     "undertow.frontend.array_functions": "Arranging and picking",
     "undertow.frontend.creation_functions": "Creation",
     "undertow.frontend.random": "Random numbers",
+    "undertow.frontend.state": "State",
+    "undertow.frontend.scopes": "Order and placement",
     "undertow.frontend.debug_functions": "Effects",
     "undertow.errors": "Errors",
 }
@@ -96,6 +98,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"
         )
         yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
+    if module == "undertow.frontend.state":
+        yield from _methods(undertow.Variable, "A variable has these methods")
     if module == "undertow.api.options":
         yield from _fields(Options, _OPTIONS)
 

@@ -21,6 +21,7 @@ from undertow.frontend.annotations import as_array
 from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
 from undertow.frontend.drive import drive
 from undertow.frontend.flow import leaf_type
+from undertow.frontend.state import transaction
 from undertow.frontend.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
@@ -284,7 +285,9 @@ class Function:
             seed = chosen.limits.seed
             inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
         try:
-            values, stats = program.plan(chosen.find_engine(), chosen.simplify).run(inputs, chosen.limits)
+            plan = program.plan(chosen.find_engine(), chosen.simplify)
+            with transaction(program.captured.variables, program.captured.written) as state:
+                values, stats = plan.run(inputs, chosen.limits, state)
         except OSError as fault:
             path = chosen.limits.trace
             if path is None or isinstance(fault, BrokenPipeError):

@@ -6,7 +6,7 @@ A plan is immutable and holds no state of a run, so a run that fails or is inter
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from undertow.ir.trace import Event, Tag
 
 SCHEDULERS = ("fifo", "lifo", "random")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
+State = MutableMapping[str, Result]  # the values of variables, by the names that the graph knows them by
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,10 @@ class Stats:
 class Plan(Protocol):
     """A graph made ready to run."""
 
-    def run(self, inputs: Sequence[Result], options: Options = ...) -> tuple[list[Result], Stats]:
-        """Run once: a value for each input, a value for each fetch."""
+    def run(
+        self, inputs: Sequence[Result], options: Options = ..., state: State | None = None
+    ) -> tuple[list[Result], Stats]:
+        """Run once: a value for each input, a value for each fetch. `state` changes only if the run succeeds."""
 
 
 class Engine(Protocol):

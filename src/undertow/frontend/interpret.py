@@ -25,7 +25,7 @@ from undertow.frontend.drive import Work
 from undertow.frontend.flow import by_condition, force, join_effects, join_states, merge, restore, save
 from undertow.frontend.source import Closure, Env, Undefined
 from undertow.frontend.syntax import is_plain, syntax_name
-from undertow.frontend.traced import Context, Traced
+from undertow.frontend.traced import Context, Traced, read
 from undertow.types import bool_
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -234,6 +234,7 @@ class Expressions:
 
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
+        value = read(value)
         if not isinstance(value, Traced):
             return bool(value)
         if value.type.shape != ():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch, brief
-from undertow.frontend.traced import Traced, constant, emit, not_a_value
+from undertow.frontend.traced import Traced, constant, emit, not_a_value, read
 from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype
 from undertow.types import type_of as numpy_type_of
 
@@ -47,6 +47,7 @@ def number(value: Any, dtype: DType) -> Any:
 
 def as_operand(value: Any, dtype: DType | None = None) -> Any:
     """A traced value as it is; anything else that makes sense as a NumPy value; converted to a dtype if given."""
+    value = read(value)
     if is_weak(value):
         value = number(value, weak_dtype(value, dtype))
     elif isinstance(value, (list, tuple)):
@@ -63,7 +64,7 @@ def as_operand(value: Any, dtype: DType | None = None) -> Any:
 def _leaves(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in _leaves(item)]
-    return [value]
+    return [read(value)]
 
 
 def _stacked(value: Any, dtype: DType) -> Any:

@@ -285,6 +285,11 @@ def used_too_late(value: Traced) -> CaptureError:
     )
 
 
+def read(value: Any) -> Any:
+    """The value of a variable now; anything else as it is."""
+    return value.__undertow_read__() if hasattr(type(value), "__undertow_read__") else value
+
+
 def operand(value: Any) -> Operand:
     """A traced value or a NumPy value as an operand of the graph that is being written."""
     if isinstance(value, Traced):

@@ -22,9 +22,9 @@ NONE = object()  # a value that is not known yet
 BUSY = object()  # one that is being evaluated
 
 # How the value of a slot comes about: from what is in the same frame ...
-KERNEL, KERNELS, FORWARD, SIGNAL, COUNT, FAN, INPUT = range(7)
+KERNEL, KERNELS, STATE, FORWARD, SIGNAL, COUNT, FAN, INPUT = range(8)
 # ... or from one value more, which depends on the frame: the side that a branch takes, an argument, a result ...
-BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(7, 15)
+BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(8, 16)
 
 _LOCAL = {
     "switch": FORWARD,
@@ -222,9 +222,10 @@ class Plan:
     def _kernel(self, node: Node, inputs: tuple[int, ...]) -> tuple[int, Any]:
         if node.op not in CATALOGUE:
             raise GraphError(f"there is no operator named {node.op!r}", node.span)
-        parts = inputs, CATALOGUE[node.op].eval, node.attrs
-        if len(node.types) != 1:
-            return KERNELS, (*parts, tuple((t.dtype, t.rank) for t in node.types))
+        op = CATALOGUE[node.op]
+        parts = inputs, op.state or op.eval, node.attrs
+        if op.state or len(node.types) != 1:
+            return STATE if op.state else KERNELS, (*parts, tuple((t.dtype, t.rank) for t in node.types))
         type_ = node.types[0]
         return KERNEL, (*parts, None if type_.shape else type_.dtype.numpy.type, type_.dtype, type_.rank)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
-from undertow.engines.contract import Options, Result, Stats
+from undertow.engines.contract import Options, Result, State, Stats
 from undertow.engines.demand import plan as rows
 from undertow.engines.demand.plan import BUSY, NONE, Fetch, Plan, Row, SitePlan
 from undertow.engines.demand.store import Frame, Store
@@ -46,14 +46,16 @@ class Demand:
 class DemandPlan(Plan):
     """A static graph made ready to run on demand."""
 
-    def run(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats]:
-        """Evaluate what is fetched, and nothing that it does not need."""
+    def run(
+        self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
+    ) -> tuple[list[Result], Stats]:
+        """Evaluate what is fetched, and nothing that it does not need. `state` changes only if the run succeeds."""
         options = options or Options()
         values = checks.check_inputs(self.graph, inputs)
         with trace.recording(options.trace) as record:
             if record is not None:
                 record(trace.RunStarted(self.graph.name, Demand.name))
-            run = Run(self, values, options, record)
+            run = Run(self, values, options, record, state)
             began, error = time.perf_counter(), ""
             try:
                 results = run.execute()
@@ -64,6 +66,8 @@ class DemandPlan(Plan):
                 seconds = time.perf_counter() - began
                 if record is not None:
                     record(trace.RunEnded(sum(run.fired[:-1]), seconds, error))
+        if state is not None:
+            state.update(run.state)
         return results, run.stats(seconds)
 
 
@@ -71,7 +75,7 @@ def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400,
     """A run, told step by step: what each EVAL asks for and what it gives, in no more than so many lines."""
     plan = DemandPlan(graph)
     story = Story(plan.facts, lines)
-    Run(plan, checks.check_inputs(graph, inputs), options or Options(), None, story).execute()
+    Run(plan, checks.check_inputs(graph, inputs), options or Options(), None, None, story).execute()
     return story.text()
 
 
@@ -95,9 +99,16 @@ class Run(Store):
     """One run: the store, and the counts."""
 
     def __init__(
-        self, plan: Plan, values: list[Value], options: Options, record: trace.Record | None, watch: Watch | None = None
+        self,
+        plan: Plan,
+        values: list[Value],
+        options: Options,
+        record: trace.Record | None,
+        state: State | None = None,
+        watch: Watch | None = None,
     ) -> None:
         super().__init__(plan, options, record)
+        self.state = dict(state or {})
         self.values = values
         self.watch = watch
         self.fired = [0] * (len(plan.graph.nodes) + 1)  # the last counts what is no firing
@@ -232,7 +243,8 @@ class Run(Store):
             values = [GO, np.int64(len(slots[row.source]))]
         else:
             inputs, kernel, attrs, wanted = row.extra
-            found = kernel([slots[i] for i in inputs], attrs)
+            given = [slots[i] for i in inputs]
+            found = kernel(self.state, given, attrs) if row.code == rows.STATE else kernel(given, attrs)
             for value, (dtype, rank) in zip(found, wanted, strict=True):
                 values.append(settle(value, dtype, rank))
                 if self.options.check_finite:

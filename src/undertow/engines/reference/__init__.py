@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from undertow.engines import checks
-from undertow.engines.contract import Options, Result, Stats
+from undertow.engines.contract import Options, Result, State, Stats
 from undertow.engines.reference.plan import make_rows
 from undertow.engines.reference.run import Run
 from undertow.ir import trace
@@ -40,21 +40,25 @@ class ReferencePlan:
         self.graph = graph
         self.rows = make_rows(graph)
 
-    def run(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats]:
-        """Run until the fetches have arrived; the rest is abandoned."""
-        results, stats, _ = self._run(inputs, options or Options(), drain=False)
+    def run(
+        self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
+    ) -> tuple[list[Result], Stats]:
+        """Run until the fetches have arrived; the rest is abandoned. `state` changes only if the run succeeds."""
+        results, stats, _ = self._run(inputs, options or Options(), False, state)
         return results, stats
 
     def drain(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats, int]:
         """Run until no token is left; also gives the number of frames that have not ended, which should be 0."""
-        return self._run(inputs, options or Options(), drain=True)
+        return self._run(inputs, options or Options(), True, None)
 
-    def _run(self, inputs: Sequence[Result], options: Options, drain: bool) -> tuple[list[Result], Stats, int]:
+    def _run(
+        self, inputs: Sequence[Result], options: Options, drain: bool, state: State | None
+    ) -> tuple[list[Result], Stats, int]:
         values = checks.check_inputs(self.graph, inputs)
         with trace.recording(options.trace) as record:
             if record is not None:
                 record(trace.RunStarted(self.graph.name, Reference.name))
-            run = Run(self.rows, values, options, record)
+            run = Run(self.rows, values, options, record, state)
             began, error = time.perf_counter(), ""
             try:
                 # Integers wrap and floats follow IEEE, both without a word.
@@ -67,6 +71,8 @@ class ReferencePlan:
                 seconds = time.perf_counter() - began
                 if record is not None:
                     record(trace.RunEnded(sum(run.fired), seconds, error))
+        if state is not None:
+            state.update(run.state)
         return [checks.own(value) for value in run.results], self._stats(run, seconds), len(run.live)
 
     def _stats(self, run: Run, seconds: float) -> Stats:

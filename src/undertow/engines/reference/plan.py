@@ -11,6 +11,7 @@ from undertow.engines.reference.rows import (
     COUNT,
     KERNEL,
     KERNELS,
+    STATE,
     Kind,
     Layout,
     Out,
@@ -208,9 +209,10 @@ class _Planner:
         elif code is None:
             if node.op not in CATALOGUE:
                 raise GraphError(f"there is no operator named {node.op!r}", node.span)
-            code = KERNEL if len(node.types) == 1 else KERNELS
+            op = CATALOGUE[node.op]
+            code = STATE if op.state else KERNEL if len(node.types) == 1 else KERNELS
             checks = tuple((t.dtype.numpy.type if not t.shape else None, t.dtype, t.rank) for t in node.types)
-            extra = (CATALOGUE[node.op].eval, node.attrs, *(checks[0] if code == KERNEL else (checks,)))
+            extra = (op.state or op.eval, node.attrs, *(checks[0] if code == KERNEL else (checks,)))
         assert code is not None
         return Row(code, number, first, last, tuple(sorted(held)), outs, quiet, extra)
 

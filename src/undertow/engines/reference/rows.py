@@ -21,7 +21,7 @@ COUNT = DEAD - 1  # the part of `pend` that counts tokens
 
 # What a row does when it fires. A forward hands its one value on: merge, return, exit, outer.
 KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
-FAN, FAN_START, GATHER, KERNELS = range(9, 13)
+FAN, FAN_START, GATHER, KERNELS, STATE = range(9, 14)
 CODES = {
     "merge": FORWARD,
     "return": FORWARD,

@@ -12,7 +12,7 @@ import numpy as np
 
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
-from undertow.engines.contract import Options
+from undertow.engines.contract import Options, State
 from undertow.engines.reference.frame import NONE, Frame
 from undertow.engines.reference.frames import Frames, Pool, Ready
 from undertow.engines.reference.report import deadlock
@@ -32,6 +32,7 @@ from undertow.engines.reference.rows import (
     KERNELS,
     NEXT,
     NOWHERE,
+    STATE,
     SWITCH,
     Out,
     Quiet,
@@ -47,9 +48,12 @@ _BURST = 32  # firings between two looks at the clock
 class Run(Frames):
     """One run: its frames, its tokens and its results."""
 
-    def __init__(self, rows: Rows, values: list[Value], options: Options, record: trace.Record | None) -> None:
+    def __init__(
+        self, rows: Rows, values: list[Value], options: Options, record: trace.Record | None, state: State | None = None
+    ) -> None:
         pool, self.pop = _scheduler(options)
         super().__init__(rows, options, record, pool)
+        self.state = dict(state or {})
         self.graph = rows.graph
         self.values = [GO, *values]
         self.results: list[Value] = [None] * len(rows.graph.fetches)
@@ -152,7 +156,9 @@ class Run(Frames):
                             out = outs[0]
                         else:
                             kernel, attrs, wanted = extra
-                            value = list(map(_settle_as, kernel(slots[first:last], attrs), wanted))
+                            inputs = slots[first:last]
+                            found = kernel(self.state, inputs, attrs) if code == STATE else kernel(inputs, attrs)
+                            value = list(map(_settle_as, found, wanted))
                             for result, out in zip(value, outs, strict=True):
                                 if is_strict:
                                     checks.check_finite(result, nodes[number].op)
@@ -161,7 +167,7 @@ class Run(Frames):
                         if held:
                             release(slots, held)
                         if record is not None:
-                            shown = value if code == KERNELS else [value] * len(outs)
+                            shown = value if code in (KERNELS, STATE) else [value] * len(outs)
                             if code == SWITCH:
                                 shown = [value if o is out else NONE for o in outs]
                             record(self.event(frame, number, True, shown))
