@@ -4,6 +4,9 @@ Layers, each importing only from those before it:
 errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- cli
 """
 
+from undertow.api.behaviors import Behavior as Behavior
+from undertow.api.behaviors import Behaviors as Behaviors
+from undertow.api.behaviors import behaviors as behaviors
 from undertow.api.function import Function as Function
 from undertow.api.function import function as function
 from undertow.api.load import load as load

@@ -44,6 +44,7 @@ _TITLES = {
     "undertow.frontend.random": "Random numbers",
     "undertow.frontend.state": "State",
     "undertow.frontend.scopes": "Order and placement",
+    "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.debug_functions": "Effects",
     "undertow.errors": "Errors",
 }

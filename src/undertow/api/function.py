@@ -279,11 +279,21 @@ class Function:
         self._programs.add(key, program)
         return program
 
-    def _run(self, program: Program, given: Arguments, chosen: Settings) -> tuple[Any, Stats]:
+    def _prepare(self, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+        """The program for these arguments, and what a run of it is fed with."""
+        given = self._arguments(args, {})
+        program = self._program(given)
+        return program, self._inputs(program, given, settings())
+
+    def _inputs(self, program: Program, given: Arguments, chosen: Settings) -> list[Any]:
         inputs = list(given.leaves)
         if program.captured.needs_seed:
             seed = chosen.limits.seed
             inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
+        return inputs
+
+    def _run(self, program: Program, given: Arguments, chosen: Settings) -> tuple[Any, Stats]:
+        inputs = self._inputs(program, given, chosen)
         try:
             plan = program.plan(chosen.find_engine(), chosen.simplify)
             with transaction(program.captured.variables, program.captured.written) as state:

@@ -15,7 +15,7 @@ from undertow.frontend.interpret import HANDLERS, MISSING, Expressions, did_you_
 from undertow.frontend.source import Closure, Env
 from undertow.frontend.standins import TracedText
 from undertow.frontend.syntax import syntax_name, targets
-from undertow.frontend.traced import Traced
+from undertow.frontend.traced import Traced, read
 from undertow.types import said
 
 
@@ -63,6 +63,8 @@ class Containers(Expressions):
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
             raise _text_too_early(key)
+        if isinstance(value, (Traced, np.ndarray, list, tuple)):
+            key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, Traced) or not _has_traced(key):
             return value[key]
         if isinstance(value, (list, tuple)):

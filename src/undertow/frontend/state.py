@@ -17,7 +17,7 @@ import numpy as np
 from undertow.errors import TypeMismatch
 from undertow.frontend.annotations import as_array, convert
 from undertow.frontend.operands import as_operand, is_weak
-from undertow.frontend.traced import Traced, constant, context, operand
+from undertow.frontend.traced import Traced, constant, context, operand, read
 from undertow.ir.graph import Attrs, Port
 from undertow.ops.op import find
 from undertow.types import Shape, Type, dtype_of, type_of
@@ -61,6 +61,9 @@ class Variable:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.read(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return getattr(ufunc, method)(*map(read, inputs), **kwargs)
 
     def __undertow_read__(self) -> Any:
         return self.read()

@@ -203,9 +203,6 @@ def flattened_size(library: Library) -> int:
 def vet(library: Library) -> None:
     """Raise a GraphError unless the library is one that may be flattened, planned and run."""
     for graph in library.functions.values():
-        for node in graph.nodes:
-            if node.op in CATALOGUE and CATALOGUE[node.op].state is not None:
-                raise GraphError(f"{quote(graph.name)}: {quote(node.name)} works on a variable", node.span)
         _check_types(graph)
         _check_names(graph)
     check(library, type_rule)

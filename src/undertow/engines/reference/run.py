@@ -42,6 +42,8 @@ from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir import trace
 from undertow.types import DType, Type
 
+Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and how to take out of it what fires next
+
 _BURST = 32  # firings between two looks at the clock
 
 
@@ -49,9 +51,15 @@ class Run(Frames):
     """One run: its frames, its tokens and its results."""
 
     def __init__(
-        self, rows: Rows, values: list[Value], options: Options, record: trace.Record | None, state: State | None = None
+        self,
+        rows: Rows,
+        values: list[Value],
+        options: Options,
+        record: trace.Record | None,
+        state: State | None = None,
+        scheduler: Scheduler | None = None,
     ) -> None:
-        pool, self.pop = _scheduler(options)
+        pool, self.pop = scheduler or _scheduler(options)
         super().__init__(rows, options, record, pool)
         self.state = dict(state or {})
         self.graph = rows.graph
@@ -304,8 +312,7 @@ def _settle_as(value: Value, check: tuple[type | None, DType, int]) -> Value:
     return settle(value, *check[1:])
 
 
-def _scheduler(options: Options) -> tuple[Pool, Callable[[], Ready]]:
-    """A pool, and how to take out of it what fires next."""
+def _scheduler(options: Options) -> Scheduler:
     if options.scheduler == "fifo":
         queue: deque[Ready] = deque()
         return queue, queue.popleft

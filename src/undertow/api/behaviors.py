@@ -1,0 +1,97 @@
+"""`ut.behaviors`: everything that a small stateful program may do, whatever the order in which it fires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from undertow.api.function import Function, Program
+from undertow.api.options import settings
+from undertow.engines.contract import Result
+from undertow.engines.reference.behaviors import Outcome, explore
+from undertow.errors import TypeMismatch, UndertowError, brief
+from undertow.frontend import tree
+
+BUDGET = 10_000
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """One outcome of a program, and one schedule that produces it."""
+
+    result: Any  # what the program gives; None where it fails
+    variables: dict[str, Any]  # their values afterwards
+    printed: str  # what was written
+    error: str  # what the run failed with, or ""
+    schedule: tuple[str, ...]  # the firings on variables and on the world, in order: node and tag
+
+    def __str__(self) -> str:
+        parts = [f"error: {self.error}" if self.error else f"result: {self.result}"]
+        parts += [f"{name}: {value}" for name, value in self.variables.items()]
+        parts += [f"printed: {self.printed!r}"] * bool(self.printed)
+        return f"{', '.join(parts)}\n  by {' -> '.join(self.schedule) or 'any schedule'}"
+
+
+@dataclass(frozen=True)
+class Behaviors(Sequence[Behavior]):
+    """All outcomes that were found, each once. `is_complete` is False where the budget cut the search short."""
+
+    found: tuple[Behavior, ...]
+    is_complete: bool
+    runs: int  # how many schedules were tried, in part or to the end
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.found[index]
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Behavior]:
+        return iter(self.found)
+
+    def __str__(self) -> str:
+        count = f"{len(self.found)} outcome{'s' * (len(self.found) != 1)}"
+        said = count if self.is_complete else f"at least {count}: the budget of {self.runs} runs was used up"
+        return "\n".join([said, *map(str, self.found)])
+
+
+def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behaviors:
+    """Every outcome that a function may have with these arguments: its result, its variables, what it prints.
+
+    Tries all orders in which the reference engine could fire, as far as the order can matter, in at most `budget` runs.
+    The variables start from their values now, and keep them.
+    """
+    if not isinstance(program, Function):
+        raise TypeMismatch(
+            f"behaviors takes a function that is decorated with @ut.function, not {brief(program)}",
+            hint="for a graph of compat.v1, call session.behaviors(fetches)",
+        )
+    made, inputs = program._apart(program._prepare, args)
+    state = {name: variable.value for name, variable in made.captured.variables.items()}
+    return find_behaviors(made, inputs, state, budget)
+
+
+def find_behaviors(
+    program: Program,
+    inputs: Sequence[Result],
+    state: dict[str, Any],
+    budget: int,
+    result: Callable[[Sequence[Any]], Any] | None = None,
+) -> Behaviors:
+    """All outcomes of a captured program from these values of its variables."""
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise UndertowError(f"budget={brief(budget)} is no number of runs", hint="write e.g. budget=1000")
+    chosen = settings()
+    explored = explore(program.static(chosen.simplify), inputs, state, budget, chosen.limits)
+    captured = program.captured
+
+    def unflatten(values: Sequence[Any]) -> Any:
+        return tree.unflatten(captured.result, list(values[: captured.result_count]))
+
+    def behavior(outcome: Outcome) -> Behavior:
+        value = None if outcome.error else (result or unflatten)(outcome.results)
+        schedule = tuple(str(step) for step in outcome.schedule if step.touches)
+        return Behavior(value, outcome.variables, outcome.printed, outcome.error, schedule)
+
+    return Behaviors(tuple(map(behavior, explored.outcomes)), explored.is_complete, explored.runs)
