@@ -108,6 +108,7 @@ EXAMPLES: dict[str, list[Example]] = {
         for name in ("argmax", "argmin")
     },
     "cumsum": shaped(((3,), {"axis": 0}), ((2, 3), {"axis": 0}), ((0,), {"axis": 0})),
+    "prod_others": shaped(((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((2, 1, 3), {"axis": 1}), ((2, 0), {"axis": 1})),
     **{
         name: shaped(*[((2, 3), {"axis": a, "descending": d}) for a in (0, 1) for d in (False, True)])
         for name in ("sort", "argsort")
@@ -132,6 +133,14 @@ EXAMPLES: dict[str, list[Example]] = {
         for a, b, sizes in [
             ((), (2, 3), []), ((3,), (2, 3), []), ((1, 3), (2, 3), []), ((3,), (None, 3), [N(2)]), ((), (), []),
             ((1,), (0,), []), ((1, 1), (None, None), [N(2), N(0)]),
+        ]
+    ],
+    "sum_to": [
+        ([values_of(d, a), *sizes], {"shape": b})
+        for d in NUMBERS
+        for a, b, sizes in [
+            ((2, 3), (), []), ((2, 3), (3,), []), ((2, 3), (2, 1), []), ((4, 2, 3), (1, 3), []), ((3,), (3,), []),
+            ((2, 3), (None, 3), [N(1)]), ((2, 3), (None, None), [N(2), N(3)]), ((0, 3), (1, 3), []), ((0,), (None,), [N(0)]),
         ]
     ],
     "transpose": shaped(((), {"axes": ()}), ((2, 3), {"axes": (1, 0)}), ((2, 3, 4), {"axes": (2, 0, 1)}), dtypes=ALL),
@@ -175,6 +184,22 @@ EXAMPLES: dict[str, list[Example]] = {
         ([values_of(d, (4, 3)), np.asarray(i), values_of(d, shape)], {"axis": axis})
         for d in NUMBERS
         for i, shape, axis in [(1, (3,), 0), ([0, 2, 2], (3, 3), 0), ([[0], [1]], (4, 2, 1), 1)]
+    ],
+    "add_along_axis": [
+        ([values_of(d, (2, 3)), np.asarray(i), values_of(d, np.shape(i))], {"axis": axis})
+        for d in NUMBERS
+        for i, axis in [([[0, 2], [-1, -1]], 1), ([[0, 1, -1]], 0), ([[], []], 1)]
+        for i in [np.asarray(i, np.int64)]
+    ],
+    "unslice": [
+        ([values_of(d, a), *sizes], {"starts": starts, "stops": stops, "steps": steps, "shape": shape})
+        for d in NUMBERS
+        for a, shape, sizes, starts, stops, steps in [
+            ((4,), (5,), [], (1,), (None,), (None,)),
+            ((2,), (None,), [N(5)], (None,), (-2,), (2,)),
+            ((0, 4), (None, 4), [N(5)], (None, 3), (0, None), (None, -1)),
+            ((), (), [], (), (), ()),
+        ]
     ],
     "fill": [
         ([values_of(d, ()), *sizes], {"shape": shape})
@@ -286,6 +311,8 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("reshape", [A3, N(-1)], {"shape": (None,)}),
     ("reshape", [A3], {"shape": (2, -1)}),
     ("broadcast_to", [A3, N(4)], {"shape": (None,)}),
+    ("sum_to", [A3, N(2)], {"shape": (None,)}),
+    ("sum_to", [A3, N(-1)], {"shape": (None,)}),
     ("squeeze", [A3], {"axes": (0,)}),
     ("slice_at", [A3, N(2)], {"axis": 0, "size": 2}),
     ("slice_at", [A3, N(-4)], {"axis": 0, "size": 1}),
@@ -297,6 +324,11 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("take_along_axis", [np.ones((2, 3)), np.zeros((3, 1), int)], {"axis": 1}),
     ("scatter_add", [A3, np.array([3]), np.ones(1)], {"axis": 0}),
     ("scatter_add", [A3, np.array([0]), np.ones(2)], {"axis": 0}),
+    ("add_along_axis", [A3, np.array([3]), np.ones(1)], {"axis": 0}),
+    ("add_along_axis", [A3, np.array([0]), np.ones(2)], {"axis": 0}),
+    ("add_along_axis", [np.ones((2, 3)), np.zeros((1, 1), int), np.ones((1, 1))], {"axis": 1}),
+    ("unslice", [A3, N(5)], {"shape": (None,), "starts": (3,), "stops": (None,), "steps": (None,)}),
+    ("unslice", [A3, N(2**40)], {"shape": (None,), "starts": (3,), "stops": (None,), "steps": (None,)}),
     ("fill", [N(1), N(-1)], {"shape": (None,)}),
     ("fill", [N(1), N(2**20), N(2**20)], {"shape": (None, None)}),
     ("arange", [N(0), N(1), N(0)], {}),
@@ -441,6 +473,22 @@ def test_erf_is_exact() -> None:
     np.testing.assert_allclose(run("erf", x), [math.erf(v) for v in x], rtol=1e-15)
 
 
+def test_what_is_added_back_into_places() -> None:
+    """Each is the transpose of an operator that picks, stretches or multiplies."""
+    assert run("sum_to", np.arange(6).reshape(2, 3), shape=(1, 3)).tolist() == [[3, 5, 7]]
+    put = {"starts": (None, 0), "stops": (None, 1), "steps": (-1, None), "shape": (2, 2)}
+    assert run("unslice", np.array([[1], [2]]), **put).tolist() == [[2, 0], [1, 0]]
+    into, where = np.zeros((2, 3), int), np.array([[0, 0], [-1, 1]])
+    added = run("add_along_axis", into, where, np.array([[1, 2], [3, 4]]), axis=1)
+    assert added.tolist() == [[3, 0, 0], [0, 4, 3]]
+    assert run("prod_others", np.array([2, 0, 3]), axis=0).tolist() == [0, 6, 0]
+    assert run("prod_others", np.array([[5.0]]), axis=1).tolist() == [[1.0]]
+
+
+def test_take_of_an_axis_without_elements_may_be_of_nothing() -> None:
+    assert find("take").type([f64[0, 2], i64[None]], Attrs(axis=0)) == (f64[None, 2],)
+
+
 def test_sorting_keeps_the_order_of_equals() -> None:
     x = np.array([2, 1, 2, 1, 3])
     assert run("argsort", x, axis=0, descending=False).tolist() == [1, 3, 0, 2, 4]
@@ -474,6 +522,14 @@ def test_sorting_keeps_the_order_of_equals() -> None:
         ("index", [f64[0], Type(i64)], {"axes": (0,)}, "no elements"),
         ("slice_at", [f64[3], Type(i64)], {"axis": 0, "size": 4}, "4 elements"),
         ("scatter_add", [f64[3], i64[2], f64[3]], {"axis": 0}, "scatter_add"),
+        ("scatter_add", [f64[None, 3], i64[2], f64[3, None]], {"axis": 0}, "scatter_add"),
+        ("add_along_axis", [f64[3, 4], i64[2, 1], f64[2, 1]], {"axis": 1}, "add_along_axis"),
+        ("add_along_axis", [f64[3], i64[2], f64[1]], {"axis": 0}, "add_along_axis"),
+        ("sum_to", [f64[3]], {"shape": (2,)}, "summed"),
+        ("sum_to", [f64[3]], {"shape": (1, 3)}, "summed"),
+        ("unslice", [f64[3]], {"shape": (5,), "starts": (3,), "stops": (None,), "steps": (1,)}, "cannot be put"),
+        ("unslice", [f64[3]], {"shape": (5,), "starts": (0,), "stops": (3,), "steps": (0,)}, "step"),
+        ("unslice", [f64[3]], {"shape": (5,), "starts": (), "stops": (), "steps": ()}, "0 slices"),
         ("fill", [f64[3]], {"shape": (2,)}, "filled"),
         ("random_uniform", [Type(i32)], {"shape": (), "dtype": "f32"}, "key"),
         ("random_uniform", [Type(i64)], {"shape": (), "dtype": "i32"}, "dtype"),

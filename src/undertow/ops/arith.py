@@ -16,8 +16,10 @@ import numpy as np
 
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import Applied, Cotangents, Slope, Tangents, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary
+from undertow.ops.term import Term, apply, cast, equal, where
 from undertow.types import DTYPES, Type
 
 
@@ -67,56 +69,137 @@ def _cast(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     return (x.astype(to),)
 
 
-def _float(name: str, doc: str, function: Any = None) -> Op:
-    return unary(name, function or getattr(np, name), FLOATS, doc)
+def _cast_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    (x,) = at.x
+    return [cast(the(g), x.type.dtype) if x.type.dtype.kind == "float" else None]
 
+
+def _cast_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    to = at.y[0].type.dtype
+    return [cast(the(t), to) if to.kind == "float" else None]
+
+
+# -- slopes: v times the partial derivative; x, y are the operands and z is the result ---------------------------
+
+
+def _base_slope(v: Term, x: Term, y: Term, z: Term) -> Term:
+    known = y.constant
+    if known is not None and (known == 2).all():
+        return v * (y * x)
+    exponent = y - 1
+    if known is None or not known.all():
+        # 0 ** 0 is flat, but 0 * 0 ** -1 is nan.
+        exponent = where(apply("logical_and", equal(x, 0), equal(y, 0)), 1, exponent)
+    return v * (y * x**exponent)
+
+
+def _exponent_slope(v: Term, x: Term, y: Term, z: Term) -> Term:
+    positive = x > 0  # elsewhere there is no real logarithm; the inner `where` keeps nan out of its derivative
+    return v * where(positive, apply("log", where(positive, x, 1)) * z, 0)
+
+
+def _preferred(v: Term, x: Term, y: Term, op: str) -> Term:
+    """All of v where `op` prefers x to y, half of it where they are equal."""
+    return where(apply(op, x, y), v, where(equal(x, y), v * 0.5, 0))
+
+
+def _sqrt(x: Term) -> Term:
+    return apply("sqrt", x)
+
+
+def _float(name: str, doc: str, slope: Slope | None, function: Any = None) -> Op:
+    return unary(name, function or getattr(np, name), FLOATS, doc, (slope,))
+
+
+_FLAT = (None,)  # piecewise constant: the derivative is zero wherever there is one
 
 ROWS: tuple[Op, ...] = (
-    binary("add", operator.add, NUMBERS, "x + y"),
-    binary("subtract", operator.sub, NUMBERS, "x - y"),
-    binary("multiply", operator.mul, NUMBERS, "x * y"),
-    binary("divide", operator.truediv, FLOATS, "x / y"),
-    binary("floor_divide", _floor_divide, NUMBERS, "x // y, rounded down; an integer y must not be 0", faults=True),
-    binary("remainder", _remainder, NUMBERS, "x % y, with the sign of y; an integer y must not be 0", faults=True),
-    binary("power", _power, NUMBERS, "x ** y; an integer y must not be negative", faults=True),
-    binary("atan2", np.arctan2, FLOATS, "the angle of the point (x, y); operands: y, x"),
-    binary("minimum", np.minimum, NUMBERS, "the smaller of x and y; nan if either is"),
-    binary("maximum", np.maximum, NUMBERS, "the larger of x and y; nan if either is"),
-    unary("negative", operator.neg, NUMBERS, "-x"),
-    unary("abs", operator.abs, NUMBERS, "x without its sign"),
-    unary("sign", np.sign, NUMBERS, "-1, 0 or 1; nan of nan"),
-    unary("square", lambda x: x * x, NUMBERS, "x * x"),
-    _float("reciprocal", "1 / x"),
-    _float("floor", "the largest whole number not above x"),
-    _float("ceil", "the smallest whole number not below x"),
-    _float("trunc", "x without its fraction"),
-    _float("round", "the nearest whole number; halves go to the even one", np.rint),
-    _float("sqrt", "the square root"),
-    _float("exp", "e ** x"),
-    _float("exp2", "2 ** x"),
-    _float("expm1", "exp(x) - 1, exact near 0"),
-    _float("log", "the natural logarithm"),
-    _float("log2", "the logarithm to base 2"),
-    _float("log10", "the logarithm to base 10"),
-    _float("log1p", "log(1 + x), exact near 0"),
-    _float("sin", "the sine"),
-    _float("cos", "the cosine"),
-    _float("tan", "the tangent"),
-    _float("asin", "the inverse sine", np.arcsin),
-    _float("acos", "the inverse cosine", np.arccos),
-    _float("atan", "the inverse tangent", np.arctan),
-    _float("sinh", "the hyperbolic sine"),
-    _float("cosh", "the hyperbolic cosine"),
-    _float("tanh", "the hyperbolic tangent"),
-    _float("asinh", "the inverse hyperbolic sine", np.arcsinh),
-    _float("acosh", "the inverse hyperbolic cosine", np.arccosh),
-    _float("atanh", "the inverse hyperbolic tangent", np.arctanh),
-    _float("erf", "the error function", _erf),
+    binary("add", operator.add, NUMBERS, "x + y", (lambda v, x, y, z: v, lambda v, x, y, z: v)),
+    binary("subtract", operator.sub, NUMBERS, "x - y", (lambda v, x, y, z: v, lambda v, x, y, z: -v)),
+    binary("multiply", operator.mul, NUMBERS, "x * y", (lambda v, x, y, z: v * y, lambda v, x, y, z: v * x)),
+    binary("divide", operator.truediv, FLOATS, "x / y", (lambda v, x, y, z: v / y, lambda v, x, y, z: -(v * z / y))),
+    binary(
+        "floor_divide",
+        _floor_divide,
+        NUMBERS,
+        "x // y, rounded down; an integer y must not be 0",
+        (None, None),
+        faults=True,
+    ),
+    binary(
+        "remainder",
+        _remainder,
+        NUMBERS,
+        "x % y, with the sign of y; an integer y must not be 0",
+        (lambda v, x, y, z: v, lambda v, x, y, z: -(v * apply("floor_divide", x, y))),
+        faults=True,
+    ),
+    binary(
+        "power",
+        _power,
+        NUMBERS,
+        "x ** y; an integer y must not be negative; by y its derivative is 0 where x is not positive",
+        (_base_slope, _exponent_slope),
+        faults=True,
+    ),
+    binary(
+        "atan2",
+        np.arctan2,
+        FLOATS,
+        "the angle of the point (x, y); operands: y, x",
+        (lambda v, y, x, z: v * (x / (x * x + y * y)), lambda v, y, x, z: -(v * (y / (x * x + y * y)))),
+    ),
+    binary(
+        "minimum",
+        np.minimum,
+        NUMBERS,
+        "the smaller of x and y; nan if either is; equal ones share the gradient",
+        (lambda v, x, y, z: _preferred(v, x, y, "less"), lambda v, x, y, z: _preferred(v, y, x, "less")),
+    ),
+    binary(
+        "maximum",
+        np.maximum,
+        NUMBERS,
+        "the larger of x and y; nan if either is; equal ones share the gradient",
+        (lambda v, x, y, z: _preferred(v, x, y, "greater"), lambda v, x, y, z: _preferred(v, y, x, "greater")),
+    ),
+    unary("negative", operator.neg, NUMBERS, "-x", (lambda v, x, z: -v,)),
+    unary("abs", operator.abs, NUMBERS, "x without its sign; flat at 0", (lambda v, x, z: v * apply("sign", x),)),
+    unary("sign", np.sign, NUMBERS, "-1, 0 or 1; nan of nan", _FLAT),
+    unary("square", lambda x: x * x, NUMBERS, "x * x", (lambda v, x, z: v * (x * 2),)),
+    _float("reciprocal", "1 / x", lambda v, x, z: -(v * z * z)),
+    _float("floor", "the largest whole number not above x", None),
+    _float("ceil", "the smallest whole number not below x", None),
+    _float("trunc", "x without its fraction", None),
+    _float("round", "the nearest whole number; halves go to the even one", None, np.rint),
+    _float("sqrt", "the square root", lambda v, x, z: v * (0.5 / z)),
+    _float("exp", "e ** x", lambda v, x, z: v * z),
+    _float("exp2", "2 ** x", lambda v, x, z: v * (z * math.log(2))),
+    _float("expm1", "exp(x) - 1, exact near 0", lambda v, x, z: v * (z + 1)),
+    _float("log", "the natural logarithm", lambda v, x, z: v / x),
+    _float("log2", "the logarithm to base 2", lambda v, x, z: v / (x * math.log(2))),
+    _float("log10", "the logarithm to base 10", lambda v, x, z: v / (x * math.log(10))),
+    _float("log1p", "log(1 + x), exact near 0", lambda v, x, z: v / (x + 1)),
+    _float("sin", "the sine", lambda v, x, z: v * apply("cos", x)),
+    _float("cos", "the cosine", lambda v, x, z: -(v * apply("sin", x))),
+    _float("tan", "the tangent", lambda v, x, z: v * (z * z + 1)),
+    _float("asin", "the inverse sine", lambda v, x, z: v / _sqrt(1 - x * x), np.arcsin),
+    _float("acos", "the inverse cosine", lambda v, x, z: -(v / _sqrt(1 - x * x)), np.arccos),
+    _float("atan", "the inverse tangent", lambda v, x, z: v / (x * x + 1), np.arctan),
+    _float("sinh", "the hyperbolic sine", lambda v, x, z: v * apply("cosh", x)),
+    _float("cosh", "the hyperbolic cosine", lambda v, x, z: v * apply("sinh", x)),
+    _float("tanh", "the hyperbolic tangent", lambda v, x, z: v * (1 - z * z)),
+    _float("asinh", "the inverse hyperbolic sine", lambda v, x, z: v / _sqrt(x * x + 1), np.arcsinh),
+    _float("acosh", "the inverse hyperbolic cosine", lambda v, x, z: v / _sqrt((x - 1) * (x + 1)), np.arccosh),
+    _float("atanh", "the inverse hyperbolic tangent", lambda v, x, z: v / (1 - x * x), np.arctanh),
+    _float("erf", "the error function", lambda v, x, z: v * (apply("exp", -(x * x)) * (2 / math.sqrt(math.pi))), _erf),
     Op(
         "cast",
         1,
         _cast_rule,
         _cast,
         "x as `dtype`; floats lose their fraction, those that do not fit saturate, nan becomes 0; integers wrap",
+        grad=_cast_grad,
+        tangent=_cast_tangent,
     ),
 )

@@ -14,17 +14,35 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.op import Op, Value
+from undertow.ops.gradient import NO_GRADIENT, Applied, Cotangents, Derivative, Tangents, linear, the
+from undertow.ops.op import Kernel, Op, TypeRule, Value
 from undertow.ops.rules import (
     ELEMENTS,
+    NUMBERS,
     check_axis,
     check_dtypes,
+    check_kind,
     check_size,
     fitting,
     given_shape,
     meet,
     scalar,
     sized,
+)
+from undertow.ops.term import (
+    Size,
+    Term,
+    apply,
+    constant,
+    expand_dims,
+    reshape,
+    shaped,
+    size,
+    sizes,
+    squeeze,
+    sum_like,
+    transpose,
+    zeros_like,
 )
 from undertow.types import Dim, Shape, Type, broadcast, i64, show_shape
 
@@ -104,6 +122,31 @@ def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         return (scalar(np.broadcast_to(x, shape)),)
     except ValueError:
         raise Fault(f"shape {show_shape(x.shape)} cannot be broadcast to {show_shape(shape)}") from None
+
+
+def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    source = types[0]
+    check_kind("sum_to", source, NUMBERS)
+    target = sized("sum_to", _shape(attrs), types[1:])
+    front = source.rank - len(target)
+    pairs = zip(target, source.shape[front:], strict=True) if front >= 0 else ()
+    if front < 0 or any(t not in (1, None, s) and s is not None for t, s in pairs):
+        raise TypeMismatch(
+            f"{source} cannot be summed to {show_shape(target)}",
+            hint="what can be broadcast to the first can be had as a sum of it",
+        )
+    return (source.with_shape(target),)
+
+
+def _sum_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x = values[0]
+    shape = given_shape(_shape(attrs), values[1:])
+    front = x.ndim - len(shape)
+    lengths = x.shape[front:]
+    if any(n not in (1, m) for n, m in zip(shape, lengths, strict=True)):
+        raise Fault(f"shape {show_shape(x.shape)} cannot be summed to {show_shape(shape)}")
+    stretched = (front + axis for axis, (n, m) in enumerate(zip(shape, lengths, strict=True)) if n != m)
+    return (scalar(np.sum(x, axis=(*range(front), *stretched), dtype=x.dtype, keepdims=True).reshape(shape)),)
 
 
 # -- axes --------------------------------------------------------------------------------------------------
@@ -223,41 +266,140 @@ def _stack(values: Sequence[Value], attrs: Attrs) -> Value:
     return np.stack(values, attrs.integer("axis"))
 
 
+# -- derivatives -------------------------------------------------------------------------------------------
+
+
+def _spread(at: Applied, g: Term) -> Term:
+    """The transpose of sum_to: repeat g to the shape of x."""
+    return shaped("broadcast_to", g, sizes(at.x[0]))
+
+
+def _turn_back(at: Applied, g: Term) -> Term:
+    axes = at.attrs.integers("axes")
+    return transpose(g, sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def _part(g: Term, axis: int, start: Size, length: Size) -> Term:
+    """g[start : start + length] along an axis."""
+    if isinstance(start, int) and isinstance(length, int):
+        rank = g.type.rank
+        starts, stops = [None] * rank, [None] * rank
+        starts[axis], stops[axis] = start, start + length  # type: ignore[call-overload]
+        return apply("slice", g, starts=tuple(starts), stops=tuple(stops), steps=(None,) * rank)
+    first = constant(start, g, i64) if isinstance(start, int) else start
+    if isinstance(length, int):
+        return apply("slice_at", g, first, axis=axis, size=length)
+    return apply("slice_between", g, first, first + length, axis=axis, step=1)
+
+
+def _concat_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    axis = at.attrs.integer("axis")
+    out: list[Term | None] = []
+    start: Size = 0
+    for k, x in enumerate(at.x):
+        if not any(at.wanted[k:]):
+            break
+        length = size(x, axis)
+        out.append(_part(the(g), axis, start, length) if at.wanted[k] else None)
+        start = length if isinstance(start, int) and start == 0 else start + length
+    return [*out, *[None] * (len(at.x) - len(out))]
+
+
+def _stack_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    axes = (at.attrs.integer("axis"),)
+    numbers = (constant(k, the(g), i64) for k in range(len(at.x)))
+    return [apply("index", the(g), k, axes=axes) if w else None for k, w in zip(numbers, at.wanted, strict=True)]
+
+
+def _joined_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    return [at.again(*(zeros_like(x) if v is None else v for x, v in zip(at.x, t, strict=True)))]
+
+
+def _linear(
+    name: str, arity: int | None, rule: TypeRule, kernel: Kernel, doc: str, back: Derivative, faults: bool = False
+) -> Op:
+    return Op(name, arity, rule, kernel, doc, faults, grad=back.grad, tangent=back.tangent)
+
+
 ROWS: tuple[Op, ...] = (
-    Op("identity", 1, _identity_rule, lambda values, attrs: (values[0],), "x itself"),
-    Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64"),
-    Op(
+    _linear("identity", 1, _identity_rule, lambda values, attrs: (values[0],), "x itself", linear(lambda at, g: g)),
+    Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64", grad=NO_GRADIENT, tangent=NO_GRADIENT),
+    _linear(
         "reshape",
         None,
         _reshape_rule,
         _reshape,
         "x in `shape`, row by row; one size may be -1: what is left; operands: x, a size for each None",
+        linear(lambda at, g: reshape(g, sizes(at.x[0]))),
         faults=True,
     ),
-    Op(
+    _linear(
         "broadcast_to",
         None,
         _broadcast_to_rule,
         _broadcast_to,
         "x repeated to fill `shape`; operands: x, a size for each None",
+        linear(lambda at, g: sum_like(g, at.x[0])),
         faults=True,
     ),
-    Op(
+    _linear(
+        "sum_to",
+        None,
+        _sum_to_rule,
+        _sum_to,
+        "x summed down to `shape`, which `broadcast_to` would stretch to that of x; operands: x, a size for each None",
+        linear(_spread),
+        faults=True,
+    ),
+    _linear(
         "transpose",
         1,
         _transpose_rule,
         lambda values, attrs: (np.transpose(values[0], attrs.integers("axes")),),
         "axis k of the result is axis `axes[k]` of x",
+        linear(_turn_back),
     ),
-    Op("expand_dims", 1, _expand_dims_rule, _expand_dims, "x with new axes of length 1 at `axes` of the result"),
-    Op("squeeze", 1, _squeeze_rule, _squeeze, "x without its `axes`, which must have length 1", faults=True),
-    Op(
+    _linear(
+        "expand_dims",
+        1,
+        _expand_dims_rule,
+        _expand_dims,
+        "x with new axes of length 1 at `axes` of the result",
+        linear(lambda at, g: squeeze(g, *at.attrs.integers("axes"))),
+    ),
+    _linear(
+        "squeeze",
+        1,
+        _squeeze_rule,
+        _squeeze,
+        "x without its `axes`, which must have length 1",
+        linear(lambda at, g: expand_dims(g, *at.attrs.integers("axes"))),
+        faults=True,
+    ),
+    _linear(
         "flip",
         1,
         _flip_rule,
         lambda values, attrs: (scalar(np.flip(values[0], attrs.integers("axes"))),),
         "x in the opposite order along `axes`",
+        linear(lambda at, g: at.again(g)),
     ),
-    Op("concat", None, _concat_rule, fitting("concat", _concat), "arrays one after the other along `axis`"),
-    Op("stack", None, _stack_rule, fitting("stack", _stack), "arrays of one shape side by side along a new `axis`"),
+    Op(
+        "concat",
+        None,
+        _concat_rule,
+        fitting("concat", _concat),
+        "arrays one after the other along `axis`",
+        grad=_concat_grad,
+        tangent=_joined_tangent,
+    ),
+    Op(
+        "stack",
+        None,
+        _stack_rule,
+        fitting("stack", _stack),
+        "arrays of one shape side by side along a new `axis`",
+        grad=_stack_grad,
+        tangent=_joined_tangent,
+    ),
 )

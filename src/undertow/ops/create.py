@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import Applied, Cotangents, Tangents, linear_tangent, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
     ELEMENTS,
@@ -21,6 +22,7 @@ from undertow.ops.rules import (
     given_shape,
     sized,
 )
+from undertow.ops.term import Term, broadcast_like, cast, positions, size, total
 from undertow.types import Type
 
 
@@ -67,6 +69,33 @@ def _arange(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     return (values[0] + np.arange(count, dtype=dtype) * values[2],)
 
 
+# -- derivatives -------------------------------------------------------------------------------------------
+
+
+def _fill_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    rank = at.y[0].type.rank
+    return [total(the(g), range(rank)) if rank else the(g), *[None] * (len(at.x) - 1)]
+
+
+def _steps(at: Applied) -> Term:
+    """0, 1, 2, ... as floats, one for each element of an arange."""
+    (y,) = at.y
+    return cast(positions(size(y, 0), y), y.type.dtype)
+
+
+def _arange_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    given, (start, _, step) = the(g), at.wanted
+    return [total(given, (0,)) if start else None, None, total(given * _steps(at), (0,)) if step else None]
+
+
+def _arange_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    start, _, step = t
+    stepped = None if step is None else step * _steps(at)
+    if start is None or stepped is None:
+        return [stepped if start is None else broadcast_like(start, at.y[0])]
+    return [start + stepped]
+
+
 ROWS: tuple[Op, ...] = (
     Op(
         "fill",
@@ -75,6 +104,8 @@ ROWS: tuple[Op, ...] = (
         _fill,
         "an array of `shape` full of the first operand; operands: the value, a size for each None",
         faults=True,
+        grad=_fill_grad,
+        tangent=linear_tangent,
     ),
     Op(
         "arange",
@@ -83,5 +114,7 @@ ROWS: tuple[Op, ...] = (
         _arange,
         "start, start + step, ... before stop; operands: start, stop, step, which must not be 0",
         faults=True,
+        grad=_arange_grad,
+        tangent=_arange_tangent,
     ),
 )

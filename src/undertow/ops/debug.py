@@ -11,6 +11,7 @@ import numpy as np
 
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import NO_GRADIENT
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import BOOLS, ELEMENTS, check_kind
 from undertow.types import CTL, Type
@@ -48,7 +49,17 @@ def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 
 ROWS: tuple[Op, ...] = (
-    Op("print", None, _print_rule, _print, "write `template`, filled in, and a line end", faults=True, effect=True),
+    Op(
+        "print",
+        None,
+        _print_rule,
+        _print,
+        "write `template`, filled in, and a line end",
+        faults=True,
+        effect=True,
+        grad=NO_GRADIENT,
+        tangent=NO_GRADIENT,
+    ),
     Op(
         "assert",
         None,
@@ -57,5 +68,7 @@ ROWS: tuple[Op, ...] = (
         "a fault with the text `template` unless all of the first operand is true; operands: condition, values",
         faults=True,
         effect=True,
+        grad=NO_GRADIENT,
+        tangent=NO_GRADIENT,
     ),
 )

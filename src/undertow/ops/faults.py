@@ -81,6 +81,8 @@ SAFE: dict[str, Safe] = {
     "squeeze": _static,
     "reshape": _static_shape,
     "broadcast_to": _static_shape,
+    "sum_to": _static_shape,
+    "unslice": _static_shape,
     "fill": _static_shape,
     "random_bits": _static_shape,
     "random_uniform": _static_shape,
@@ -89,6 +91,7 @@ SAFE: dict[str, Safe] = {
     "take": _rows_in_range,
     "take_along_axis": _rows_in_range,
     "scatter_add": _rows_in_range,
+    "add_along_axis": _rows_in_range,
     "slice_at": _start_in_range,
 }
 

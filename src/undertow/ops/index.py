@@ -1,4 +1,4 @@
-"""Picking elements: slices, single elements, rows by number, and adding into them.
+"""Picking elements: slices, single elements, rows by number.
 
 An index counts from the end where it is negative, as in Python. A slice is clamped to what there is; any other
 index that is out of range is a fault.
@@ -6,25 +6,28 @@ index that is out of range is a fault.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.op import Op, Value
-from undertow.ops.rules import NUMBERS, check_axis, check_dtypes, meet, shapes_differ
-from undertow.types import Dim, Type, show_shape
+from undertow.ops.gradient import Applied, Rows, linear
+from undertow.ops.op import Kernel, Op, TypeRule, Value
+from undertow.ops.rules import check_axis, meet, shapes_differ
+from undertow.ops.term import Term, apply, cast, filled, positions, shaped, size, sizes, zeros_like
+from undertow.types import Dim, Type, i64
 
 
-def _check_index(name: str, type: Type, scalars: bool) -> None:
+def check_index(name: str, type: Type, scalars: bool) -> None:
+    """An index must be of integers."""
     if type.dtype.kind != "int" or (scalars and type.shape):
         wanted = "an integer scalar" if scalars else "an array of integers"
         raise TypeMismatch(f"{name} by {type}", hint=f"the index must be {wanted}; ut.astype(i, ut.i64) converts")
 
 
-def _out_of_range(x: Value, axes: Sequence[int], indices: Sequence[Value]) -> Fault:
+def out_of_range(x: Value, axes: Sequence[int], indices: Sequence[Value]) -> Fault:
     """The fault of the first index that the array does not have."""
     for axis, which in zip(axes, indices, strict=True):
         length, numbers = x.shape[axis], np.asarray(which)
@@ -67,7 +70,7 @@ def _slice_at_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, start = types
     axis, size = attrs.integer("axis"), attrs.integer("size")
     check_axis("slice_at", axis, x)
-    _check_index("slice_at", start, scalars=True)
+    check_index("slice_at", start, scalars=True)
     length = x.shape[axis]
     if size < 0 or (isinstance(length, int) and size > length):
         raise TypeMismatch(f"{size} elements of axis {axis} of {x}", hint="the size must be from 0 to the length")
@@ -91,8 +94,8 @@ def _slice_between_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
     x, start, stop = types
     axis = attrs.integer("axis")
     check_axis("slice_between", axis, x)
-    _check_index("a slice", start, scalars=True)
-    _check_index("a slice", stop, scalars=True)
+    check_index("a slice", start, scalars=True)
+    check_index("a slice", stop, scalars=True)
     if attrs.integer("step") == 0:
         raise TypeMismatch("the step of a slice is 0")
     return (x.with_shape((*x.shape[:axis], None, *x.shape[axis + 1 :])),)
@@ -113,7 +116,7 @@ def _index_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         raise TypeMismatch(f"{len(types) - 1} indices for axes {axes}")
     for axis, index in zip(axes, types[1:], strict=True):
         check_axis("index", axis, x)
-        _check_index("index", index, scalars=True)
+        check_index("index", index, scalars=True)
         if x.shape[axis] == 0:
             raise TypeMismatch(f"axis {axis} of {x} has no elements to index")
     return (x.with_shape(tuple(d for a, d in enumerate(x.shape) if a not in axes)),)
@@ -127,15 +130,15 @@ def _index(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     try:
         return (x[tuple(key)],)
     except IndexError:
-        raise _out_of_range(x, attrs.integers("axes"), values[1:]) from None
+        raise out_of_range(x, attrs.integers("axes"), values[1:]) from None
 
 
 def _take_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, indices = types
     axis = attrs.integer("axis")
     check_axis("take", axis, x)
-    _check_index("take", indices, scalars=False)
-    if x.shape[axis] == 0 and 0 not in indices.shape:
+    check_index("take", indices, scalars=False)
+    if x.shape[axis] == 0 and indices.is_static and 0 not in indices.shape:
         raise TypeMismatch(f"axis {axis} of {x} has no elements to take")
     return (x.with_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])),)
 
@@ -144,14 +147,14 @@ def _take(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     try:
         return (np.take(values[0], values[1], attrs.integer("axis")),)
     except IndexError:
-        raise _out_of_range(values[0], (attrs.integer("axis"),), values[1:]) from None
+        raise out_of_range(values[0], (attrs.integer("axis"),), values[1:]) from None
 
 
 def _gather_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, indices = types
     axis = attrs.integer("axis")
     check_axis("take_along_axis", axis, x)
-    _check_index("take_along_axis", indices, scalars=False)
+    check_index("take_along_axis", indices, scalars=False)
     if indices.rank != x.rank:
         raise TypeMismatch(f"gather from {x} by {indices}", hint="both must have the same number of axes; see ut.take")
     return (
@@ -172,84 +175,112 @@ def _gather(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     try:
         return (np.take_along_axis(x, indices, axis),)
     except IndexError:
-        raise _out_of_range(x, (axis,), (indices,)) from None
+        raise out_of_range(x, (axis,), (indices,)) from None
 
 
-def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    x, indices, updates = types
-    axis = attrs.integer("axis")
-    check_dtypes("scatter_add", (x, updates), NUMBERS)
-    check_axis("scatter_add", axis, x)
-    _check_index("scatter_add", indices, scalars=False)
-    wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    if not Type(x.dtype, wanted).accepts(updates) and not updates.accepts(Type(x.dtype, wanted)):
-        raise TypeMismatch(
-            f"scatter_add of {updates} into {x} at {indices}",
-            hint=f"the updates must have the shape of what ut.take would give, {show_shape(wanted)}",
-        )
-    return (x,)
+# -- derivatives: what was picked is added back into zeros -----------------------------------------------------
 
 
-def _scatter_add(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    x, indices, updates = values
-    axis = attrs.integer("axis")
-    if updates.shape != x.shape[:axis] + indices.shape + x.shape[axis + 1 :]:
-        raise shapes_differ("scatter_add", values)
-    out = np.array(x, copy=True)
-    where: Any = (slice(None),) * axis + (indices,)
-    try:
-        np.add.at(out, where, updates)
-    except IndexError:
-        raise _out_of_range(x, (axis,), (indices,)) from None
-    return (out,)
+def _put_back(at: Applied, indices: Term, g: Term) -> Term:
+    return apply("scatter_add", zeros_like(at.x[0]), indices, g, axis=at.attrs.integer("axis"))
+
+
+def _slice_back(at: Applied, g: Term) -> Term:
+    lengths = sizes(at.x[0])
+    return shaped("unslice", g, lengths, **at.attrs)
+
+
+def _slice_at_back(at: Applied, g: Term) -> Term:
+    # A negative start stays right: all `size` elements are there, so none of the numbers reaches 0.
+    start = cast(at.x[1], i64)
+    return _put_back(at, start + positions(at.attrs.integer("size"), start), g)
+
+
+def _slice_between_back(at: Applied, g: Term) -> Term:
+    x, start, stop = at.x
+    numbers = positions(size(x, at.attrs.integer("axis")), x)
+    return _put_back(at, apply("slice_between", numbers, start, stop, axis=0, step=at.attrs["step"]), g)
+
+
+def _index_back(at: Applied, g: Term) -> Term | Rows:
+    """One axis after the other, from the last to the first; the first may be that of a table's rows."""
+    x = at.x[0]
+    picked = sorted(zip(at.attrs.integers("axes"), at.x[1:], strict=True), key=lambda pair: pair[0])
+    gone = [axis for axis, _ in picked]
+    lengths = sizes(x)
+    for before in reversed(range(len(picked))):
+        axis, number = picked[before]
+        if axis == 0:
+            return Rows(number, g)
+        room = [n for a, n in enumerate(lengths) if a not in gone[:before]]
+        g = apply("scatter_add", filled(0, room, x), number, g, axis=axis - before)
+    return g
+
+
+def _take_back(at: Applied, g: Term) -> Term | Rows:
+    return Rows(at.x[1], g) if at.attrs["axis"] == 0 else _put_back(at, at.x[1], g)
+
+
+def _gather_back(at: Applied, g: Term) -> Term:
+    x, indices = at.x
+    return apply("add_along_axis", zeros_like(x), indices, g, axis=at.attrs.integer("axis"))
+
+
+def _picking(
+    name: str,
+    arity: int | None,
+    rule: TypeRule,
+    kernel: Kernel,
+    doc: str,
+    back: Callable[[Applied, Term], Term | Rows],
+    faults: bool = True,
+) -> Op:
+    grad, tangent = linear(back)
+    return Op(name, arity, rule, kernel, doc, faults, grad=grad, tangent=tangent)
 
 
 ROWS: tuple[Op, ...] = (
-    Op(
+    _picking(
         "slice",
         1,
         _slice_rule,
         lambda values, attrs: (values[0][slices(attrs)],),
         "x[start:stop:step] for each axis, from the tuples `starts`, `stops`, `steps`; None as in Python",
+        _slice_back,
+        faults=False,
     ),
-    Op(
+    _picking(
         "slice_at",
         2,
         _slice_at_rule,
         _slice_at,
         "`size` elements of `axis`, all of them there, from the second operand on",
-        faults=True,
+        _slice_at_back,
     ),
-    Op(
+    _picking(
         "slice_between",
         3,
         _slice_between_rule,
         _slice_between,
         "x[start:stop:`step`] along `axis`; operands: x, start, stop; the length is known at run time",
+        _slice_between_back,
+        faults=False,
     ),
-    Op(
+    _picking(
         "index",
         None,
         _index_rule,
         _index,
         "one element of each of `axes`, which go away; operands: x, an index for each",
-        faults=True,
+        _index_back,
     ),
-    Op("take", 2, _take_rule, _take, "the elements of `axis` with the numbers in the second operand", faults=True),
-    Op(
+    _picking("take", 2, _take_rule, _take, "the elements of `axis` with the numbers in the second operand", _take_back),
+    _picking(
         "take_along_axis",
         2,
         _gather_rule,
         _gather,
         "for each place of the second operand, the element of x there that it names along `axis`",
-        faults=True,
-    ),
-    Op(
-        "scatter_add",
-        3,
-        _scatter_add_rule,
-        _scatter_add,
-        "x with updates added where `take` would look; operands: x, indices, updates; repeated indices add up",
-        faults=True,
+        _gather_back,
     ),
 )

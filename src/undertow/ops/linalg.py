@@ -8,8 +8,10 @@ import numpy as np
 
 from undertow.errors import TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import Applied, Cotangents, Tangents, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import NUMBERS, check_dtypes, fitting
+from undertow.ops.term import Term, expand_dims, product, reshape, sizes, squeeze, sum_like, swapped
 from undertow.types import Type, broadcast
 
 
@@ -33,6 +35,57 @@ def _matmul(values: Sequence[Value], attrs: Attrs) -> Value:
     return np.matmul(values[0], values[1])
 
 
+def _as_matrices(at: Applied, given: Term) -> tuple[Term, Term, Term]:
+    """The operands and the cotangent with vectors as matrices of one row (x) or column (y)."""
+    x, y = at.x
+    g = expand_dims(given, given.type.rank) if y.type.rank == 1 else given
+    g = expand_dims(g, g.type.rank - 1) if x.type.rank == 1 else g
+    left = expand_dims(x, 0) if x.type.rank == 1 else x
+    return left, expand_dims(y, 1) if y.type.rank == 1 else y, g
+
+
+def _flat(x: Term) -> Term:
+    """All rows of a batch of matrices, as one matrix."""
+    *before, columns = sizes(x)
+    return reshape(x, [product(before), columns])
+
+
+def _x_grad(at: Applied, g: Term) -> Term:
+    x, y = at.x
+    if x.type.rank == y.type.rank == 1:
+        return g * y
+    if x.type.rank == 1 and y.type.rank == 2:
+        return y @ g
+    left, right, given = _as_matrices(at, g)
+    found = sum_like(given @ swapped(right), left)
+    return squeeze(found, 0) if x.type.rank == 1 else found
+
+
+def _y_grad(at: Applied, g: Term) -> Term:
+    x, y = at.x
+    if x.type.rank == y.type.rank == 1:
+        return g * x
+    if x.type.rank == 2 and y.type.rank == 1:
+        return g @ x
+    left, right, given = _as_matrices(at, g)
+    if right.type.rank == 2 and left.type.rank > 2:  # one product over the whole batch, not a sum of products
+        found = swapped(_flat(left)) @ _flat(given)
+    else:
+        found = sum_like(swapped(left) @ given, right)
+    return squeeze(found, 1) if y.type.rank == 1 else found
+
+
+def _matmul_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    rows = (_x_grad, _y_grad)
+    return [row(at, the(g)) if wanted else None for row, wanted in zip(rows, at.wanted, strict=True)]
+
+
+def _matmul_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    (x, y), (tx, ty) = at.x, t
+    parts = [*([tx @ y] if tx is not None else []), *([x @ ty] if ty is not None else [])]
+    return [parts[0] + parts[1] if len(parts) == 2 else parts[0]]
+
+
 ROWS: tuple[Op, ...] = (
     Op(
         "matmul",
@@ -40,5 +93,7 @@ ROWS: tuple[Op, ...] = (
         _matmul_rule,
         fitting("matmul", _matmul),
         "the matrix product x @ y; vectors are a row on the left and a column on the right; axes before are batches",
+        grad=_matmul_grad,
+        tangent=_matmul_tangent,
     ),
 )

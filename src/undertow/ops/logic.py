@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import NO_GRADIENT, pointwise
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
     BITS,
@@ -26,6 +27,7 @@ from undertow.ops.rules import (
     scalar,
     unary,
 )
+from undertow.ops.term import where
 from undertow.types import Type, bool_
 
 
@@ -57,6 +59,9 @@ def _where(values: Sequence[Value], attrs: Attrs) -> Value:
     return scalar(np.where(condition, x, y))
 
 
+# What is not chosen gets a plain zero: its own derivative may be infinite.
+_CHOICE = pointwise((None, lambda v, c, x, y, z: where(c, v, 0), lambda v, c, x, y, z: where(c, 0, v)))
+
 ROWS: tuple[Op, ...] = (
     compare("equal", operator.eq, "x == y"),
     compare("not_equal", operator.ne, "x != y"),
@@ -64,22 +69,23 @@ ROWS: tuple[Op, ...] = (
     compare("less_equal", operator.le, "x <= y"),
     compare("greater", operator.gt, "x > y"),
     compare("greater_equal", operator.ge, "x >= y"),
-    unary("isnan", np.isnan, FLOATS, "is it not a number?", bool_),
-    unary("isinf", np.isinf, FLOATS, "is it infinite?", bool_),
-    unary("isfinite", np.isfinite, FLOATS, "is it neither nan nor infinite?", bool_),
-    binary("logical_and", operator.and_, BOOLS, "x and y"),
-    binary("logical_or", operator.or_, BOOLS, "x or y"),
-    binary("logical_xor", operator.xor, BOOLS, "one of x and y, not both"),
-    unary("logical_not", operator.invert, BOOLS, "not x"),
-    binary("bitwise_and", operator.and_, BITS, "x & y"),
-    binary("bitwise_or", operator.or_, BITS, "x | y"),
-    binary("bitwise_xor", operator.xor, BITS, "x ^ y"),
-    unary("bitwise_invert", operator.invert, BITS, "~x"),
+    unary("isnan", np.isnan, FLOATS, "is it not a number?", NO_GRADIENT, bool_),
+    unary("isinf", np.isinf, FLOATS, "is it infinite?", NO_GRADIENT, bool_),
+    unary("isfinite", np.isfinite, FLOATS, "is it neither nan nor infinite?", NO_GRADIENT, bool_),
+    binary("logical_and", operator.and_, BOOLS, "x and y", NO_GRADIENT),
+    binary("logical_or", operator.or_, BOOLS, "x or y", NO_GRADIENT),
+    binary("logical_xor", operator.xor, BOOLS, "one of x and y, not both", NO_GRADIENT),
+    unary("logical_not", operator.invert, BOOLS, "not x", NO_GRADIENT),
+    binary("bitwise_and", operator.and_, BITS, "x & y", NO_GRADIENT),
+    binary("bitwise_or", operator.or_, BITS, "x | y", NO_GRADIENT),
+    binary("bitwise_xor", operator.xor, BITS, "x ^ y", NO_GRADIENT),
+    unary("bitwise_invert", operator.invert, BITS, "~x", NO_GRADIENT),
     binary(
         "bitwise_left_shift",
         _left_shift,
         INTEGERS,
         "x << y; 0 if y is the width of x or more; y must not be negative",
+        NO_GRADIENT,
         faults=True,
     ),
     binary(
@@ -87,7 +93,16 @@ ROWS: tuple[Op, ...] = (
         _right_shift,
         INTEGERS,
         "x >> y, keeping the sign; 0 or -1 if y is the width of x or more; y must not be negative",
+        NO_GRADIENT,
         faults=True,
     ),
-    Op("where", 3, _where_rule, fitting("where", _where), "x where the first operand is true, else y"),
+    Op(
+        "where",
+        3,
+        _where_rule,
+        fitting("where", _where),
+        "x where the first operand is true, else y",
+        grad=_CHOICE.grad,
+        tangent=_CHOICE.tangent,
+    ),
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import inspect
 
 from undertow.ops import FAMILIES
+from undertow.ops.gradient import NoGradient, zero_gradient
+from undertow.ops.op import Op
 
 _HEAD = """\
 # Operators
@@ -17,8 +19,16 @@ _HEAD = """\
 Every operator that computes is one row of `undertow.ops`: a type rule, a reference kernel, and this line. Operands
 are x, y, ... in order unless a row names them; names in `code` are attributes, fixed when the graph is made.
 *Faults* means that the operator can fail at run time because of the values that it meets; any operator can where
-shapes known only at run time do not fit.
+shapes known only at run time do not fit. *Gradient* says whether floats can be differentiated by floats, to any
+order, backwards and forwards: *zero* is that of a piecewise constant function, and nothing stands where no float
+output depends on a float operand.
 """
+
+
+def _gradient(row: Op) -> str:
+    if isinstance(row.grad, NoGradient):
+        return f"no: {row.grad.reason}" if row.grad.reason else ""
+    return "zero" if row.grad is zero_gradient else "yes"
 
 
 def manual() -> str:
@@ -27,12 +37,12 @@ def manual() -> str:
     for family in FAMILIES:
         name = family.__name__.rsplit(".", 1)[-1]
         parts.append(f"\n## {name}\n\n{inspect.getdoc(family)}\n")
-        parts.append("| operator | operands | meaning | faults | effect |\n|---|---|---|---|---|")
+        parts.append("| operator | operands | meaning | gradient | faults | effect |\n|---|---|---|---|---|---|")
         for row in family.ROWS:
             operands = "any" if row.arity is None else str(row.arity)
             doc = row.doc.replace("|", "\\|")
             faults, effect = ("yes" if flag else "" for flag in (row.faults, row.effect))
-            parts.append(f"| `{row.name}` | {operands} | {doc} | {faults} | {effect} |")
+            parts.append(f"| `{row.name}` | {operands} | {doc} | {_gradient(row)} | {faults} | {effect} |")
     return "\n".join(parts) + "\n"
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from undertow.ir.graph import Attrs
-from undertow.ops.op import Op
+from undertow.ops.gradient import Applied, Cotangents, Gradient, Tangent, Tangents, the
+from undertow.ops.op import Op, Value
 from undertow.ops.rules import FLOATS, NUMBERS, check_axis, check_kind, scalar, unary
+from undertow.ops.term import Term, apply, total, where
 from undertow.types import Type
 
 
@@ -33,20 +35,59 @@ def _log_softmax(x: Any, axes: tuple[int, ...]) -> Any:
     return moved - np.log(np.sum(np.exp(moved), axis=axes, keepdims=True, dtype=x.dtype))
 
 
-def _normalisation(name: str, function: Callable[[Any, tuple[int, ...]], Any], doc: str) -> Op:
+# y = softmax(x): its Jacobian diag(y) - y y' is symmetric, so both rows are the same.
+def _softmax_row(at: Applied, v: tuple[Term | None, ...]) -> list[Term | None]:
+    g, y = the(v), at.y[0]
+    return [y * (g - total(g * y, at.attrs.integers("axes"), keepdims=True))]
+
+
+def _log_softmax_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    given = the(g)
+    return [given - apply("exp", at.y[0]) * total(given, at.attrs.integers("axes"), keepdims=True)]
+
+
+def _log_softmax_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    given = the(t)
+    return [given - total(given * apply("exp", at.y[0]), at.attrs.integers("axes"), keepdims=True)]
+
+
+def _normalisation(
+    name: str, function: Callable[[Any, tuple[int, ...]], Any], doc: str, grad: Gradient, tangent: Tangent
+) -> Op:
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         check_kind(name, types[0], FLOATS)
         for axis in attrs.integers("axes"):
             check_axis(name, axis, types[0])
         return (types[0],)
 
-    return Op(name, 1, rule, lambda values, attrs: (function(values[0], attrs.integers("axes")),), doc)
+    def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+        return (function(values[0], attrs.integers("axes")),)
+
+    return Op(name, 1, rule, kernel, doc, grad=grad, tangent=tangent)
 
 
 ROWS: tuple[Op, ...] = (
-    unary("sigmoid", _sigmoid, FLOATS, "1 / (1 + exp(-x))"),
-    unary("softplus", lambda x: np.logaddexp(x, x.dtype.type(0)), FLOATS, "log(1 + exp(x)), without overflow"),
-    unary("relu", lambda x: np.maximum(x, x.dtype.type(0)), NUMBERS, "x where it is positive, else 0; nan of nan"),
-    _normalisation("softmax", _softmax, "exp(x), scaled so that it sums to 1 along `axes`"),
-    _normalisation("log_softmax", _log_softmax, "the logarithm of softmax along `axes`, without overflow"),
+    unary("sigmoid", _sigmoid, FLOATS, "1 / (1 + exp(-x))", (lambda v, x, z: v * (z * (1 - z)),)),
+    unary(
+        "softplus",
+        lambda x: np.logaddexp(x, x.dtype.type(0)),
+        FLOATS,
+        "log(1 + exp(x)), without overflow",
+        (lambda v, x, z: v * apply("sigmoid", x),),
+    ),
+    unary(
+        "relu",
+        lambda x: np.maximum(x, x.dtype.type(0)),
+        NUMBERS,
+        "x where it is positive, else 0; nan of nan; flat at 0",
+        (lambda v, x, z: where(z > 0, v, 0),),
+    ),
+    _normalisation("softmax", _softmax, "exp(x), scaled so that it sums to 1 along `axes`", _softmax_row, _softmax_row),
+    _normalisation(
+        "log_softmax",
+        _log_softmax,
+        "the logarithm of softmax along `axes`, without overflow",
+        _log_softmax_grad,
+        _log_softmax_tangent,
+    ),
 )

@@ -1,7 +1,8 @@
 """The row type of the ops catalogue, and the catalogue itself.
 
 A row says all there is to know about an operator. Dtypes of operands are already equal when a type
-rule sees them (the front end casts); element-wise operators broadcast.
+rule sees them (the front end casts); element-wise operators broadcast. Its derivative is there, or the row says
+that there is none; `undertow.ops.gradient` says what the two rows of a derivative are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, InternalError
 from undertow.ir.graph import Array, Attrs
+from undertow.ops.gradient import Gradient, NoGradient, Tangent
 from undertow.types import Type
 
 Value = Any  # np.ndarray or np.generic of the declared type
@@ -33,8 +35,8 @@ class Op:
     faults: bool = False  # can `eval` raise Fault?
     effect: bool = False  # does it act on the world (print, assert)? Then it is ordered and never removed
     state: Callable[..., tuple[Value, ...]] | None = None  # (store, operands, attrs): used instead of `eval`
-    grad: Callable[..., Any] | None = None
-    tangent: Callable[..., Any] | None = None
+    grad: Gradient | NoGradient | None = None  # cotangents of the outputs -> of the operands; None: nobody said
+    tangent: Tangent | NoGradient | None = None  # tangents of the operands -> of the outputs
     native: str | None = None  # name of the kernel in the C++ core
 
 

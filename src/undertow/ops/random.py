@@ -25,6 +25,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import NO_GRADIENT
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import broadcast_shapes, check_size, fitting, given_shape, scalar, sized
 from undertow.types import DTYPES, Type, i64
@@ -123,11 +124,20 @@ def _drawing(name: str, draw: Callable[[Any, int, str], Any], dtypes: tuple[str,
         count = int(np.prod(shape, dtype=np.int64))
         return (scalar(draw(values[0], count, dtype).reshape(shape)),)
 
-    return Op(name, None, rule, kernel, f"{doc}, of `shape` and `dtype`; operands: key, a size for each None", True)
+    doc = f"{doc}, of `shape` and `dtype`; operands: key, a size for each None"
+    return Op(name, None, rule, kernel, doc, faults=True, grad=NO_GRADIENT, tangent=NO_GRADIENT)
 
 
 ROWS: tuple[Op, ...] = (
-    Op("fold_in", 2, _fold_in_rule, fitting("fold_in", _fold_in), "a new key from a key and a number"),
+    Op(
+        "fold_in",
+        2,
+        _fold_in_rule,
+        fitting("fold_in", _fold_in),
+        "a new key from a key and a number",
+        grad=NO_GRADIENT,
+        tangent=NO_GRADIENT,
+    ),
     _drawing("random_bits", _draw_bits, ("i32", "i64"), "random integers, every bit fair"),
     _drawing("random_uniform", _draw_uniform, ("f32", "f64"), "random floats from 0 to below 1"),
     _drawing("random_normal", _draw_normal, ("f32", "f64"), "random floats, normally distributed"),

@@ -13,8 +13,35 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import (
+    NONE,
+    Applied,
+    Cotangents,
+    Derivative,
+    Tangents,
+    linear,
+    the,
+)
 from undertow.ops.op import Kernel, Op, TypeRule, Value
 from undertow.ops.rules import BOOLS, FLOATS, NUMBERS, Kinds, check_axis, check_kind, scalar
+from undertow.ops.term import (
+    Term,
+    apply,
+    broadcast_like,
+    cast,
+    equal,
+    expand_dims,
+    filled,
+    positions,
+    product,
+    reshape,
+    size,
+    sizes,
+    total,
+    transpose,
+    where,
+    zeros_like,
+)
 from undertow.types import Dim, Type, i64
 
 
@@ -58,10 +85,12 @@ def _reduction_kernel(name: str, function: Callable[..., Any]) -> Kernel:
     return kernel
 
 
-def _reduction(name: str, function: Callable[..., Any], kinds: Kinds, doc: str, empty: bool = True) -> Op:
+def _reduction(
+    name: str, function: Callable[..., Any], kinds: Kinds, doc: str, derivative: Derivative, empty: bool = True
+) -> Op:
     """`empty`: is there a result for no elements?"""
-    rule = _reduction_rule(name, kinds, empty)
-    return Op(name, 1, rule, _reduction_kernel(name, function), doc, faults=not empty)
+    rule, kernel = _reduction_rule(name, kinds, empty), _reduction_kernel(name, function)
+    return Op(name, 1, rule, kernel, doc, not empty, grad=derivative.grad, tangent=derivative.tangent)
 
 
 def _position_rule(name: str) -> TypeRule:
@@ -86,16 +115,20 @@ def _position_kernel(name: str, function: Callable[..., Any]) -> Kernel:
 
 
 def _position(name: str, function: Callable[..., Any], doc: str) -> Op:
-    return Op(name, 1, _position_rule(name), _position_kernel(name, function), doc, faults=True)
+    rule, kernel = _position_rule(name), _position_kernel(name, function)
+    return Op(name, 1, rule, kernel, doc, faults=True, grad=NONE.grad, tangent=NONE.tangent)
 
 
-def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, positions: bool = False) -> Op:
+def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: Derivative) -> Op:
+    """A result for each element; without a derivative, its position."""
+
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         check_kind(name, types[0], NUMBERS)
         check_axis(name, attrs.integer("axis"), types[0])
-        return (types[0].with_dtype(i64) if positions else types[0],)
+        return (types[0].with_dtype(i64) if derivative is NONE else types[0],)
 
-    return Op(name, 1, rule, lambda values, attrs: (kernel(values[0], attrs),), doc)
+    grad, tangent = derivative
+    return Op(name, 1, rule, lambda values, attrs: (kernel(values[0], attrs),), doc, grad=grad, tangent=tangent)
 
 
 def _sort(x: Any, attrs: Attrs) -> Any:
@@ -119,17 +152,146 @@ def _logsumexp(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return scalar(np.asarray(out if keepdims else np.squeeze(out, axis)))
 
 
+def _prod_others(x: Any, attrs: Attrs) -> Any:
+    x = np.moveaxis(x, attrs.integer("axis"), -1)
+    before, after = np.ones_like(x), np.ones_like(x)
+    np.cumprod(x[..., :-1], -1, x.dtype, out=before[..., 1:])
+    after[..., :-1] = np.cumprod(x[..., :0:-1], -1, x.dtype)[..., ::-1]
+    return np.moveaxis(before * after, -1, attrs.integer("axis"))
+
+
+# -- derivatives -------------------------------------------------------------------------------------------
+
+
+def _spread(at: Applied, reduced: Term) -> Term:
+    """What belongs to the result, with the reduced axes back as axes of length 1."""
+    return reduced if at.attrs["keepdims"] else expand_dims(reduced, *sorted(at.attrs.integers("axes")))
+
+
+def _collected(at: Applied, parts: Term) -> Term:
+    return apply("sum", parts, **at.attrs)
+
+
+def _winners(at: Applied) -> tuple[Term, Term]:
+    """Which elements are the largest (or smallest), and how many of them there are."""
+    won = equal(at.x[0], _spread(at, at.y[0]))
+    return won, total(cast(won, at.x[0].type.dtype), at.attrs.integers("axes"), keepdims=True)
+
+
+def _extreme_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    won, count = _winners(at)
+    return [where(won, _spread(at, the(g)) / count, 0)]
+
+
+def _extreme_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    won, count = _winners(at)
+    return [_collected(at, where(won, the(t), 0) / count)]
+
+
+def _weights(at: Applied) -> Term:
+    """The derivative of logsumexp: a softmax. All zero, not nan, where every x is -inf."""
+    result = _spread(at, at.y[0])
+    return apply("exp", at.x[0] - where(equal(result, -np.inf), 0, result))
+
+
+def _products_of_others(at: Applied) -> Term:
+    """For each element the product of all others that it is multiplied with: no division, so zeros are right."""
+    (x,) = at.x
+    axes = sorted(at.attrs.integers("axes"))
+    if not axes:
+        return filled(1, sizes(x), x)
+    if len(axes) == 1:
+        return apply("prod_others", x, axis=axes[0])
+    order = [a for a in range(x.type.rank) if a not in axes] + axes
+    moved = transpose(x, order)
+    lengths, rest = sizes(moved), len(order) - len(axes)
+    flat = reshape(moved, [*lengths[:rest], product(lengths[rest:])])
+    others = reshape(apply("prod_others", flat, axis=rest), lengths)
+    return transpose(others, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _prod_others_row(at: Applied, v: tuple[Term | None, ...]) -> list[Term | None]:
+    """Both rows: the matrix of the products of all but elements i and j is symmetric, and its diagonal is zero.
+
+    It takes space for the square of the axis. Nobody meets it but in second derivatives.
+    """
+    (x,), axis = at.x, at.attrs.integer("axis")
+    after = range(1, x.type.rank - axis)
+    column = expand_dims(positions(size(x, axis), x), *after)
+    row = expand_dims(column, 1)
+    diagonal = equal(row, column)
+    but_one = where(diagonal, 1, expand_dims(x, axis))
+    but_two = where(diagonal, 0, apply("prod_others", but_one, axis=axis + 1))
+    return [total(but_two * expand_dims(the(v), axis + 1), (axis,))]
+
+
+def _sort_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    axis = at.attrs.integer("axis")
+    return [apply("take_along_axis", the(t), apply("argsort", at.x[0], **at.attrs), axis=axis)]
+
+
+def _sort_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    (x,), axis = at.x, at.attrs.integer("axis")
+    return [apply("add_along_axis", zeros_like(x), apply("argsort", x, **at.attrs), the(g), axis=axis)]
+
+
+def _cumsum_transposed(at: Applied, g: Term) -> Term:
+    axes = (at.attrs.integer("axis"),)
+    return apply("flip", apply("cumsum", apply("flip", g, axes=axes), **at.attrs), axes=axes)
+
+
+_SUM = linear(lambda at, g: broadcast_like(_spread(at, g), at.x[0]))
+_PROD = Derivative(
+    lambda at, g: [_spread(at, the(g)) * _products_of_others(at)],
+    lambda at, t: [_collected(at, the(t) * _products_of_others(at))],
+)
+_EXTREME = Derivative(_extreme_grad, _extreme_tangent)
+_LOGSUMEXP = Derivative(
+    lambda at, g: [_spread(at, the(g)) * _weights(at)],
+    lambda at, t: [_collected(at, the(t) * _weights(at))],
+)
+
 ROWS: tuple[Op, ...] = (
-    _reduction("sum", lambda x, **how: np.sum(x, dtype=x.dtype, **how), NUMBERS, "the sum along `axes`"),
-    _reduction("prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how), NUMBERS, "the product along `axes`"),
-    _reduction("max", np.max, NUMBERS, "the largest along `axes`, of at least one; nan if any is", empty=False),
-    _reduction("min", np.min, NUMBERS, "the smallest along `axes`, of at least one; nan if any is", empty=False),
-    _reduction("any", np.any, BOOLS, "is any true along `axes`?"),
-    _reduction("all", np.all, BOOLS, "are all true along `axes`?"),
-    _reduction("logsumexp", _logsumexp, FLOATS, "log(sum(exp(x))) along `axes`, without overflow"),
+    _reduction("sum", lambda x, **how: np.sum(x, dtype=x.dtype, **how), NUMBERS, "the sum along `axes`", _SUM),
+    _reduction("prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how), NUMBERS, "the product along `axes`", _PROD),
+    _reduction(
+        "max",
+        np.max,
+        NUMBERS,
+        "the largest along `axes`, of at least one; nan if any is; equal ones share the gradient",
+        _EXTREME,
+        empty=False,
+    ),
+    _reduction(
+        "min",
+        np.min,
+        NUMBERS,
+        "the smallest along `axes`, of at least one; nan if any is; equal ones share the gradient",
+        _EXTREME,
+        empty=False,
+    ),
+    _reduction("any", np.any, BOOLS, "is any true along `axes`?", NONE),
+    _reduction("all", np.all, BOOLS, "are all true along `axes`?", NONE),
+    _reduction("logsumexp", _logsumexp, FLOATS, "log(sum(exp(x))) along `axes`, without overflow", _LOGSUMEXP),
     _position("argmax", np.argmax, "where along `axis` the (first) largest stands"),
     _position("argmin", np.argmin, "where along `axis` the (first) smallest stands"),
-    _scan("cumsum", lambda x, a: np.cumsum(x, a.integer("axis"), x.dtype), "the running sum along `axis`"),
-    _scan("sort", _sort, "sorted along `axis`, from the largest if `descending`; nan counts as largest"),
-    _scan("argsort", _argsort, "the order that `sort` sorts into; equal elements keep theirs", positions=True),
+    _scan(
+        "cumsum",
+        lambda x, a: np.cumsum(x, a.integer("axis"), x.dtype),
+        "the running sum along `axis`",
+        linear(_cumsum_transposed),
+    ),
+    _scan(
+        "sort",
+        _sort,
+        "sorted along `axis`, from the largest if `descending`; nan counts as largest",
+        Derivative(_sort_grad, _sort_tangent),
+    ),
+    _scan("argsort", _argsort, "the order that `sort` sorts into; equal elements keep theirs", NONE),
+    _scan(
+        "prod_others",
+        _prod_others,
+        "for each element the product of all others along `axis`: the derivative of prod",
+        Derivative(_prod_others_row, _prod_others_row),
+    ),
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import NO_GRADIENT, Slopes, pointwise
 from undertow.ops.op import Kernel, Op, TypeRule, Value
 from undertow.types import Dim, DType, Shape, Type, bool_, broadcast, show_shape
 
@@ -83,6 +84,11 @@ def meet(name: str, a: Dim, b: Dim) -> Dim:
     return b if a is None else a
 
 
+def may_be_equal(a: Shape, b: Shape) -> bool:
+    """Can two shapes be the same at run time?"""
+    return len(a) == len(b) and all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
+
+
 def elementwise(name: str, kinds: Kinds, result: DType | None = None) -> TypeRule:
     """Operands of one dtype broadcast; the result has that dtype, or the one given."""
 
@@ -133,9 +139,13 @@ def check_size(shape: Sequence[int]) -> None:
         )
 
 
-def unary(name: str, function: Callable[[Any], Any], kinds: Kinds, doc: str, result: DType | None = None) -> Op:
+def unary(
+    name: str, function: Callable[[Any], Any], kinds: Kinds, doc: str, slopes: Slopes, result: DType | None = None
+) -> Op:
     """A row that works on each element of one operand."""
-    return Op(name, 1, elementwise(name, kinds, result), lambda values, attrs: (function(values[0]),), doc)
+    rule = elementwise(name, kinds, result)
+    grad, tangent = pointwise(slopes)
+    return Op(name, 1, rule, lambda values, attrs: (function(values[0]),), doc, grad=grad, tangent=tangent)
 
 
 def binary(
@@ -143,10 +153,12 @@ def binary(
     function: Callable[[Any, Any], Any],
     kinds: Kinds,
     doc: str,
+    slopes: Slopes,
     result: DType | None = None,
     faults: bool = False,
 ) -> Op:
     """A row that works on each pair of elements of two operands."""
+    grad, tangent = pointwise(slopes)
 
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         try:
@@ -154,12 +166,12 @@ def binary(
         except ValueError:
             raise shapes_differ(name, values) from None
 
-    return Op(name, 2, elementwise(name, kinds, result), kernel, doc, faults=faults)
+    return Op(name, 2, elementwise(name, kinds, result), kernel, doc, faults, grad=grad, tangent=tangent)
 
 
 def compare(name: str, function: Callable[[Any, Any], Any], doc: str) -> Op:
     """A row that gives a boolean for each pair of elements."""
-    return binary(name, function, ELEMENTS, doc, bool_)
+    return binary(name, function, ELEMENTS, doc, NO_GRADIENT, bool_)
 
 
 def fitting(name: str, kernel: Callable[[Sequence[Value], Attrs], Value]) -> Kernel:

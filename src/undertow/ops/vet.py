@@ -81,19 +81,22 @@ _FOUND: Mapping[str, Kind] = {**_AXIS, "keepdims": _is_flag}
 _SORTED: Mapping[str, Kind] = {**_AXIS, "descending": _is_flag}
 _DRAWN: Mapping[str, Kind] = {**_SHAPE, "dtype": _is_dtype}
 _BOUNDS = _tuple_of(_is_integer, or_none=True)
+_CUTS: Mapping[str, Kind] = {"starts": _BOUNDS, "stops": _BOUNDS, "steps": _BOUNDS}
 _TEMPLATE: Mapping[str, Kind] = {"template": _is_template}
 
 ATTRIBUTES: dict[str, Mapping[str, Kind]] = {
     "cast": {"dtype": _is_dtype},
     "reshape": {"shape": _tuple_of(lambda size: size == -1 or _is_size(size), or_none=True)},
-    **dict.fromkeys(("broadcast_to", "fill"), _SHAPE),
+    **dict.fromkeys(("broadcast_to", "sum_to", "fill"), _SHAPE),
     **dict.fromkeys(("random_bits", "random_uniform", "random_normal"), _DRAWN),
     **dict.fromkeys(("transpose", "expand_dims", "squeeze", "flip", "softmax", "log_softmax", "index"), _AXES),
     **dict.fromkeys(("sum", "prod", "max", "min", "any", "all", "logsumexp"), _REDUCED),
     **dict.fromkeys(("argmax", "argmin"), _FOUND),
-    **dict.fromkeys(("dim", "concat", "stack", "cumsum", "take", "take_along_axis", "scatter_add"), _AXIS),
+    **dict.fromkeys(("dim", "concat", "stack", "cumsum", "prod_others"), _AXIS),
+    **dict.fromkeys(("take", "take_along_axis", "scatter_add", "add_along_axis"), _AXIS),
     **dict.fromkeys(("sort", "argsort"), _SORTED),
-    "slice": {"starts": _BOUNDS, "stops": _BOUNDS, "steps": _BOUNDS},
+    "slice": _CUTS,
+    "unslice": {**_CUTS, **_SHAPE},
     "slice_at": {**_AXIS, "size": _is_size},
     "slice_between": {**_AXIS, "step": _is_integer},
     **dict.fromkeys(("print", "assert"), _TEMPLATE),

@@ -1,0 +1,195 @@
+"""Adding into places: what slices and look-ups become backwards.
+
+Places are named as in the operators that pick elements; those that are named twice get both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import Fault, TypeMismatch
+from undertow.ir.graph import Attrs
+from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, linear, the
+from undertow.ops.index import check_index, out_of_range, slices
+from undertow.ops.op import Op, Value
+from undertow.ops.rules import (
+    NUMBERS,
+    check_axis,
+    check_dtypes,
+    check_kind,
+    check_size,
+    given_shape,
+    may_be_equal,
+    shapes_differ,
+    sized,
+)
+from undertow.ops.term import Term, apply, zeros_like
+from undertow.types import Type, show_shape
+
+# -- scatter_add, add_along_axis -----------------------------------------------------------------------------
+
+
+def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    x, indices, updates = types
+    axis = attrs.integer("axis")
+    check_dtypes("scatter_add", (x, updates), NUMBERS)
+    check_axis("scatter_add", axis, x)
+    check_index("scatter_add", indices, scalars=False)
+    wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if not may_be_equal(wanted, updates.shape):
+        raise TypeMismatch(
+            f"scatter_add of {updates} into {x} at {indices}",
+            hint=f"the updates must have the shape of what ut.take would give, {show_shape(wanted)}",
+        )
+    return (x,)
+
+
+def _scatter_add(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x, indices, updates = values
+    axis = attrs.integer("axis")
+    if updates.shape != x.shape[:axis] + indices.shape + x.shape[axis + 1 :]:
+        raise shapes_differ("scatter_add", values)
+    out = np.array(x, copy=True)
+    where: Any = (slice(None),) * axis + (indices,)
+    try:
+        np.add.at(out, where, updates)
+    except IndexError:
+        raise out_of_range(x, (axis,), (indices,)) from None
+    return (out,)
+
+
+def _add_along_axis_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    x, indices, updates = types
+    axis = attrs.integer("axis")
+    check_dtypes("add_along_axis", (x, updates), NUMBERS)
+    check_axis("add_along_axis", axis, x)
+    check_index("add_along_axis", indices, scalars=False)
+    around = (*indices.shape[:axis], x.shape[axis], *indices.shape[axis + 1 :])
+    if not may_be_equal(around, x.shape) or not may_be_equal(indices.shape, updates.shape):
+        raise TypeMismatch(
+            f"add_along_axis of {updates} into {x} at {indices}",
+            hint=f"there must be an index for each update, and the shapes be equal except along axis {axis} of x",
+        )
+    return (x,)
+
+
+def _add_along_axis(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x, indices, updates = values
+    axis = attrs.integer("axis")
+    if (
+        updates.shape != indices.shape
+        or x.shape != indices.shape[:axis] + x.shape[axis : axis + 1] + indices.shape[axis + 1 :]
+    ):
+        raise shapes_differ("add_along_axis", values)
+    out = np.array(x, copy=True)
+    key: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    key[axis] = indices
+    try:
+        np.add.at(out, tuple(key), updates)
+    except IndexError:
+        raise out_of_range(x, (axis,), (indices,)) from None
+    return (out,)
+
+
+# -- unslice -------------------------------------------------------------------------------------------------
+
+
+def _shape(attrs: Attrs) -> tuple[Any, ...]:
+    shape = attrs["shape"]
+    assert isinstance(shape, tuple)
+    return shape
+
+
+def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    x, cuts = types[0], slices(attrs)
+    check_kind("unslice", x, NUMBERS)
+    shape = sized("unslice", _shape(attrs), types[1:])
+    if len(cuts) != len(shape) or any(cut.step == 0 for cut in cuts):
+        raise TypeMismatch(f"{len(cuts)} slices of shape {show_shape(shape)}", hint="one for each axis; no step is 0")
+    room = tuple(
+        len(range(*cut.indices(d))) if isinstance(d, int) else None for cut, d in zip(cuts, shape, strict=True)
+    )
+    if not may_be_equal(x.shape, room):
+        raise TypeMismatch(f"{x} cannot be put where {show_shape(room)} was cut out of {show_shape(shape)}")
+    return (x.with_shape(shape),)
+
+
+def _unslice(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x = values[0]
+    shape = given_shape(_shape(attrs), values[1:])
+    check_size(shape)
+    out = np.zeros(shape, x.dtype)
+    place = out[slices(attrs)]
+    if place.shape != x.shape:
+        raise Fault(f"shape {show_shape(x.shape)} does not fit where {show_shape(place.shape)} was cut out")
+    place[...] = x
+    return (out[()],)
+
+
+# -- derivatives ---------------------------------------------------------------------------------------------
+
+
+def _adding(picked: str) -> Derivative:
+    """The rows of an operator that adds updates where the operator `picked` would look."""
+
+    def grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+        _, indices, _ = at.x
+        given = the(g)
+        return [
+            given if at.wanted[0] else None,
+            None,
+            apply(picked, given, indices, **at.attrs) if at.wanted[2] else None,
+        ]
+
+    def tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+        x, indices, _ = at.x
+        into, _, updates = t
+        if updates is None:
+            return [into]
+        return [at.again(zeros_like(x) if into is None else into, indices, updates)]
+
+    return Derivative(grad, tangent)
+
+
+def _unslice_back(at: Applied, g: Term) -> Term:
+    return apply("slice", g, **{name: at.attrs[name] for name in ("starts", "stops", "steps")})
+
+
+_SCATTER, _ALONG, _UNSLICE = _adding("take"), _adding("take_along_axis"), linear(_unslice_back)
+
+ROWS: tuple[Op, ...] = (
+    Op(
+        "scatter_add",
+        3,
+        _scatter_add_rule,
+        _scatter_add,
+        "x with updates added where `take` would look; operands: x, indices, updates; repeated indices add up",
+        faults=True,
+        grad=_SCATTER.grad,
+        tangent=_SCATTER.tangent,
+    ),
+    Op(
+        "add_along_axis",
+        3,
+        _add_along_axis_rule,
+        _add_along_axis,
+        "x with updates added where `take_along_axis` would look; operands: x, indices, updates; repeated ones add up",
+        faults=True,
+        grad=_ALONG.grad,
+        tangent=_ALONG.tangent,
+    ),
+    Op(
+        "unslice",
+        None,
+        _unslice_rule,
+        _unslice,
+        "zeros of `shape` with x where `slice` with `starts`, `stops`, `steps` would look; "
+        "operands: x, a size for each None",
+        faults=True,
+        grad=_UNSLICE.grad,
+        tangent=_UNSLICE.tangent,
+    ),
+)
