@@ -35,13 +35,21 @@ def _matmul(values: Sequence[Value], attrs: Attrs) -> Value:
     return np.matmul(values[0], values[1])
 
 
-def _as_matrices(at: Applied, given: Term) -> tuple[Term, Term, Term]:
-    """The operands and the cotangent with vectors as matrices of one row (x) or column (y)."""
+def _matrix(x: Term, vector_axis: int) -> Term:
+    """A vector as a matrix, with a new axis in that place; what is no vector, as it is."""
+    return expand_dims(x, vector_axis) if x.type.rank == 1 else x
+
+
+def _swapped(x: Term, vector_axis: int) -> Term:
+    """The transpose of such a matrix, or of each of a batch."""
+    return expand_dims(x, 1 - vector_axis) if x.type.rank == 1 else swapped(x)
+
+
+def _product(at: Applied, g: Term) -> Term:
+    """The cotangent of the product of matrices: with the axes that vectors did not have."""
     x, y = at.x
-    g = expand_dims(given, given.type.rank) if y.type.rank == 1 else given
-    g = expand_dims(g, g.type.rank - 1) if x.type.rank == 1 else g
-    left = expand_dims(x, 0) if x.type.rank == 1 else x
-    return left, expand_dims(y, 1) if y.type.rank == 1 else y, g
+    g = expand_dims(g, g.type.rank) if y.type.rank == 1 else g
+    return expand_dims(g, g.type.rank - 1) if x.type.rank == 1 else g
 
 
 def _flat(x: Term) -> Term:
@@ -56,8 +64,7 @@ def _x_grad(at: Applied, g: Term) -> Term:
         return g * y
     if x.type.rank == 1 and y.type.rank == 2:
         return y @ g
-    left, right, given = _as_matrices(at, g)
-    found = sum_like(given @ swapped(right), left)
+    found = sum_like(_product(at, g) @ _swapped(y, 1), _matrix(x, 0))
     return squeeze(found, 0) if x.type.rank == 1 else found
 
 
@@ -67,11 +74,10 @@ def _y_grad(at: Applied, g: Term) -> Term:
         return g * x
     if x.type.rank == 2 and y.type.rank == 1:
         return g @ x
-    left, right, given = _as_matrices(at, g)
-    if right.type.rank == 2 and left.type.rank > 2:  # one product over the whole batch, not a sum of products
-        found = swapped(_flat(left)) @ _flat(given)
+    if y.type.rank <= 2 < x.type.rank:  # one product over the whole batch, not a sum of products
+        found = swapped(_flat(x)) @ _flat(_product(at, g))
     else:
-        found = sum_like(swapped(left) @ given, right)
+        found = sum_like(_swapped(x, 0) @ _product(at, g), _matrix(y, 1))
     return squeeze(found, 1) if y.type.rank == 1 else found
 
 
