@@ -6,7 +6,7 @@ what the type rule foretold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,16 +32,20 @@ class Entry:
     values: tuple[Any, ...]
 
 
-class Tape:
-    """What was written so far. With `hidden`, no dimension of a leaf is known to types."""
+Hides = Callable[[int, int], bool]  # (number of a leaf, axis) -> is its length known only at run time?
 
-    def __init__(self, hidden: bool = False) -> None:
-        self.hidden = hidden
+
+class Tape:
+    """What was written so far. Types do not know the dimensions of leaves that are hidden from them."""
+
+    def __init__(self, hides: Hides = lambda leaf, axis: False) -> None:
+        self.hides = hides
         self.entries: list[Entry] = []
 
     def leaf(self, value: Any) -> Term:
         type = type_of(value)
-        known = Type(type.dtype, (None,) * type.rank) if self.hidden else type
+        number = len(self.entries)
+        known = type.with_shape(tuple(None if self.hides(number, a) else n for a, n in enumerate(type.shape)))
         self.entries.append(Entry("", (), Attrs(), (known,), (value,)))
         return Term(self, Port(len(self.entries) - 1))
 
@@ -106,8 +110,7 @@ class Tape:
                     assert type_of(self.value(whole)) == type_of(self.value(x)), (at.op, at.attrs)
                     assert may_be_equal(whole.type.shape, x.type.shape)
                     add(x.operand, whole)
-                elif not wanted:
-                    assert part is None or len(at.x) == 1 or at.wanted[0] is False, f"{at.op} computes for nobody"
+                assert wanted or part is None, f"{at.op} computes for nobody"
         return [found.get(x.operand) for x in leaves]
 
     def push(self, seeds: Sequence[tuple[Term, Term]], outputs: Sequence[Term]) -> list[Term | None]:

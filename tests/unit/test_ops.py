@@ -312,6 +312,7 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("reshape", [A3, N(-1)], {"shape": (None,)}),
     ("reshape", [A3], {"shape": (2, -1)}),
     ("broadcast_to", [A3, N(4)], {"shape": (None,)}),
+    ("broadcast_to", [A3], {"shape": (1,)}),
     ("sum_to", [A3, N(2)], {"shape": (None,)}),
     ("sum_to", [A3, N(-1)], {"shape": (None,)}),
     ("squeeze", [A3], {"axes": (0,)}),
@@ -486,7 +487,11 @@ def test_what_is_added_back_into_places() -> None:
     assert run("prod_others", np.array([[5.0]]), axis=1).tolist() == [[1.0]]
 
 
-def test_take_of_an_axis_without_elements_may_be_of_nothing() -> None:
+def test_rules_leave_to_the_run_what_only_the_run_knows() -> None:
+    """A run-time dimension can always be the one that fits."""
+    assert find("broadcast_to").type([f64[None, 3]], Attrs(shape=(1, 3))) == (f64[1, 3],)
+    assert find("scatter_add").type([f64[None, 3], i64[2], f64[None, None]], Attrs(axis=0)) == (f64[None, 3],)
+    assert find("scatter_add").type([f64[4, None], i64[None], f64[2, 3]], Attrs(axis=0)) == (f64[4, None],)
     assert find("take").type([f64[0, 2], i64[None]], Attrs(axis=0)) == (f64[None, 2],)
 
 

@@ -33,10 +33,10 @@ from undertow.ops.term import (
     Size,
     Term,
     apply,
+    broadcast_like,
     constant,
     expand_dims,
     reshape,
-    shaped,
     size,
     sizes,
     squeeze,
@@ -44,7 +44,7 @@ from undertow.ops.term import (
     transpose,
     zeros_like,
 )
-from undertow.types import Dim, Shape, Type, broadcast, i64, show_shape
+from undertow.types import Dim, Shape, Type, i64, show_shape
 
 
 def _shape(attrs: Attrs) -> tuple[Any, ...]:
@@ -101,11 +101,8 @@ def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
     target = sized("broadcast_to", _shape(attrs), types[1:])
-    fits = len(target) >= source.rank
-    if fits:
-        result = broadcast(source.shape, target)
-        # The target may take over what is known of the source, but must not be stretched by it.
-        fits = all(t is None or t == r for t, r in zip(target, result, strict=True))
+    front = len(target) - source.rank
+    fits = front >= 0 and all(s in (1, None, t) or t is None for s, t in zip(source.shape, target[front:], strict=True))
     if not fits:
         raise TypeMismatch(
             f"{source} cannot be broadcast to {show_shape(target)}",
@@ -269,11 +266,6 @@ def _stack(values: Sequence[Value], attrs: Attrs) -> Value:
 # -- derivatives -------------------------------------------------------------------------------------------
 
 
-def _spread(at: Applied, g: Term) -> Term:
-    """The transpose of sum_to: repeat g to the shape of x."""
-    return shaped("broadcast_to", g, sizes(at.x[0]))
-
-
 def _turn_back(at: Applied, g: Term) -> Term:
     axes = at.attrs.integers("axes")
     return transpose(g, sorted(range(len(axes)), key=axes.__getitem__))
@@ -348,7 +340,7 @@ ROWS: tuple[Op, ...] = (
         _sum_to_rule,
         _sum_to,
         "x summed down to `shape`, which `broadcast_to` would stretch to that of x; operands: x, a size for each None",
-        linear(_spread),
+        linear(lambda at, g: broadcast_like(g, at.x[0])),
         faults=True,
     ),
     _linear(

@@ -27,7 +27,7 @@ class Applied:
     op: str
     x: tuple[Term, ...]  # operands
     y: tuple[Term, ...]  # outputs: what the forward run computed is used again
-    attrs: Attrs
+    attrs: Attrs  # the operator's own: `device` is the affair of the writer, for all that it writes
     wanted: tuple[bool, ...]  # which operands need a cotangent
 
     def again(self, *operands: Term) -> Term:

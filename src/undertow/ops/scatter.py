@@ -122,7 +122,8 @@ def _unslice(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     shape = given_shape(_shape(attrs), values[1:])
     check_size(shape)
     out = np.zeros(shape, x.dtype)
-    place = out[(*slices(attrs), ...)]
+    key: Any = (*slices(attrs), ...)
+    place = out[key]
     if place.shape != x.shape:
         raise Fault(f"shape {show_shape(x.shape)} does not fit where {show_shape(place.shape)} was cut out")
     place[...] = x
