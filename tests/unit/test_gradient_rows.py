@@ -47,19 +47,19 @@ MORE: dict[str, list[tuple[list[Any], dict[str, Any]]]] = {
         ]
     ],
     "power": [
-        *(([f(2, 3), wrap(np.float64(e))], {}) for e in (0.0, 1.0, 2.0, 3.0, -1.5) for wrap in (Const, np.float64)),
+        *(([f(2, 3), Const(np.float64(e))], {}) for e in (0, 1, 2, -1.5)),
+        *(([f(3), np.float64(e)], {}) for e in (0, 2)),
         ([-f(3), Const(np.float64(3))], {}),
         ([f(2, 1), np.array([0.0, 2.0, -1.0])], {}),
         ([f(2, 1), Const(np.array([0.0, 2.0, -1.0]))], {}),
     ],
     "multiply": [([f(2, 1), Const(f(3))], {})],
     "prod": [
-        ([np.array(x)], {"axes": axes, "keepdims": keep})
+        ([np.array(x)], {"axes": axes, "keepdims": len(x) == 2})
         for x, axes in [
             ([0.5, 0.0, 2.0], (0,)), ([0.0, 0.0, 2.0, 3.0], (0,)), ([[0.0, 1.5], [2.0, 0.0]], (0, 1)),
             ([[[0.0, 1.5], [2.0, 0.0]], [[1.0, 2.0], [3.0, -4.0]]], (0, 2)), ([[0.0, 0.0], [0.0, 3.0]], (1,)),
         ]
-        for keep in (False, True)
     ],
     "prod_others": [([np.array([[0.5, 0.0, 2.0], [0.0, 0.0, 3.0]])], {"axis": axis}) for axis in (0, 1)],
     "sort": [([f(2, 3, 2)], {"axis": axis, "descending": d}) for axis in (0, 1, 2) for d in (False, True)]
@@ -257,7 +257,7 @@ def test_gradient_and_tangent_are_transposes(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", CASES)
-@pytest.mark.parametrize("hides", ["all", "even", "odd"])
+@pytest.mark.parametrize("hides", ["all", *(pytest.param(some, marks=pytest.mark.slow) for some in ("even", "odd"))])
 def test_run_time_dimensions_change_nothing(op: str, hides: str) -> None:
     """Types that know no dimension, or some: every node that a row writes has a type, and the numbers are the same."""
     for case in CASES[op]:

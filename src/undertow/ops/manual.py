@@ -26,6 +26,8 @@ output depends on a float operand.
 
 
 def _gradient(row: Op) -> str:
+    if row.grad is None:
+        return "planned"
     if isinstance(row.grad, NoGradient):
         return f"no: {row.grad.reason}" if row.grad.reason else ""
     return "zero" if row.grad is zero_gradient else "yes"
