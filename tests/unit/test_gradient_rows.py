@@ -50,6 +50,7 @@ MORE: dict[str, list[tuple[list[Any], dict[str, Any]]]] = {
         *(([f(2, 3), Const(np.float64(e))], {}) for e in (0, 1, 2, -1.5)),
         *(([f(3), np.float64(e)], {}) for e in (0, 2)),
         ([-f(3), Const(np.float64(3))], {}),
+        ([Const(f(2, 1)), f(3)], {}),
         ([f(2, 1), np.array([0.0, 2.0, -1.0])], {}),
         ([f(2, 1), Const(np.array([0.0, 2.0, -1.0]))], {}),
     ],

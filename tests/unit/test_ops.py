@@ -386,6 +386,10 @@ def test_a_failed_assert_shows_its_values() -> None:
         ("reshape", [f64[6], Type(i64)], {"shape": (None, -1)}, [None, None], True),
         ("reshape", [f64[None]], {"shape": (2, -1)}, [None], True),
         ("slice_between", [f64[None], Type(i64), Type(i64)], {"axis": 0, "step": 1}, [None] * 3, False),
+        ("sum_to", [f64[2, 3]], {"shape": (3,)}, [None], False),
+        ("sum_to", [f64[2, None]], {"shape": (3,)}, [None], True),
+        ("add_along_axis", [f64[3], i64[2], f64[2]], {"axis": 0}, [None, np.array([0, 2]), None], False),
+        ("prod_others", [f64[None]], {"axis": 0}, [None], False),
         ("assert", [Type(bool_)], {"template": ""}, [None], True),
     ],
 )
@@ -529,6 +533,7 @@ def test_sorting_keeps_the_order_of_equals() -> None:
         ("slice_at", [f64[3], Type(i64)], {"axis": 0, "size": 4}, "4 elements"),
         ("scatter_add", [f64[3], i64[2], f64[3]], {"axis": 0}, "scatter_add"),
         ("scatter_add", [f64[None, 3], i64[2], f64[3, None]], {"axis": 0}, "scatter_add"),
+        ("scatter_add", [f64[0], i64[2], f64[2]], {"axis": 0}, "no elements"),
         ("add_along_axis", [f64[3, 4], i64[2, 1], f64[2, 1]], {"axis": 1}, "add_along_axis"),
         ("add_along_axis", [f64[3], i64[2], f64[1]], {"axis": 0}, "add_along_axis"),
         ("sum_to", [f64[3]], {"shape": (2,)}, "summed"),

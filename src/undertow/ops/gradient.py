@@ -28,7 +28,7 @@ class Applied:
     x: tuple[Term, ...]  # operands
     y: tuple[Term, ...]  # outputs: what the forward run computed is used again
     attrs: Attrs  # the operator's own: `device` is the affair of the writer, for all that it writes
-    wanted: tuple[bool, ...]  # which operands need a cotangent
+    wanted: tuple[bool, ...]  # which operands need a cotangent; tangent rows do not ask
 
     def again(self, *operands: Term) -> Term:
         """The same operator on other operands."""

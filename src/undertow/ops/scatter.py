@@ -44,6 +44,8 @@ def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
             f"scatter_add of {updates} into {x} at {indices}",
             hint=f"the updates must have the shape of what ut.take would give, {show_shape(wanted)}",
         )
+    if x.shape[axis] == 0 and indices.is_static and 0 not in indices.shape:
+        raise TypeMismatch(f"axis {axis} of {x} has no elements to add to")
     return (x,)
 
 

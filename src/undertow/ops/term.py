@@ -3,6 +3,20 @@
 A term is an operand and the writer that appends nodes; every operation appends one. Sizes are numbers where the types
 know them and terms where only the run will: so rows are written once for both, and what static shapes make a
 no-op writes nothing.
+
+>>> from undertow.ir.graph import Port
+>>> from undertow.types import f64
+>>> class Vectors(list):  # a writer for which every value is a vector
+...     def write(self, op, operands, attrs):
+...         self.append(op)
+...         return (Port(len(self)),)
+...
+...     def type_of(self, operand):
+...         return f64[3]
+>>> graph = Vectors()
+>>> x = Term(graph, Port(0))
+>>> broadcast_like(2 * x + 1, x).operand, graph
+(Port(node=2, index=0), ['multiply', 'add'])
 """
 
 from __future__ import annotations
