@@ -95,7 +95,7 @@ def _base_slope(v: Term, x: Term, y: Term, z: Term) -> Term:
 
 def _exponent_slope(v: Term, x: Term, y: Term, z: Term) -> Term:
     known = x.constant
-    if known is not None and (known > 0).all():
+    if known is not None and (np.asarray(known, np.float64) > 0).all():
         return v * (apply("log", x) * z)
     positive = x > 0  # elsewhere there is no real logarithm; the inner `where` keeps nan out of its derivative
     return v * where(positive, apply("log", where(positive, x, 1)) * z, 0)
