@@ -1,7 +1,7 @@
 """Undertow: recursive functions in static dataflow graphs.
 
 Layers, each importing only from those before it:
-errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- cli
+errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- cli
 """
 
 from undertow.api.function import Function as Function
@@ -27,6 +27,7 @@ from undertow.frontend.forms import map as map
 from undertow.frontend.forms import shared as shared
 from undertow.frontend.forms import while_loop as while_loop
 from undertow.frontend.functions import *  # noqa: F403
+from undertow.subgraph import SubGraph as SubGraph
 from undertow.types import DType as DType
 from undertow.types import Type as Type
 from undertow.types import bool_ as bool  # noqa: F401  # public under this name

@@ -51,6 +51,16 @@ _WORDS = {
 }
 
 
+def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
+    """The error of a line that raised something while it was captured."""
+    said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
+    return CaptureError(
+        f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
+        span,
+        hint="the line runs as plain Python while the graph is captured",
+    )
+
+
 def _is_traced(value: Any) -> bool:
     return isinstance(value, Traced)
 
@@ -118,6 +128,10 @@ class Definition:
 
     def ready(self, given: Arguments) -> Ready | None:
         """Graphs for these arguments that need no capture; None where Python is to be captured."""
+        return None
+
+    def standing(self, session: Session) -> Unit | None:
+        """The unit that every call in this session calls; None where that depends on the arguments."""
         return None
 
 
@@ -304,9 +318,9 @@ class Session:
                 raise NeedFeature(builder, "effect")
             builder.entry_effect = START if builder.kind == "main" else builder.param(CTL, "effect")
             self._hide(builder, "effect")
-        return self._last_effect(builder)
+        return self.last_effect(builder)
 
-    def _last_effect(self, builder: Builder) -> Port:
+    def last_effect(self, builder: Builder) -> Port:
         last = builder.effect or builder.entry_effect
         assert last is not None
         return builder.use(last)
@@ -375,7 +389,9 @@ class Session:
         given = arguments(definition, args, kwargs)
         span = self.ctx.span
         ready = definition.ready(given)
-        unit = self._find(definition, given) if ready is None else self._graft(definition, ready, given)
+        unit = definition.standing(self)
+        if unit is None:
+            unit = self._find(definition, given) if ready is None else self._graft(definition, ready, given)
         if unit is None:
             unit = self._new(definition, given)
             yield self._capture(unit)
@@ -594,6 +610,13 @@ class Session:
 
     def _finish(self, unit: Unit, builder: Builder, value: Any) -> FunctionGraph:
         """Check the result against the annotation, and close the graph."""
+        ports = self.result_ports(unit, value)
+        if "effect" in unit.hidden:
+            ports.append(self.last_effect(builder))
+        return builder.finish(ports)
+
+    def result_ports(self, unit: Unit, value: Any) -> list[Port]:
+        """The result as tokens of the graph, checked against the annotation; the unit learns what it gives."""
         note = unit.definition.note("return")
         check = self._check_of(unit)
         if check is not None:
@@ -608,9 +631,7 @@ class Session:
             ports.append(port_in(converted, 0, self.ctx))
             types.append(type if wanted is not None else leaf_type(converted))
         unit.results = Annotation(tuple(types), structure)
-        if "effect" in unit.hidden:
-            ports.append(self._last_effect(builder))
-        return builder.finish(ports)
+        return ports
 
     # -- the outer call ------------------------------------------------------------------------------------
 
@@ -634,12 +655,7 @@ class Session:
             except (_Generalise, NeedFeature) as fault:
                 raise InternalError(f"an unhandled {type(fault).__name__}", self.ctx.span) from fault
             except (Exception, SystemExit) as fault:
-                said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
-                raise CaptureError(
-                    f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
-                    self.ctx.span,
-                    hint="the line runs as plain Python while the graph is captured",
-                ) from fault
+                raise raised_by_python(fault, self.ctx.span) from fault
         if builder.effect is not None:
             ports.append(builder.use(builder.effect))
         main = builder.finish(ports)

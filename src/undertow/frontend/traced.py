@@ -27,6 +27,12 @@ class Context:
 
     __slots__ = ("builder", "session", "span")
 
+    # What to do where Python asks for the truth of a traced value.
+    truth_hint = (
+        "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
+        "Python's own functions and those of libraries cannot"
+    )
+
     def __init__(self, session: Any) -> None:
         self.session = session
         self.builder: Builder | None = None
@@ -111,11 +117,8 @@ class Traced:
         return CaptureError(what, hint=hint)
 
     def __bool__(self) -> bool:
-        raise self._unknown(
-            f"the truth of a traced {self.type} is known only at run time",
-            "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
-            "Python's own functions and those of libraries cannot",
-        )
+        hint = (context([self]) or Context).truth_hint
+        raise self._unknown(f"the truth of a traced {self.type} is known only at run time", hint)
 
     def __index__(self) -> int:
         raise self._unknown(
@@ -279,6 +282,11 @@ def is_traced(value: object) -> bool:
 def used_too_late(value: Traced) -> CaptureError:
     """The error of a value that outlived the capture that it belongs to."""
     name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
+    if value.builder.is_block:
+        return CaptureError(
+            f"the traced {value.type} `{name}` is used outside of the block of the SubGraph `{value.builder.name}`",
+            hint=f"give it to {value.builder.name}.output(...) in the block, and call {value.builder.name} outside of it",
+        )
     return CaptureError(
         f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
         hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
