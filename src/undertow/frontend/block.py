@@ -36,6 +36,12 @@ from undertow.types import CTL, Type
 _numbers = itertools.count(1)
 
 
+_HOW_TO_INDEX = (
+    "in the block of a SubGraph write ut.take(array, i, axis=0) for array[i], and use the functions of ut; "
+    "functions given to ut.cond may index arrays"
+)
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame that runs the user's code."""
     frame = sys._getframe(1)
@@ -76,6 +82,14 @@ class BlockContext(Context):
             "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
             "repeat with ut.while_loop"
         )
+
+    @property
+    def index_hint(self) -> str:  # type: ignore[override]
+        return Context.index_hint if self._is_capturing else _HOW_TO_INDEX
+
+    @property
+    def array_hint(self) -> str:  # type: ignore[override]
+        return Context.array_hint if self._is_capturing else _HOW_TO_INDEX
 
 
 class BlockSession(Session):

@@ -32,6 +32,9 @@ class Context:
         "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
         "Python's own functions and those of libraries cannot"
     )
+    # The same where NumPy or a list wants a number or an array.
+    index_hint = "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list"
+    array_hint = "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array"
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -122,8 +125,7 @@ class Traced:
 
     def __index__(self) -> int:
         raise self._unknown(
-            f"a traced {self.type} is used where Python needs a number now",
-            "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list",
+            f"a traced {self.type} is used where Python needs a number now", (context([self]) or Context).index_hint
         )
 
     def __int__(self) -> int:
@@ -147,7 +149,7 @@ class Traced:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise self._unknown(
             f"a traced {self.type} has no NumPy value: it is known only at run time",
-            "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array",
+            (context([self]) or Context).array_hint,
         )
 
     def __len__(self) -> int:
