@@ -138,7 +138,7 @@ def tree_sum_subgraph() -> Any:
         def inner():
             return tree_sum(LEFT[node]) + tree_sum(RIGHT[node])
 
-        tree_sum.output(ut.cond(ut.take(LEAF, node), lambda: VALUE[node], inner))
+        tree_sum.output(ut.cond(ut.asarray(LEAF)[node], lambda: VALUE[node], inner))
     return tree_sum
 
 
@@ -166,14 +166,16 @@ def tree_rnn_subgraph() -> Any:
             right = tree_rnn(RIGHT[node])
             return ut.tanh(ut.concat([left, right]) @ WEIGHTS)
 
-        tree_rnn.output(ut.cond(ut.take(LEAF, node), leaf, inner))
+        tree_rnn.output(ut.cond(ut.asarray(LEAF)[node], leaf, inner))
     return tree_rnn
 
 
 def loop_inside_function() -> Any:
     @ut.function
     def digits(n: ut.i64) -> ut.i64:
-        rest = ut.while_loop(lambda value: value[0] > 0, lambda value: (value[0] // 10, value[1] + value[0] % 10), (n, 0))
+        rest = ut.while_loop(
+            lambda value: value[0] > 0, lambda value: (value[0] // 10, value[1] + value[0] % 10), (n, 0)
+        )
         total = rest[1]
         return total if total < 10 else digits(total)
 
@@ -415,7 +417,7 @@ def random_subgraph() -> Any:
 
 def dims_function() -> Any:
     @ut.function
-    def total(x: ut.f64["n"], at: ut.i64) -> ut.f64:  # noqa: F821
+    def total(x: ut.f64[n], at: ut.i64) -> ut.f64:  # noqa: F821
         return 0.0 if at >= x.shape[0] else x[at] + total(x, at + 1)
 
     return total
@@ -452,7 +454,7 @@ IDS = [row.name for row in PROGRAMS]
 
 def plain(name: str) -> str:
     """Functions defined in a function have its name before theirs."""
-    for row in PROGRAMS:
+    for row in sorted(PROGRAMS, key=lambda row: -len(row.function.__name__)):
         name = name.replace(f"{row.function.__name__}.", "")
     return name
 

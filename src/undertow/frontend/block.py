@@ -1,7 +1,7 @@
 """A function that is written by a block of plain Python, which runs once: what is behind `ut.SubGraph`.
 
-The block is not captured from its source. What it does with traced values writes nodes, like a captured function does, and
-the functions that it hands to `ut.cond`, `ut.while_loop` and `ut.map` are captured. Calls of SubGraphs that are not
+The block is not captured from its source. What it does with traced values writes nodes, like a captured function does,
+and the functions that it hands to `ut.cond`, `ut.while_loop` and `ut.map` are captured. Calls of SubGraphs that are not
 finished are made whole later: see link.py.
 """
 
@@ -11,7 +11,6 @@ import contextlib
 import inspect
 import itertools
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 from typing import Any
@@ -24,7 +23,7 @@ from undertow.frontend.calling import is_library_file
 from undertow.frontend.calls import Interpreter
 from undertow.frontend.capture import Arguments, Definition, Session, Unit, raised_by_python
 from undertow.frontend.graft import Ready
-from undertow.frontend.link import PROVISIONAL, Written, callee_of, called_by, link
+from undertow.frontend.link import PROVISIONAL, Written, called_by, callee_of, link
 from undertow.frontend.loaded import NoSource
 from undertow.frontend.source import Closure
 from undertow.frontend.termination import refuse_endless
@@ -37,8 +36,8 @@ _numbers = itertools.count(1)
 
 
 _HOW_TO_INDEX = (
-    "in the block of a SubGraph write ut.take(array, i, axis=0) for array[i], and use the functions of ut; "
-    "functions given to ut.cond may index arrays"
+    "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
+    "a function that is given to ut.cond may index arrays and lists as they are"
 )
 
 
@@ -58,12 +57,12 @@ class BlockContext(Context):
         super().__init__(session)
 
     @property
-    def _is_capturing(self) -> bool:
-        return bool(self.session.interpreter.depth)
+    def is_plain_python(self) -> bool:  # type: ignore[override]
+        return not self.session.interpreter.depth
 
     @property
     def span(self) -> Span | None:  # type: ignore[override]
-        if self._is_capturing:
+        if not self.is_plain_python:
             return self.captured
         frame = user_frame()
         if frame is None:
@@ -76,7 +75,7 @@ class BlockContext(Context):
 
     @property
     def truth_hint(self) -> str:  # type: ignore[override]
-        if self._is_capturing:
+        if not self.is_plain_python:
             return Context.truth_hint
         return (
             "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
@@ -85,11 +84,11 @@ class BlockContext(Context):
 
     @property
     def index_hint(self) -> str:  # type: ignore[override]
-        return Context.index_hint if self._is_capturing else _HOW_TO_INDEX
+        return _HOW_TO_INDEX if self.is_plain_python else Context.index_hint
 
     @property
     def array_hint(self) -> str:  # type: ignore[override]
-        return Context.array_hint if self._is_capturing else _HOW_TO_INDEX
+        return _HOW_TO_INDEX if self.is_plain_python else Context.array_hint
 
 
 class BlockSession(Session):
@@ -151,6 +150,7 @@ class Block(Definition):
         self.builder = Builder(name, "function", span, is_open=False, is_block=True)
         self.callers: set[Block] = set()  # those that called it when it was not finished
         self._inputs: list[_Input] = []
+        self._named: set[int] = set()  # nodes that have the name of a variable
         self._unit: Unit | None = None
         self._written: Written | None = None
         self._ready: Ready | None = None
@@ -210,12 +210,19 @@ class Block(Definition):
         self.learn_names()
         if self._frame is None:
             return
+        nodes = self.builder.nodes
+        renamed: set[int] = set()
         for name, value in dict(self._frame.f_locals).items():
             if isinstance(value, Traced) and value.builder is self.builder and not name.startswith("_"):
-                node = self.builder.nodes[value.port.node]
-                is_default = node.name in (node.op, "merge") or node.op == "call"
-                if node.region == 0 and node.op not in ("param", "switch") and is_default:
-                    self.builder.nodes[value.port.node] = replace(node, name=name)
+                number, node = value.port.node, nodes[value.port.node]
+                if node.region == 0 and node.op not in ("param", "switch") and number not in self._named:
+                    nodes[number] = replace(node, name=name)
+                    renamed.add(number)
+        self._named |= renamed
+        for number, node in enumerate(nodes):  # a Switch is named after what goes through it
+            if renamed and node.op == "switch" and (origin := self.builder.origin(Port(number)).node) in renamed:
+                scope = node.name.rpartition("/")
+                nodes[number] = replace(node, name=f"{scope[0]}{scope[1]}{nodes[origin].name}.if")
 
     # -- the block -----------------------------------------------------------------------------------------
 
@@ -378,7 +385,7 @@ class Block(Definition):
         if self.unit.results is None:
             raise CaptureError(
                 f"`{self.name}` is called before its block is over, so what it gives must be declared",
-                hint=f"write the type of its output: {self.name} = ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple",
+                hint="write the type of its output: ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple of types",
             )
         session.unfinished[self.unit.name] = self
         self.callers.add(session.blocks[-1])
@@ -397,7 +404,7 @@ class Block(Definition):
             self.closure.span,
             hint=f"fill it first: `with {missing.name}:`, and {missing.name}.output(...) in it"
             if missing.state == "declared"
-            else "run it when its block is over"
+            else "in its block call it like a function, without `.run` or `.graph`"
             if missing.state == "open"
             else "write it anew, with the error corrected",
         )
@@ -467,5 +474,8 @@ def _reached(name: str, graphs: dict[str, FunctionGraph]) -> dict[str, FunctionG
 
 
 def _here() -> Span | None:
+    current = context()
+    if current is not None:
+        return current.span
     frame = user_frame()
     return None if frame is None else Span(frame.f_code.co_filename, frame.f_lineno)

@@ -224,7 +224,9 @@ class Builder:
         order = first + [n for n in range(len(self.nodes)) if n not in taken]
         return self._graph(order, range(len(self.regions)), self.params, results, carried)
 
-    def finish_with(self, kept: set[int], params: Sequence[int], results: Sequence[Port], carried: int) -> FunctionGraph:
+    def finish_with(
+        self, kept: set[int], params: Sequence[int], results: Sequence[Port], carried: int
+    ) -> FunctionGraph:
         """The finished graph of these nodes and parameters; a node that was written late stands before its users."""
         self.is_open = False
         order = [0, *params]

@@ -97,7 +97,9 @@ def link(blocks: Sequence[Written]) -> None:
     for name, member in members.items():
         member.unit.hidden = dict.fromkeys(member.hidden)
         for body in member.bodies:
-            graph = _finished(body, member, members, inputs[name].get(body, {}))
+            graph = _finished(body, member, inputs[name].get(body, {}))
+            if body.parent is None:
+                graph = replace(graph, name=name, regions=(replace(graph.regions[0], name=name), *graph.regions[1:]))
             body.session.graphs[graph.name] = graph
         member.unit.graph = member.bodies[0].session.graphs[name]
 
@@ -130,8 +132,6 @@ def _gather(blocks: Sequence[Written]) -> dict[str, _Member]:
     members: dict[str, _Member] = {}
     for block in blocks:
         builder = block.builder
-        builder.name = block.unit.name
-        builder.regions[0] = replace(builder.regions[0], name=block.unit.name)
         results = [*block.results, block.session.last_effect(builder)]
         bodies = _bodies(builder, results, block.session)
         member = _Member(block.unit, bodies, block.visible, list(PROVISIONAL), owner=builder)
@@ -203,9 +203,8 @@ def _short_name(what: _Lifted) -> str:
 
 def _resolve(body: _Body, what: _Lifted, member: _Member) -> Port:
     """A value of an enclosing block as a port of this body; loops and maps around it take it as an invariant."""
-    outer, *inner = body.chain()
     port = what[1] if what[0] is member.owner else member.hidden[what]
-    for at in inner:
+    for at in body.chain()[1:]:
         assert at.parent is not None
         parent = at.parent.builder
         node = parent.nodes[at.node]
@@ -240,7 +239,9 @@ def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: P
     body = member.bodies[0]
     if what == "effect":
         nodes = enumerate(body.builder.nodes)
-        acting = (n for n, node in nodes if _is_action(node, body, members) or (n in body.children and CTL in node.types))
+        acting = (
+            n for n, node in nodes if _is_action(node, body, members) or (n in body.children and CTL in node.types)
+        )
         return min(acting, default=param.node)
     if what == "key":
         calls = [node for _, node in body.nodes("call") if callee_of(node) in members]
@@ -302,9 +303,7 @@ def _draws(members: dict[str, _Member]) -> bool:
     return draws
 
 
-def _finished(
-    body: _Body, member: _Member, members: dict[str, _Member], calls: dict[int, tuple[Operand, ...]]
-) -> FunctionGraph:
+def _finished(body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]]) -> FunctionGraph:
     """The graph of a body, without what is dead and what only that needed."""
     builder = body.builder
     used = Counter(_needs(builder.nodes, body.results, builder))
@@ -330,7 +329,9 @@ def _finished(
         params = [param for param in builder.params if Port(param) not in body.dead]
     gone |= set(builder.params) - set(params)
     if builder.kind == "loop":
-        results = [port for i, port in enumerate(body.results) if i == 0 or Port(builder.params[i - 1]) not in body.dead]
+        results = [
+            port for i, port in enumerate(body.results) if i == 0 or Port(builder.params[i - 1]) not in body.dead
+        ]
     else:
         results = [port for port in body.results if port not in body.dead]
     carried = sum(Port(param) not in body.dead for param in builder.params[: body.carried])

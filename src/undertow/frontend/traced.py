@@ -27,6 +27,7 @@ class Context:
 
     __slots__ = ("builder", "session", "span")
 
+    is_plain_python = False  # does the user's Python run as it is, in the block of a SubGraph?
     # What to do where Python asks for the truth of a traced value.
     truth_hint = (
         "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
@@ -283,12 +284,12 @@ def is_traced(value: object) -> bool:
 
 def used_too_late(value: Traced) -> CaptureError:
     """The error of a value that outlived the capture that it belongs to."""
-    name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
     if value.builder.is_block:
         return CaptureError(
-            f"the traced {value.type} `{name}` is used outside of the block of the SubGraph `{value.builder.name}`",
+            f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside of its block",
             hint=f"give it to {value.builder.name}.output(...) in the block, and call {value.builder.name} outside of it",
         )
+    name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
     return CaptureError(
         f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
         hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
@@ -342,6 +343,30 @@ def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
         raise InternalError(f"the effect {op} gives {types}, not an order token")
     number = builder.add(op, ports, types, packed, current.span, controls=(before,))
     builder.effect = Port(number)
+
+
+def has_traced(key: Any) -> bool:
+    """Is there a traced value in this key?"""
+    stack = [key]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Traced):
+            return True
+        if isinstance(item, (tuple, list)):
+            stack.extend(item)
+        elif isinstance(item, slice):
+            stack.extend((item.start, item.stop, item.step))
+    return False
+
+
+class IndexedArray(np.ndarray[Any, Any]):
+    """An array of NumPy that plain Python may index by traced values, as in the block of a SubGraph.
+
+    NumPy's own arrays cannot: they want the number now.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        return _indexing().getitem(np.asarray(self), key) if has_traced(key) else super().__getitem__(key)
 
 
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
