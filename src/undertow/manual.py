@@ -97,6 +97,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"
         )
         yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
+    if module == "undertow.subgraph":
+        yield from _methods(undertow.SubGraph, "Besides the methods of functions it has")
     if module == "undertow.api.options":
         yield from _fields(Options, _OPTIONS)
 

@@ -50,9 +50,7 @@ class SubGraph(Function):
         self.__undertow_definition__.enter()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, fault: BaseException | None, trace: TracebackType | None) -> None:
         definition = self.__undertow_definition__
         definition.leave(fault, trace)
         self.__name__ = definition.name.rpartition(".")[2]

@@ -26,6 +26,7 @@ LEFT = np.array([1, 3, -1, -1, -1], np.int32)
 RIGHT = np.array([2, 4, -1, -1, -1], np.int32)
 LEAF = np.array([False, False, True, True, True])
 VALUE = np.array([0.5, 1.0, 2.0, 4.0, 8.0])
+VECTOR = ut.f64["n"]
 WORDS = np.arange(15, dtype=np.float32).reshape(5, 3) / 10
 WEIGHTS = np.linspace(-1, 1, 18, dtype=np.float32).reshape(6, 3)
 
@@ -173,10 +174,9 @@ def tree_rnn_subgraph() -> Any:
 def loop_inside_function() -> Any:
     @ut.function
     def digits(n: ut.i64) -> ut.i64:
-        rest = ut.while_loop(
+        _, total = ut.while_loop(
             lambda value: value[0] > 0, lambda value: (value[0] // 10, value[1] + value[0] % 10), (n, 0)
         )
-        total = rest[1]
         return total if total < 10 else digits(total)
 
     return digits
@@ -417,7 +417,7 @@ def random_subgraph() -> Any:
 
 def dims_function() -> Any:
     @ut.function
-    def total(x: ut.f64[n], at: ut.i64) -> ut.f64:  # noqa: F821
+    def total(x: VECTOR, at: ut.i64) -> ut.f64:
         return 0.0 if at >= x.shape[0] else x[at] + total(x, at + 1)
 
     return total

@@ -1,4 +1,4 @@
-"""`ut.SubGraph`: blocks, hidden arguments found late, names, lines, and what is refused. Equal libraries: test_faces.py."""
+"""`ut.SubGraph`: blocks, hidden arguments found late, names, lines, what is refused. Equal libraries: test_faces.py."""
 
 from __future__ import annotations
 
@@ -293,9 +293,10 @@ def test_nothing_is_left_of_tokens_and_keys() -> None:
 
 
 def test_an_error_leaves_the_context_clean() -> None:
-    with pytest.raises(ZeroDivisionError), ut.SubGraph() as f:
-        n = f.input(ut.i64)
-        1 / 0
+    f = ut.SubGraph()
+    f.input(ut.i64)
+    with pytest.raises(ZeroDivisionError), f:
+        raise ZeroDivisionError
     assert context() is None
     with ut.SubGraph() as g:
         n = g.input(ut.i64)
@@ -332,7 +333,8 @@ def test_errors_in_captured_functions_show_their_line() -> None:
     def leaf(n: Any) -> Any:
         return n.nothing
 
-    with pytest.raises(ut.CaptureError, match="has no attribute|no attribute") as caught, ut.SubGraph() as f:
-        n = f.input(ut.i64)
+    f = ut.SubGraph()
+    n = f.input(ut.i64)
+    with pytest.raises(ut.CaptureError, match="has no attribute `nothing`") as caught, f:
         f.output(ut.cond(n > 0, leaf, abs, n))
     assert caught.value.span is not None and "n.nothing" in caught.value.span.source()

@@ -61,7 +61,7 @@ class BlockContext(Context):
         return not self.session.interpreter.depth
 
     @property
-    def span(self) -> Span | None:  # type: ignore[override]
+    def span(self) -> Span | None:
         if not self.is_plain_python:
             return self.captured
         frame = user_frame()

@@ -29,9 +29,7 @@ class Ready:
     callee: str
     hidden: tuple[str, ...]  # what a call hands over besides: see Session._write_call
     graphs: Mapping[str, FunctionGraph]
-    is_shared: bool = (
-        False  # have its graphs names that nothing else has? Then several that share a graph bring it once
-    )
+    is_shared: bool = False  # have its graphs names of their own everywhere? Then what two of these share comes once
 
     def grafted(self, fresh_name: Callable[[str], str]) -> tuple[str, dict[str, FunctionGraph]]:
         """The name of the function and all graphs, under names that are free where they go."""

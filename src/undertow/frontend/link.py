@@ -1,9 +1,9 @@
 """Makes whole what the blocks of SubGraphs wrote: calls of functions that were not finished when they were called.
 
-A block runs once, so a call in it of a SubGraph that is still open cannot know which hidden arguments (design/0003) that
-one will turn out to take. It hands over an order token and a random key, in case they are needed. When the last of the
-SubGraphs that call each other is finished, `link` takes out the tokens and keys that nothing needs, and adds to every
-call the values of enclosing blocks that the callee uses.
+A block runs once, so a call in it of a SubGraph that is still open cannot know which hidden arguments (design/0003)
+that one will turn out to take. It hands over an order token and a random key, in case they are needed. When the last of
+the SubGraphs that call each other is finished, `link` takes out the tokens and keys that nothing needs, and adds to
+every call the values of enclosing blocks that the callee uses.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Member:
 
 
 def link(blocks: Sequence[Written]) -> None:
-    """Finish the graphs of SubGraphs that call each other; their units get the hidden arguments that they really have."""
+    """Finish the graphs of SubGraphs that call each other; their units get the hidden arguments that they have."""
     members = _gather(blocks)
     _lift(members)
     acts, draws = _acts(members), _draws(members)
@@ -135,7 +135,7 @@ def _gather(blocks: Sequence[Written]) -> dict[str, _Member]:
         results = [*block.results, block.session.last_effect(builder)]
         bodies = _bodies(builder, results, block.session)
         member = _Member(block.unit, bodies, block.visible, list(PROVISIONAL), owner=builder)
-        member.hidden = {outer: port for outer, port in builder.lifted.items()}
+        member.hidden.update(builder.lifted)
         assert builder.entry_effect is not None
         member.hidden["effect"] = builder.entry_effect
         # A function that others draw through takes a key, whether it draws itself or not.
@@ -235,13 +235,11 @@ def _call_inputs(member: _Member, members: dict[str, _Member]) -> dict[_Body, di
 
 
 def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: Port) -> int:
-    """When it turned out that a SubGraph takes this: hidden parameters come in that order, as for a captured function."""
+    """When it turned out that a SubGraph takes this: hidden parameters come in that order, as in captured functions."""
     body = member.bodies[0]
     if what == "effect":
-        nodes = enumerate(body.builder.nodes)
-        acting = (
-            n for n, node in nodes if _is_action(node, body, members) or (n in body.children and CTL in node.types)
-        )
+        acting = [n for n, node in enumerate(body.builder.nodes) if _is_action(node, body, members)]
+        acting += [n for n in body.children if CTL in body.builder.nodes[n].types]
         return min(acting, default=param.node)
     if what == "key":
         calls = [node for _, node in body.nodes("call") if callee_of(node) in members]
@@ -279,7 +277,7 @@ def _acts(members: dict[str, _Member]) -> bool:
 
 
 def _draws(members: dict[str, _Member]) -> bool:
-    """Does one of these functions draw random numbers? Marks the keys, and what counts iterations and lanes for them."""
+    """Does one of these functions draw random numbers? Marks the keys, and what counts iterations and lanes."""
     draws = False
     for member in members.values():
         if "key" in member.hidden:
@@ -329,9 +327,8 @@ def _finished(body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]
         params = [param for param in builder.params if Port(param) not in body.dead]
     gone |= set(builder.params) - set(params)
     if builder.kind == "loop":
-        results = [
-            port for i, port in enumerate(body.results) if i == 0 or Port(builder.params[i - 1]) not in body.dead
-        ]
+        nexts = zip(builder.params, body.results[1:], strict=False)
+        results = [body.results[0], *(port for param, port in nexts if Port(param) not in body.dead)]
     else:
         results = [port for port in body.results if port not in body.dead]
     carried = sum(Port(param) not in body.dead for param in builder.params[: body.carried])

@@ -287,7 +287,7 @@ def used_too_late(value: Traced) -> CaptureError:
     if value.builder.is_block:
         return CaptureError(
             f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside of its block",
-            hint=f"give it to {value.builder.name}.output(...) in the block, and call {value.builder.name} outside of it",
+            hint=f"give it to `output` in the block, and call `{value.builder.name}` outside of it",
         )
     name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
     return CaptureError(
