@@ -337,6 +337,29 @@ def collatz_subgraph() -> Any:
     return collatz
 
 
+def constants_function() -> Any:
+    """Calls and loops whose arguments are all constants, in branches."""
+
+    @ut.function
+    def steps(n: ut.i64) -> ut.i64:
+        if n <= 1:
+            return n
+        return steps(1) + ut.while_loop(lambda v: v < 5, lambda v: v + steps(1) + steps(0), 0)
+
+    return steps
+
+
+def constants_subgraph() -> Any:
+    with ut.SubGraph(returns=ut.i64) as steps:
+        n = steps.input(ut.i64)
+
+        def inner():
+            return steps(1) + ut.while_loop(lambda v: v < 5, lambda v: v + steps(1) + steps(0), 0)
+
+        steps.output(ut.cond(n <= 1, lambda: n, inner))
+    return steps
+
+
 def noisy_function() -> Any:
     @ut.function
     def noisy(n: ut.i64) -> ut.i64:
@@ -444,6 +467,7 @@ PROGRAMS = [
     Row("closure", ((10, 3), (0, 2)), closure_function, closure_subgraph),
     Row("closure found late", ((0, 2.0), (3, 0.5)), late_closure_function, late_closure_subgraph),
     Row("collatz", ((1,), (27,)), collatz_function, collatz_subgraph),
+    Row("constant arguments", ((0,), (4,)), constants_function, constants_subgraph),
     Row("prints after the call", ((0,), (4,)), noisy_function, noisy_subgraph),
     Row("prints, recursion inside a loop", ((0,), (3,)), noisy_loop_function, noisy_loop_subgraph),
     Row("random numbers", ((0,), (4,)), random_function, random_subgraph, seed=3),

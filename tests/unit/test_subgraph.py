@@ -250,6 +250,38 @@ def test_pure_helper_stays_pure() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_declared_first_and_pure(engine: str) -> None:
+    """A SubGraph that was called before its block ran takes no token and no key where it needs none."""
+    helper = ut.SubGraph(returns=ut.f64)
+    k = helper.input(ut.i64)
+    with ut.SubGraph(returns=ut.f64) as noisy:
+        n = noisy.input(ut.i64)
+
+        def inner():
+            first = helper(n) + noisy(n - 1)
+            ut.print("{}", n)
+            looped = ut.while_loop(lambda v: v < n, lambda v: v + ut.astype(helper(1), ut.i64), 0)
+            return first + helper(looped) + ut.random.uniform() * 0.0
+
+        noisy.output(ut.cond(n <= 0, lambda: 0.0, inner))
+    with helper:
+        helper.output(k * 1.0)
+    assert "function helper(k: i64) ->" in str(noisy.library(3))
+    spec.check(noisy.library(3))
+    out = printed(lambda: noisy.run(3, engine=engine))
+    assert out == "1\n2\n3\n"
+    assert noisy.run(3, engine=engine) == 12.0
+
+
+def test_nothing_comes_out() -> None:
+    with ut.SubGraph(returns=()) as count_down:
+        n = count_down.input(ut.i64)
+        ut.print("{}", n)
+        count_down.output(*ut.cond(n <= 0, lambda: (), lambda: count_down(n - 1)))
+    assert printed(lambda: count_down(2)) == "2\n1\n0\n"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_random_numbers_in_loops_and_maps(engine: str) -> None:
     """The draw comes after the recursive calls: keys reach them all the same, each another one."""
     with ut.SubGraph(returns=ut.f64) as f:

@@ -9,7 +9,7 @@ every call the values of enclosing blocks that the callee uses.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,23 +81,24 @@ def link(blocks: Sequence[Written]) -> None:
     """Finish the graphs of SubGraphs that call each other; their units get the hidden arguments that they have."""
     members = _gather(blocks)
     _lift(members)
-    acts, draws = _acts(members), _draws(members)
-    gone = {*(() if acts else ("effect",)), *(() if draws else ("key",))}
-    for member in members.values():
-        for what in [what for what in member.hidden if isinstance(what, str) and what in gone]:
-            del member.hidden[what]
+    acting = _with_callers(members, {name for name, member in members.items() if _acts(member, members)})
+    drawing = _with_callers(members, {name for name, member in members.items() if _draws(member, members)})
+    for name, member in members.items():
+        for what, takes in (("effect", name in acting), ("key", name in drawing)):
+            if not takes:
+                member.hidden.pop(what, None)
         if member.owner is not None:
             member.hidden = dict(sorted(member.hidden.items(), key=lambda item: _first_use(member, members, *item)))
         for body in member.bodies:
-            if acts:
+            if name in acting:
                 body.dead -= {port for port in body.dead if body.builder.type_of(port) == CTL}
-            if draws:
+            if name in drawing:
                 body.dead -= {port for port in body.dead if body.builder.type_of(port) != CTL}
     inputs = {name: _call_inputs(member, members) for name, member in members.items()}
     for name, member in members.items():
         member.unit.hidden = dict.fromkeys(member.hidden)
         for body in member.bodies:
-            graph = _finished(body, member, inputs[name].get(body, {}))
+            graph = _finished(body, member, inputs[name].get(body, {}), members)
             if body.parent is None:
                 graph = replace(graph, name=name, regions=(replace(graph.regions[0], name=name), *graph.regions[1:]))
             body.session.graphs[graph.name] = graph
@@ -264,48 +265,85 @@ def _is_action(node: Node, body: _Body, members: dict[str, _Member]) -> bool:
     return CTL in node.types or any(_is_order(port, body.builder) for port in node.controls)
 
 
-def _acts(members: dict[str, _Member]) -> bool:
-    """Does one of these functions act on the world? Then all do: they call each other. Marks the order tokens."""
+def _with_callers(members: dict[str, _Member], names: set[str]) -> set[str]:
+    """These functions, and those that call them, directly or through others."""
+    callers: dict[str, set[str]] = {name: set() for name in members}
+    for name, member in members.items():
+        for _, _, callee in _group_calls(member, members):
+            callers[callee.unit.name].add(name)
+    waiting = list(names)
+    while waiting:
+        fresh = callers[waiting.pop()] - names
+        names |= fresh
+        waiting += fresh
+    return names
+
+
+def _acts(member: _Member, members: dict[str, _Member]) -> bool:
+    """Does this function itself act on the world? Marks its order tokens."""
     acts = False
-    for member in members.values():
-        for body in member.bodies:
-            for number, node in enumerate(body.builder.nodes):
-                acts = acts or _is_action(node, body, members)
-                ports = (Port(number, index) for index in range(len(node.types)))
-                body.dead |= {port for port in ports if _is_order(port, body.builder)}
+    for body in member.bodies:
+        for number, node in enumerate(body.builder.nodes):
+            acts = acts or _is_action(node, body, members)
+            ports = (Port(number, index) for index in range(len(node.types)))
+            body.dead |= {port for port in ports if _is_order(port, body.builder)}
     return acts
 
 
-def _draws(members: dict[str, _Member]) -> bool:
-    """Does one of these functions draw random numbers? Marks the keys, and what counts iterations and lanes."""
+def _draws(member: _Member, members: dict[str, _Member]) -> bool:
+    """Does this function itself draw random numbers? Marks its keys, and what counts iterations and lanes for them."""
     draws = False
-    for member in members.values():
-        if "key" in member.hidden:
-            member.bodies[0].dead.add(member.hidden["key"])
-        for body in member.bodies:
-            builder = body.builder
-            for number, node in enumerate(builder.nodes):
-                keys = [i for i, port in enumerate(node.inputs) if isinstance(port, Port) and port in body.dead]
-                keys = [i for i in keys if not _is_order(node.inputs[i], builder)]
-                if not keys or (node.op == "call" and callee_of(node) in members):
-                    continue
-                if node.op in ("loop", "map"):
-                    inner = body.children[number]
-                    inner.dead |= {Port(inner.builder.params[i]) for i in keys}
-                elif node.op in ("switch", "fold_in", "add"):
-                    body.dead |= {Port(number, index) for index in range(len(node.types))}
-                    counters = [port for port in node.inputs if isinstance(port, Port) and port.node in builder.params]
-                    body.dead |= set(counters) if node.op == "fold_in" else set()
-                else:
-                    draws = True
+    if "key" in member.hidden:
+        member.bodies[0].dead.add(member.hidden["key"])
+    for body in member.bodies:
+        builder = body.builder
+        for number, node in enumerate(builder.nodes):
+            keys = [i for i, port in enumerate(node.inputs) if isinstance(port, Port) and port in body.dead]
+            keys = [i for i in keys if not _is_order(node.inputs[i], builder)]
+            if not keys or (node.op == "call" and callee_of(node) in members):
+                continue
+            if node.op in ("loop", "map"):
+                inner = body.children[number]
+                inner.dead |= {Port(inner.builder.params[i]) for i in keys}
+            elif node.op in ("switch", "fold_in", "add"):
+                body.dead |= {Port(number, index) for index in range(len(node.types))}
+                counters = [port for port in node.inputs if isinstance(port, Port) and port.node in builder.params]
+                body.dead |= set(counters) if node.op == "fold_in" else set()
+            else:
+                draws = True
     return draws
 
 
-def _finished(body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]]) -> FunctionGraph:
+def _passed_by(body: _Body, calls: Iterable[int], members: dict[str, _Member]) -> dict[Port, Operand]:
+    """Order tokens that come out of calls which turn out not to act: what went in takes their place."""
+    found: dict[Port, Operand] = {}
+    for number in calls:
+        node = body.builder.nodes[number]
+        callee = members[callee_of(node)]
+        token = Port(number, len(node.types) - 1)
+        if node.types[-1:] == (CTL,) and "effect" not in callee.hidden and token not in body.dead:
+            found[token] = node.inputs[len(callee.visible) + callee.handed.index("effect")]
+    body.dead |= found.keys()
+    for token in found:
+        before = found[token]
+        while isinstance(before, Port) and before in found:
+            before = found[before]
+        found[token] = before
+    return found
+
+
+def _finished(
+    body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]], members: dict[str, _Member]
+) -> FunctionGraph:
     """The graph of a body, without what is dead and what only that needed."""
     builder = body.builder
     used = Counter(_needs(builder.nodes, body.results, builder))
-    for number, node in enumerate(builder.nodes):
+    passed = _passed_by(body, calls, members)
+
+    def seen(port: Operand) -> Any:
+        return passed.get(port, port) if isinstance(port, Port) else port
+
+    for number, node in list(enumerate(builder.nodes)):
         inputs, dead = node.inputs, {index for index in range(len(node.types)) if Port(number, index) in body.dead}
         if number in calls:
             inputs = calls[number]
@@ -317,8 +355,10 @@ def _finished(body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]
                 dead |= {i for i in range(inner.carried) if i not in kept}
         if len(dead) < len(node.types):  # hidden outputs come last: those that stay keep their numbers
             types = tuple(t for index, t in enumerate(node.types) if index not in dead)
-            controls = tuple(port for port in node.controls if port not in body.dead)
-            builder.nodes[number] = replace(node, inputs=inputs, types=types, controls=controls)
+            controls = tuple(port for port in map(seen, node.controls) if port not in body.dead)
+            if node.op in ("call", "loop", "map") and not controls and not any(isinstance(i, Port) for i in inputs):
+                controls = (builder.use(START, node.region),)  # a hidden argument has triggered it so far
+            builder.nodes[number] = replace(node, inputs=tuple(map(seen, inputs)), types=types, controls=controls)
     nodes = builder.nodes
     gone = {number for number, node in enumerate(nodes) if node.types and _is_dead(number, node, body)}
     if body.parent is None:
@@ -328,9 +368,9 @@ def _finished(body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]
     gone |= set(builder.params) - set(params)
     if builder.kind == "loop":
         nexts = zip(builder.params, body.results[1:], strict=False)
-        results = [body.results[0], *(port for param, port in nexts if Port(param) not in body.dead)]
+        results = [body.results[0], *(seen(port) for param, port in nexts if Port(param) not in body.dead)]
     else:
-        results = [port for port in body.results if port not in body.dead]
+        results = [port for port in map(seen, body.results) if port not in body.dead]
     carried = sum(Port(param) not in body.dead for param in builder.params[: body.carried])
     # What was needed, and now is not, goes too.
     left = Counter(_needs([node for number, node in enumerate(nodes) if number not in gone], results, builder))
