@@ -37,16 +37,19 @@ _numbers = itertools.count(1)
 
 _HOW_TO_INDEX = (
     "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
-    "a function that is given to ut.cond may index arrays and lists as they are"
+    "a `def` that is given to ut.cond may index arrays and lists as they are"
 )
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that runs the user's code."""
-    frame = sys._getframe(1)
+    """The innermost frame that runs the user's code; where all of it is installed, the innermost that is not ours."""
+    frame: FrameType | None = sys._getframe(1)
+    installed: FrameType | None = None
     while frame is not None and is_library_file(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame
+        if installed is None and not str(frame.f_globals.get("__name__")).startswith("undertow."):
+            installed = frame
+        frame = frame.f_back
+    return frame or installed
 
 
 class BlockContext(Context):
