@@ -28,9 +28,10 @@ def describe(name: str, value: Any) -> str:
 def test_list_of_public_names(request: pytest.FixtureRequest) -> None:
     """A change here is a change for users: it belongs in CHANGELOG.md. `--update` rewrites the list."""
     lines = [describe(name, value) for name, value in public_names().items()]
-    for name, value in vars(ut.Function).items():
-        if inspect.isfunction(value) and not name.startswith("_"):
-            lines.append(f"def Function.{name}{signature(value)}")
+    for owner in (ut.Function, ut.SubGraph):
+        for name, value in vars(owner).items():
+            if inspect.isfunction(value) and not name.startswith("_"):
+                lines.append(f"def {owner.__name__}.{name}{signature(value)}")
     text = "\n".join(lines) + "\n"
     if request.config.getoption("--update"):
         GOLDEN.write_text(text, encoding="utf-8")
@@ -46,9 +47,9 @@ def test_is_documented(name: str) -> None:
         assert own.strip().splitlines()[0].rstrip().endswith((".", ":", "?")), f"{name}: the first line is a sentence"
 
 
-@pytest.mark.parametrize("method", ["__call__", "run", "map", "graph", "library"])
+@pytest.mark.parametrize("method", ["__call__", "run", "map", "graph", "library", "input", "output"])
 def test_methods_are_documented(method: str) -> None:
-    assert inspect.getdoc(getattr(ut.Function, method))
+    assert inspect.getdoc(getattr(ut.SubGraph, method))
 
 
 def test_errors_have_one_root() -> None:

@@ -1,7 +1,7 @@
 """Undertow: recursive functions in static dataflow graphs.
 
 Layers, each importing only from those before it:
-errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- cli
+errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- cli
 """
 
 from undertow.api.behaviors import Behavior as Behavior
@@ -33,6 +33,7 @@ from undertow.frontend.functions import *  # noqa: F403
 from undertow.frontend.scopes import control_dependencies as control_dependencies
 from undertow.frontend.scopes import device as device
 from undertow.frontend.state import Variable as Variable
+from undertow.subgraph import SubGraph as SubGraph
 from undertow.types import DType as DType
 from undertow.types import Type as Type
 from undertow.types import bool_ as bool  # noqa: F401  # public under this name

@@ -30,6 +30,7 @@ private, and may change without notice.
 # The heading of what each module defines, in the order of the page.
 _TITLES = {
     "undertow.api.function": "Functions and their runs",
+    "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
     "undertow.api.save": "Saving",
     "undertow.api.load": "Loading",
@@ -101,6 +102,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
     if module == "undertow.frontend.state":
         yield from _methods(undertow.Variable, "A variable has these methods")
+    if module == "undertow.subgraph":
+        yield from _methods(undertow.SubGraph, "Besides the methods of functions it has")
     if module == "undertow.api.options":
         yield from _fields(Options, _OPTIONS)
 

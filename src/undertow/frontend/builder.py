@@ -43,6 +43,7 @@ class Builder:
     effect: Port | None = None  # the last effect so far, in program order
     entry_effect: Port | None = None  # what comes before the first one: a parameter, once one is needed
     is_open: bool = True
+    is_block: bool = False  # written by the block of a SubGraph, which is plain Python
     context: Any = None  # of a face that writes at any time (compat.v1, SubGraph), not only during a capture
     controls: tuple[Port, ...] = ()  # control edges that every new node gets: `control_dependencies`
     device: str = ""  # where new nodes are placed: recorded, used by the partition
@@ -59,6 +60,22 @@ class Builder:
     def __post_init__(self) -> None:
         self.regions.append(Region(self.kind, self.name, starts=(START,)))
         self.add("start", (), (CTL,), name="start")
+
+    @classmethod
+    def reopened(cls, graph: FunctionGraph) -> Builder:
+        """A finished graph, to be written on."""
+        made = cls(graph.name, graph.kind, graph.span, is_open=False)
+        made.nodes, made.regions, made.params = list(graph.nodes), list(graph.regions), list(graph.params)
+        sides = graph.branches()
+        for number, node in enumerate(graph.nodes):
+            if node.op == "switch":
+                pred = node.inputs[0]
+                assert isinstance(pred, Port)
+                for index, region in enumerate(sides[pred, node.region]):
+                    made._through[made.origin(Port(number)), region] = Port(number, index)
+                    made._homes[Port(number, index)] = region
+        made._branches = {key: then for key, (then, _) in sides.items()}
+        return made
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
@@ -130,6 +147,14 @@ class Builder:
         """The region that a port's tokens are live in."""
         return self._homes.get(port, self.nodes[port.node].region)
 
+    def origin(self, port: Port) -> Port:
+        """What a port hands on: itself, or what came into the Switches before it."""
+        while self.nodes[port.node].op == "switch":
+            given = self.nodes[port.node].inputs[1]
+            assert isinstance(given, Port)
+            port = given
+        return port
+
     def use(self, port: Port, region: int | None = None) -> Port:
         """The port as seen in the current (or the given) region: through a Switch for each branch on the way."""
         at = self.region if region is None else region
@@ -198,6 +223,26 @@ class Builder:
         taken = set(first)
         order = first + [n for n in range(len(self.nodes)) if n not in taken]
         return self._graph(order, range(len(self.regions)), self.params, results, carried)
+
+    def finish_with(
+        self, kept: set[int], params: Sequence[int], results: Sequence[Port], carried: int
+    ) -> FunctionGraph:
+        """The finished graph of these nodes and parameters; a node that was written late stands before its users."""
+        self.is_open = False
+        order = [0, *params]
+        done = {n for n in range(len(self.nodes)) if n not in kept} | set(order) | set(self.params)
+        for number in range(len(self.nodes)):
+            stack = [number]
+            while stack:
+                node = self.nodes[stack[-1]]
+                before = (port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port))
+                missing = [n for n in before if n not in done] if stack[-1] not in done else []
+                if missing:
+                    stack.extend(reversed(missing))
+                elif (ready := stack.pop()) not in done:
+                    done.add(ready)
+                    order.append(ready)
+        return self._graph(order, range(len(self.regions)), params, results, carried)
 
     def extract(self, results: Sequence[Port]) -> tuple[FunctionGraph, list[int]]:
         """What the results need of a graph that may go on growing, and which of the parameters that is."""

@@ -102,7 +102,7 @@ _UNDERTOW = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.se
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_library_file(filename: str) -> bool:
+def is_library_file(filename: str) -> bool:
     path = os.path.realpath(filename)
     return path.startswith(_LIBRARY_PATHS) or path.startswith(_UNDERTOW)
 
@@ -112,7 +112,7 @@ def is_user_code(function: Any) -> bool:
     if not isinstance(function, FunctionType) or function.__module__ in sys.stdlib_module_names:
         return False
     generator = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    return not function.__code__.co_flags & generator and not _is_library_file(function.__code__.co_filename)
+    return not function.__code__.co_flags & generator and not is_library_file(function.__code__.co_filename)
 
 
 def library_closure(function: FunctionType) -> Closure | None:

@@ -27,7 +27,7 @@ from undertow.frontend.builder import START, Builder
 from undertow.frontend.calling import bind_arguments, library_closure
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, force, is_static_equal, leaf_type, port_in
-from undertow.frontend.graft import Ready
+from undertow.frontend.graft import Ready, with_variables
 from undertow.frontend.loops import NeedFeature
 from undertow.frontend.source import Closure, Env, births, closure_of
 from undertow.frontend.statements import StatementInterpreter
@@ -49,6 +49,16 @@ _WORDS = {
     "TracedText": "a text with traced values",
     "Closure": "a function",
 }
+
+
+def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
+    """The error of a line that raised something while it was captured."""
+    said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
+    return CaptureError(
+        f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
+        span,
+        hint="the line runs as plain Python while the graph is captured",
+    )
 
 
 def _is_traced(value: Any) -> bool:
@@ -118,6 +128,10 @@ class Definition:
 
     def ready(self, given: Arguments) -> Ready | None:
         """Graphs for these arguments that need no capture; None where Python is to be captured."""
+        return None
+
+    def standing(self, session: Session) -> Unit | None:
+        """The unit that every call in this session calls; None where that depends on the arguments."""
         return None
 
 
@@ -304,9 +318,9 @@ class Session:
                 raise NeedFeature(builder, "effect")
             builder.entry_effect = START if builder.kind == "main" else builder.param(CTL, "effect")
             self._hide(builder, "effect")
-        return self._last_effect(builder)
+        return self.last_effect(builder)
 
-    def _last_effect(self, builder: Builder) -> Port:
+    def last_effect(self, builder: Builder) -> Port:
         last = builder.effect or builder.entry_effect
         assert last is not None
         return builder.use(last)
@@ -375,7 +389,9 @@ class Session:
         given = arguments(definition, args, kwargs)
         span = self.ctx.span
         ready = definition.ready(given)
-        unit = self._find(definition, given) if ready is None else self._graft(definition, ready, given)
+        unit = definition.standing(self)
+        if unit is None:
+            unit = self._find(definition, given) if ready is None else self._graft(definition, ready, given)
         if unit is None:
             unit = self._new(definition, given)
             yield self._capture(unit)
@@ -418,6 +434,11 @@ class Session:
         """A function that needs no capture: its graphs, under names that are free here."""
         if ready not in self._grafts:
             name, graphs = ready.grafted(self.fresh_name)
+            if ready.variables:
+                for variable, is_written in ready.variables.values():
+                    self.uses_variable(variable, is_written)
+                names = {known: self.variable_name(variable) for known, (variable, _) in ready.variables.items()}
+                graphs = {key: with_variables(graph, names) for key, graph in graphs.items()}
             self.graphs.update(graphs)
             hidden = dict.fromkeys(ready.hidden)
             self._grafts[ready] = Unit(definition, name, ready.types, given, hidden, ready.results, graphs[name])
@@ -594,6 +615,13 @@ class Session:
 
     def _finish(self, unit: Unit, builder: Builder, value: Any) -> FunctionGraph:
         """Check the result against the annotation, and close the graph."""
+        ports = self.result_ports(unit, value)
+        if "effect" in unit.hidden:
+            ports.append(self.last_effect(builder))
+        return builder.finish(ports)
+
+    def result_ports(self, unit: Unit, value: Any) -> list[Port]:
+        """The result as tokens of the graph, checked against the annotation; the unit learns what it gives."""
         note = unit.definition.note("return")
         check = self._check_of(unit)
         if check is not None:
@@ -608,9 +636,7 @@ class Session:
             ports.append(port_in(converted, 0, self.ctx))
             types.append(type if wanted is not None else leaf_type(converted))
         unit.results = Annotation(tuple(types), structure)
-        if "effect" in unit.hidden:
-            ports.append(self._last_effect(builder))
-        return builder.finish(ports)
+        return ports
 
     # -- the outer call ------------------------------------------------------------------------------------
 
@@ -634,12 +660,7 @@ class Session:
             except (_Generalise, NeedFeature) as fault:
                 raise InternalError(f"an unhandled {type(fault).__name__}", self.ctx.span) from fault
             except (Exception, SystemExit) as fault:
-                said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
-                raise CaptureError(
-                    f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
-                    self.ctx.span,
-                    hint="the line runs as plain Python while the graph is captured",
-                ) from fault
+                raise raised_by_python(fault, self.ctx.span) from fault
         if builder.effect is not None:
             ports.append(builder.use(builder.effect))
         main = builder.finish(ports)

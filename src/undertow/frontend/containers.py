@@ -15,7 +15,7 @@ from undertow.frontend.interpret import HANDLERS, MISSING, Expressions, did_you_
 from undertow.frontend.source import Closure, Env
 from undertow.frontend.standins import TracedText
 from undertow.frontend.syntax import syntax_name, targets
-from undertow.frontend.traced import Traced, read
+from undertow.frontend.traced import Traced, has_traced, read
 from undertow.types import said
 
 
@@ -65,7 +65,7 @@ class Containers(Expressions):
             raise _text_too_early(key)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
-        if isinstance(value, Traced) or not _has_traced(key):
+        if isinstance(value, Traced) or not has_traced(key):
             return value[key]
         if isinstance(value, (list, tuple)):
             try:
@@ -186,7 +186,7 @@ class Containers(Expressions):
                     f"assigning to an item of a {type(container).__name__} cannot be captured",
                     hint="make a new one, and assign it to a variable",
                 )
-            if _has_traced(key) and not isinstance(container, Traced):
+            if has_traced(key) and not isinstance(container, Traced):
                 raise CaptureError(
                     f"a {type(container).__name__} cannot be changed at a traced index",
                     hint="make it an array x: then ut.where(ut.arange(n) == i, v, x) has v at i",
@@ -256,19 +256,6 @@ class Containers(Expressions):
 
 def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
-
-
-def _has_traced(key: Any) -> bool:
-    stack = [key]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Traced):
-            return True
-        if isinstance(item, (tuple, list)):
-            stack.extend(item)
-        elif isinstance(item, slice):
-            stack.extend((item.start, item.stop, item.step))
-    return False
 
 
 def _static(key: Any, what: str, span: Span) -> Any:

@@ -22,7 +22,7 @@ from undertow.frontend.operands import (
     static_int,
     type_of,
 )
-from undertow.frontend.traced import emit
+from undertow.frontend.traced import IndexedArray, context, emit
 from undertow.types import DType, dtype_of, f64, i64
 
 __all__ = [
@@ -37,7 +37,11 @@ def asarray(x: Any, /, dtype: Any = None) -> Any:
     >>> asarray([1, 2], dtype="f32")
     array([1., 2.], dtype=float32)
     """
-    return as_operand(x, None if dtype is None else dtype_of(dtype))
+    value = as_operand(x, None if dtype is None else dtype_of(dtype))
+    current = context()
+    if current is not None and current.is_plain_python and isinstance(value, np.ndarray):
+        return value.view(IndexedArray)
+    return value
 
 
 def full(shape: Any, /, fill_value: Any, dtype: Any = None) -> Any:

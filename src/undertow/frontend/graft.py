@@ -8,14 +8,15 @@ graph becomes a function itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from undertow.frontend.annotations import Annotation
 from undertow.frontend.builder import START
 from undertow.frontend.tree import Structure
-from undertow.ir.graph import Const, FunctionGraph, Library, Port
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
 from undertow.types import CTL, Type
 
 
@@ -29,10 +30,13 @@ class Ready:
     callee: str
     hidden: tuple[str, ...]  # what a call hands over besides: see Session._write_call
     graphs: Mapping[str, FunctionGraph]
+    # Variables by the name that its graphs know them by, and whether they are written.
+    variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)
+    is_shared: bool = False  # have its graphs names of their own everywhere? Then what two of these share comes once
 
     def grafted(self, fresh_name: Callable[[str], str]) -> tuple[str, dict[str, FunctionGraph]]:
         """The name of the function and all graphs, under names that are free where they go."""
-        names = {name: fresh_name(name) for name in self.graphs}
+        names = {name: name if self.is_shared else fresh_name(name) for name in self.graphs}
         return names[self.callee], {names[name]: renamed(graph, names) for name, graph in self.graphs.items()}
 
 
@@ -84,6 +88,17 @@ def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | No
         and call.types.count(CTL) == hidden.count("effect")
     )
     return (call.attrs.text("callee"), hidden) if is_plain else None
+
+
+def with_variables(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
+    """A graph with other names for its variables."""
+    nodes = tuple(
+        replace(node, attrs=Attrs(**{**node.attrs, "variable": names[node.attrs.text("variable")]}))
+        if "variable" in node.attrs
+        else node
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=nodes)
 
 
 def renamed(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:

@@ -31,10 +31,10 @@ class LostDefault:
 LOST = LostDefault()
 
 
-class _NoSource(Closure):
+class NoSource(Closure):
     """What capture must know of a function whose Python is elsewhere: its name, its parameters."""
 
-    def __init__(self, name: str, signature: inspect.Signature, span: SavedSpan) -> None:
+    def __init__(self, name: str, signature: inspect.Signature, span: Span) -> None:
         node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None))
         super().__init__(node, name, span.file, {}, {}, None, signature)
         self._span = span
@@ -56,7 +56,7 @@ class ReadyDefinition(Definition):
         classes: Sequence[type],
         signatures: Sequence[Ready],
     ) -> None:
-        super().__init__(_NoSource(name, signature, span))
+        super().__init__(NoSource(name, signature, span))
         self._notes = dict(notes)
         self.signatures = tuple(signatures)
         self._classes = {_looks(cls): cls for cls in reversed(classes)}  # of two that look alike, the first

@@ -454,7 +454,9 @@ class StatementInterpreter(Interpreter):
             if not getattr(manager, "__undertow_capture__", False):
                 if hasattr(manager, "close"):
                     manager.close()
-                raise CaptureError("`with` cannot be captured", self.span(node, env), hint=_HINTS["With"])
+                is_subgraph = hasattr(manager, "__undertow_definition__")
+                hint = _HINTS["SubGraph" if is_subgraph else "With"]
+                raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
             managers.append(manager)
         try:
             for manager, item in zip(managers, node.items, strict=True):
@@ -609,6 +611,7 @@ _STATEMENTS: dict[type, Any] = {
 _HINTS = {
     "Try": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
     "TryStar": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
+    "SubGraph": "define the SubGraph before the function, and call it here; what it needs is an input of it",
     "With": "open files and locks outside of @ut.function, and pass what was read as an argument",
     "AsyncWith": "move it outside of @ut.function",
     "AsyncFor": "use an ordinary `for`",

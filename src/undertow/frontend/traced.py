@@ -27,6 +27,16 @@ class Context:
 
     __slots__ = ("builder", "session", "span")
 
+    is_plain_python = False  # does the user's Python run as it is, in the block of a SubGraph?
+    # What to do where Python asks for the truth of a traced value.
+    truth_hint = (
+        "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
+        "Python's own functions and those of libraries cannot"
+    )
+    # The same where NumPy or a list wants a number or an array.
+    index_hint = "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list"
+    array_hint = "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array"
+
     def __init__(self, session: Any) -> None:
         self.session = session
         self.builder: Builder | None = None
@@ -111,16 +121,12 @@ class Traced:
         return CaptureError(what, hint=hint)
 
     def __bool__(self) -> bool:
-        raise self._unknown(
-            f"the truth of a traced {self.type} is known only at run time",
-            "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
-            "Python's own functions and those of libraries cannot",
-        )
+        hint = (context([self]) or Context).truth_hint
+        raise self._unknown(f"the truth of a traced {self.type} is known only at run time", hint)
 
     def __index__(self) -> int:
         raise self._unknown(
-            f"a traced {self.type} is used where Python needs a number now",
-            "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list",
+            f"a traced {self.type} is used where Python needs a number now", (context([self]) or Context).index_hint
         )
 
     def __int__(self) -> int:
@@ -144,7 +150,7 @@ class Traced:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise self._unknown(
             f"a traced {self.type} has no NumPy value: it is known only at run time",
-            "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array",
+            (context([self]) or Context).array_hint,
         )
 
     def __len__(self) -> int:
@@ -278,6 +284,11 @@ def is_traced(value: object) -> bool:
 
 def used_too_late(value: Traced) -> CaptureError:
     """The error of a value that outlived the capture that it belongs to."""
+    if value.builder.is_block:
+        return CaptureError(
+            f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside of its block",
+            hint=f"give it to `output` in the block, and call `{value.builder.name}` outside of it",
+        )
     name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
     return CaptureError(
         f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
@@ -337,6 +348,30 @@ def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
         raise InternalError(f"the effect {op} gives {types}, not an order token")
     number = builder.add(op, ports, types, packed, current.span, controls=(before,))
     builder.effect = Port(number)
+
+
+def has_traced(key: Any) -> bool:
+    """Is there a traced value in this key?"""
+    stack = [key]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Traced):
+            return True
+        if isinstance(item, (tuple, list)):
+            stack.extend(item)
+        elif isinstance(item, slice):
+            stack.extend((item.start, item.stop, item.step))
+    return False
+
+
+class IndexedArray(np.ndarray[Any, Any]):
+    """An array of NumPy that plain Python may index by traced values, as in the block of a SubGraph.
+
+    NumPy's own arrays cannot: they want the number now.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        return _indexing().getitem(np.asarray(self), key) if has_traced(key) else super().__getitem__(key)
 
 
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
