@@ -290,16 +290,16 @@ FUNCTIONS: list[Row[FunctionGraph]] = [
         lambda f, g, k: bool(g.group) == (g.hoisted > 0) and g.hoisted >= 0,
         "a graph has hoisted parameters but no group, or a group but no hoisted parameters",
     ),
-    (
-        ANY,
-        lambda f, g, k: g.carried + g.hoisted <= len(g.params),
-        "more parameters are carried and hoisted than there are",
-    ),
     ("main", lambda f, g, k: not g.group, "main is in a group, but nothing calls it"),
     ("function loop map", lambda f, g, k: not g.shared, "only main shares values of the run"),
     ("main", lambda f, g, k: all(map(f.exists, g.shared)), "a shared value is not there"),
     ("loop map", lambda f, g, k: len(g.phases) == 1, "a loop or map has several phases"),
     ("loop map", lambda f, g, k: 0 <= g.carried <= len(g.params), "more parameters are carried than there are"),
+    (
+        ANY,
+        lambda f, g, k: g.carried + g.hoisted <= len(g.params),
+        "more parameters are carried and hoisted than there are",
+    ),
     ("map", lambda f, g, k: g.carried > 0, "a map has no mapped parameter, so there is no number of lanes"),
     ("loop", lambda f, g, k: len(g.results) == g.carried + 1, "a loop's results are not its predicate and next values"),
     (

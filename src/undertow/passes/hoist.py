@@ -37,7 +37,7 @@ function f(n: i64, w: f64) -> (r) group=f hoisted=1
   if1.else/s: f64 = call if1.else/m callee="f"
   r: f64          = merge w.if#0, if1.else/s
 >>> print(report)
-hoist: 14 nodes -> 14
+hoist: 15 nodes -> 15
   hoisted argument     1
 """
 
@@ -48,7 +48,7 @@ from dataclasses import dataclass, field, replace
 
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.walk import ENTERS, node_phases
 from undertow.passes.dead import remove_dead
 from undertow.passes.invariants import Cycle, Invariants
 from undertow.passes.outward import move_outward

@@ -48,7 +48,7 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
 
 
 def _is_plain(graph: FunctionGraph, pivots: set[Port], node: Node, callee: FunctionGraph) -> bool:
-    """Can a call be replaced by the body? Not with several phases, entries, order of its own, or types that would change."""
+    """Can a call be replaced by the body? Not with several phases, an entry, order of its own, or types that change."""
     return (
         len(callee.phases) == 1
         and not callee.group

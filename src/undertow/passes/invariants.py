@@ -80,7 +80,8 @@ class Invariants:
                 self.visits[target].append((name, node))
         self.components = [component for component in callees_first(library) if component[0] in reachable]
         self.cycles = [cycle for component in self.components if (cycle := self._cycle(component)) is not None]
-        self._values = self._run_wide()
+        self._values: dict[Param, Operand] = {}
+        self._find_run_wide()
 
     # -- cycles --------------------------------------------------------------------------------------------
 
@@ -160,9 +161,8 @@ class Invariants:
         index = body.param(found)
         return None if index is None else self._values.get((name, index))
 
-    def _run_wide(self) -> dict[Param, Operand]:
+    def _find_run_wide(self) -> None:
         """The run-wide values of parameters: callers first, so what a graph hands on is known."""
-        self._values: dict[Param, Operand] = {}
         cycles = {name: cycle for cycle in self.cycles for name in cycle.graphs}
         for component in reversed(self.components):
             cycle = cycles.get(component[0])
@@ -178,7 +178,6 @@ class Invariants:
                     value = self._common((caller, node.inputs[index]) for caller, node in self.visits[name])
                     if value is not None:
                         self._values[name, index] = value
-        return self._values
 
     def _common(self, given: Iterator[tuple[str, Operand]]) -> Operand | None:
         """The run-wide value that all of these are."""

@@ -1,9 +1,9 @@
 """Move operators outward, with the hoisted values that they work on: computed once an entry, or once a run.
 
-Only an operator that cannot fault or act moves, and only where firings cannot become more, whatever the input. So it must
-be sure to fire below each entry: it stands in the body, not in a branch, of the one graph that its group is entered by. (For
-shared values: of a graph that main is sure to run.) And its result must take the place of a value that then nobody else
-needs: one more value to read, in each activation, could cost more than the operator did.
+Only an operator that cannot fault or act moves, and only where firings cannot become more, whatever the input. So it
+must be sure to fire below each entry: it stands in the body, not in a branch, of the one graph by which its group is
+entered. (For shared values: of a graph that main is sure to run.) And its result must take the place of a value that
+then nobody else needs: one more value to hand over and read costs more than the operator, where nothing recurs.
 """
 
 from __future__ import annotations
@@ -115,17 +115,15 @@ def _move_to_entries(library: Library, group: str) -> tuple[Library, int]:
 
 
 def _choose(library: Library, target: FunctionGraph, entries: list[tuple[FunctionGraph, int, str]]) -> _Move:
-    first = len(target.params) - target.hoisted
-    own = _uses(target)
+    group = [graph for graph in library.functions.values() if graph.group == target.group]
+    uses = {graph.name: _uses(graph) for graph in group}
     left: dict[Port, int] = {}  # uses of what is hoisted
     types: dict[tuple[str, int], dict[Port, Type]] = {(graph.name, number): {} for graph, number, _ in entries}
     for end in range(target.hoisted, 0, -1):
         port = Port(target.params[-end])
-        group = (graph for graph in library.functions.values() if graph.group == target.group)
-        left[port] = sum(_uses_of(graph, Port(graph.params[-end])) for graph in group)
+        left[port] = sum(uses[graph.name][Port(graph.params[-end])] for graph in group)
         for graph, number, _ in entries:
             types[graph.name, number][port] = graph.type_of(graph.nodes[number].inputs[len(target.params) - end])
-    assert first >= 0
     moved: list[int] = []
     phases = node_phases(target)
     for number, node in enumerate(target.nodes):
@@ -142,7 +140,7 @@ def _choose(library: Library, target: FunctionGraph, entries: list[tuple[Functio
         if None in found.values():
             continue
         left.update(after)
-        left[Port(number)] = own[Port(number)]
+        left[Port(number)] = uses[target.name][Port(number)]
         for key, type_ in found.items():
             assert type_ is not None
             types[key][Port(number)] = type_
@@ -150,12 +148,8 @@ def _choose(library: Library, target: FunctionGraph, entries: list[tuple[Functio
     return _Move(target, moved, [number for number in moved if left[Port(number)]], types)
 
 
-def _uses_of(graph: FunctionGraph, port: Port) -> int:
-    return _uses(graph)[port]
-
-
 def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGraph:
-    """A graph of the group with new hoisted parameters, or one that enters the group with what moves before its calls."""
+    """A graph of the group with new hoisted parameters, or one that enters it with what moves before its calls."""
     copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
     phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
     is_inside, is_target = graph.group == move.target.group, graph is move.target

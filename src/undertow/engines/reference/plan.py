@@ -24,7 +24,6 @@ from undertow.ir.graph import Const, Node, Port, Site, StaticGraph
 from undertow.ir.walk import BACK, INWARD, STARTS, body_of, is_inward, node_phases, phase_of
 from undertow.ops.op import CATALOGUE
 
-
 _ONE_OF_SEVERAL = ("merge", "hoist_read")  # have one slot, whatever the number of their inputs
 
 
