@@ -62,10 +62,12 @@ def hoist(library: Library) -> tuple[Library, Report]:
         return library, Report({}, before, before, "hoist")
     made, count = _hoist_arguments(library)
     if count:
+        made, dead = remove_dead(made)  # the Switches that only brought arguments to recursive calls
         made, moved = move_outward(made)
-        count += moved
-        made, dead = remove_dead(made)
-        count += dead
+        count += dead + moved
+        if moved:
+            made, dead = remove_dead(made)
+            count += dead
     return made, Report(dict(count.most_common()), before, size(made), "hoist")
 
 
