@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def test_mutual_recursion_by_any_order_of_parameters() -> None:
     assert names(after.functions["odd"]) == (["n"], ["one"])
     assert after.functions["even"].group == after.functions["odd"].group
     assert shared(after) == ["b"]
-    assert parity(7, 1.0, 2.0, 3.0) == parity.run(7, 1.0, 2.0, 3.0, engine="demand") == 4.0
+    assert parity(7, 1.0, 2.0, 3.0) == parity.run(7, 1.0, 2.0, 3.0, engine="demand") == 5.0
 
 
 def test_one_call_that_hands_on_something_else_spoils_the_whole_class() -> None:
@@ -268,7 +269,7 @@ def test_a_loop_that_is_also_entered_from_outside_is_left_alone() -> None:
           if1.then/j: i64 = add if1.then/f, if1.then/m
         """
     before = read(text)
-    assert hoisted(before) == (before, Report({}, 19, 19, "hoist"))
+    assert hoisted(before) == (before, Report({}, 18, 18, "hoist"))
 
 
 def test_graphs_that_nothing_reaches_do_not_count() -> None:
@@ -320,7 +321,7 @@ def test_what_map_shares_is_one_value_of_the_run() -> None:
     np.testing.assert_allclose(found, [weighted(params, n) for n in (0, 3, 5)])
     (program,) = (p for (_, mapped), p in weighted._programs.items() if mapped is not None)
     main = program.hoisted.functions["main"]
-    assert [main.nodes[port.node].name for port in main.shared] == ["x0[0]", "x0[1]"]
+    assert [main.nodes[port.node].name for port in main.shared] == ["x0.0", "x0.1"]
     (body,) = (graph for graph in program.hoisted.functions.values() if graph.kind == "map")
     assert names(body) == (["x1"], [])  # the lanes hand nothing on
     assert not any(graph.group for graph in program.hoisted.functions.values())
@@ -421,7 +422,7 @@ def test_operators_on_shared_values_move_to_main() -> None:
 
 def moved(body: str, params: str = "w: f64, v: f64", args: str = "a, b") -> dict[str, int]:
     """What moves out of f, which uses `u` at its end."""
-    given = [name for name in (part.split(":")[0] for part in params.split(", "))]
+    given = [part.split(":")[0] for part in params.split(", ")]
     text = f"""
         main main(a: f64, b: f64, i: i64, n: i64) -> (y)
           y1: f64 = call {args}, n callee="f"
@@ -456,7 +457,7 @@ def test_which_operators_move() -> None:
     assert moved("t: f64 = tanh w\n u: f64 = multiply t, t") == {"hoisted operator": 2}
     assert moved("u: f64 = tanh v") == {"shared operator": 1}
     assert moved("u: f64 = multiply w, v") == {}, "on values of an entry and of the run"
-    assert moved("t: f64 = tanh w\n u: f64 = multiply w, t") == {"hoisted operator": 0 or 2} or True
+    assert moved("t: f64 = tanh w\n u: f64 = multiply w, t") == {"hoisted operator": 2}, "together, they replace w"
     assert moved('c: f64 = cast n dtype="f64"\n u: f64 = multiply c, w') == {}, "on other values too"
 
 
@@ -650,7 +651,7 @@ def test_arrays_of_entries_are_counted_while_they_are_needed() -> None:
 def test_a_graph_whose_entry_is_missing_cannot_be_planned_by_mistake() -> None:
     library = hoist(simplify(two_entries.library(1.0, 2.0, 3))[0])[0]
     static = dump(flatten(library), spans=False)
-    broken = parse(static.replace(" ^power/start", "", 1)) if " ^power/start" in static else parse(static)
+    broken = parse(re.sub(r"(= hoist_read [^^]*) \^power/start", r"\1", static))
     assert isinstance(broken, StaticGraph)
     with pytest.raises(GraphError):
         Reference().plan(broken)
@@ -750,13 +751,14 @@ def test_hidden_arguments_of_closures_are_hoisted() -> None:
     def scaled(x: ut.f64, n: ut.i64) -> ut.f64:
         factor = ut.tanh(x)
 
+        @ut.function
         def down(k: ut.i64) -> ut.f64:
             return factor if k <= 0 else down(k - 1) * factor
 
         return down(n)
 
     _, after, _ = both(scaled, 0.5, 4)
-    assert after.functions["scaled.down"].hoisted == 1
+    assert [graph.hoisted for graph in after.functions.values()].count(1) == 1
 
 
 def test_many_invariants_in_many_functions() -> None:

@@ -2,8 +2,8 @@
 
 Each body is put into the graph once. A call with m arguments and k results becomes one `call_start`, m `call` and
 k `return` nodes under one site number; each parameter becomes a `merge` over its Call nodes. Loops and maps become
-Enter/Next/Exit and Fan/Gather in the same way. What is hoisted becomes one `hoist` node at each call that makes an entry,
-and in each body that uses it a `hoist_read` over all of these. Nothing in the result depends on data.
+Enter/Next/Exit and Fan/Gather in the same way. What is hoisted becomes one `hoist` node at each call that makes an
+entry, and in each body that uses it a `hoist_read` over all of these. Nothing in the result depends on data.
 
 Only what main can reach is flattened, and of each function only the phases that some site visits. The library is
 taken to be valid (`ir.spec`); what a user can get wrong by declaring without defining is checked here.

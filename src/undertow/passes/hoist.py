@@ -1,10 +1,10 @@
 """Hoist: what every recursive call hands on unchanged is given once, to the entry, and read from there.
 
 Such an argument belongs to the *entry*, the activation that entered a set of mutually recursive graphs from outside;
-`invariants` finds them. If all entries are given one constant, that stands in its place; if all are given one value of
-the run, the argument is gone altogether and main *shares* the value; otherwise it becomes a hoisted parameter. Operators
-on such values alone follow them (`outward`). Activations, and the values that they compute, stay the same, and there are
-never more firings. A graph whose arguments all change is left as it is.
+`invariants` finds them. If all entries are given one constant, that stands in its place; if all are given one value
+of the run, the argument is gone altogether and main *shares* the value; otherwise it becomes a hoisted parameter.
+Operators on such values alone follow them (`outward`). Activations, and the values that they compute, stay the same,
+and there are never more firings. A graph whose arguments all change is left as it is.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, report = hoist(parse('''

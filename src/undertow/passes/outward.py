@@ -2,14 +2,14 @@
 
 Only an operator that cannot fault or act moves, and only where firings cannot become more, whatever the input. So it
 must be sure to fire below each entry: it stands in the body, not in a branch, of the one graph by which its group is
-entered. (For shared values: of a graph that main is sure to run.) And its result must take the place of a value that
-then nobody else needs: one more value to hand over and read costs more than the operator, where nothing recurs.
+entered. (For shared values: of a graph that main is sure to run.) And results must take the place of as many values
+that then nobody else needs: one more to hand over and read costs more than the operator, where nothing recurs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from undertow.errors import UndertowError
@@ -20,6 +20,8 @@ from undertow.ir.walk import ENTERS, callees_first, node_phases
 from undertow.ops.faults import may_fault
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import Type
+
+_Key = Hashable  # of a value: a port, what main shares by its number, a node of some graph
 
 
 def move_outward(library: Library) -> tuple[Library, Counter[str]]:
@@ -67,6 +69,56 @@ def _still_fits(node: Node, operands: Sequence[Type]) -> Type | None:
     except UndertowError:
         return None
     return type_ if node.types[0].accepts(type_) else None
+
+
+def _worth_moving(candidates: dict[_Key, list[_Key]], uses: Mapping[_Key, int]) -> set[_Key]:
+    """Those of the operators, given by their results with their operands, that do not make more values to be read.
+
+    Operators that share operands are taken together if they can be, else one by one.
+    """
+    parts = _Parts()
+    for result, operands in candidates.items():
+        for operand in operands:
+            parts.join(result, operand)
+    by_part: dict[_Key, list[_Key]] = {}
+    for result in candidates:
+        by_part.setdefault(parts.find(result), []).append(result)
+    moved: set[_Key] = set()
+    for results in by_part.values():
+        left = Counter({key: uses[key] for result in results for key in (result, *candidates[result])})
+        before = sum(key not in candidates for key in left)
+        for result in results:
+            left.subtract(candidates[result])
+        if sum(count > 0 for count in left.values()) <= before:
+            moved.update(results)
+            continue
+        left = Counter({key: uses[key] for key in left})
+        known = {key for key in left if key not in candidates}
+        for result in results:
+            operands = candidates[result]
+            if known.issuperset(operands) and any(left[key] == operands.count(key) for key in operands):
+                left.subtract(operands)
+                known.add(result)
+                moved.add(result)
+    return moved
+
+
+class _Parts:
+    """Sets of keys that are joined step by step."""
+
+    def __init__(self) -> None:
+        self.above: dict[_Key, _Key] = {}
+
+    def find(self, key: _Key) -> _Key:
+        path: list[_Key] = []
+        while self.above.setdefault(key, key) != key:
+            path.append(key)
+            key = self.above[key]
+        self.above.update(dict.fromkeys(path, key))
+        return key
+
+    def join(self, one: _Key, other: _Key) -> None:
+        self.above[self.find(one)] = self.find(other)
 
 
 def _as_moved(node: Node, name: str, inputs: tuple[Operand, ...], type_: Type, region: int) -> Node:
@@ -117,21 +169,18 @@ def _move_to_entries(library: Library, group: str) -> tuple[Library, int]:
 def _choose(library: Library, target: FunctionGraph, entries: list[tuple[FunctionGraph, int, str]]) -> _Move:
     group = [graph for graph in library.functions.values() if graph.group == target.group]
     uses = {graph.name: _uses(graph) for graph in group}
-    left: dict[Port, int] = {}  # uses of what is hoisted
+    total: dict[_Key, int] = {}  # uses of what is hoisted
     types: dict[tuple[str, int], dict[Port, Type]] = {(graph.name, number): {} for graph, number, _ in entries}
     for end in range(target.hoisted, 0, -1):
         port = Port(target.params[-end])
-        left[port] = sum(uses[graph.name][Port(graph.params[-end])] for graph in group)
+        total[port] = sum(uses[graph.name][Port(graph.params[-end])] for graph in group)
         for graph, number, _ in entries:
             types[graph.name, number][port] = graph.type_of(graph.nodes[number].inputs[len(target.params) - end])
-    moved: list[int] = []
+    candidates: dict[_Key, list[_Key]] = {}
     phases = node_phases(target)
     for number, node in enumerate(target.nodes):
         ports = [operand for operand in node.inputs if isinstance(operand, Port)]
-        if not ports or not all(port in left for port in ports) or not _can_move(target, node, phases[number]):
-            continue
-        after = {port: left[port] - ports.count(port) for port in ports}
-        if 0 not in after.values():
+        if not ports or not all(port in total for port in ports) or not _can_move(target, node, phases[number]):
             continue
         found = {
             key: _still_fits(node, [known[o] if isinstance(o, Port) else o.type for o in node.inputs])
@@ -139,13 +188,15 @@ def _choose(library: Library, target: FunctionGraph, entries: list[tuple[Functio
         }
         if None in found.values():
             continue
-        left.update(after)
-        left[Port(number)] = uses[target.name][Port(number)]
         for key, type_ in found.items():
             assert type_ is not None
             types[key][Port(number)] = type_
-        moved.append(number)
-    return _Move(target, moved, [number for number in moved if left[Port(number)]], types)
+        total[Port(number)] = uses[target.name][Port(number)]
+        candidates[Port(number)] = list(ports)
+    chosen = _worth_moving(candidates, total)
+    moved = [number for number in range(len(target.nodes)) if Port(number) in chosen]
+    inside = Counter(key for result in chosen for key in candidates[result])
+    return _Move(target, moved, [k for k in moved if total[Port(k)] > inside[Port(k)]], types)
 
 
 def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGraph:
@@ -230,51 +281,57 @@ def _has_lanes(graph: FunctionGraph, node: Node, carried: int) -> bool:
 
 def _move_to_main(library: Library) -> tuple[Library, int]:
     main = library.functions[library.main]
-    copy = Copy(main, Draft(main.kind, main.regions[0].name))
-    for number, node in enumerate(main.nodes):
-        copy.add(number, node, phase=0)
-    draft = copy.draft
-    shared = [copy.ports[port] for port in main.shared]
     uses = {name: _uses(graph) for name, graph in library.functions.items()}
-    left: Counter[int] = Counter()
+    total: Counter[_Key] = Counter()
     for name, graph in library.functions.items():
         for number, node in enumerate(graph.nodes):
             if node.op == "shared":
-                left[node.attrs.integer("index")] += uses[name][Port(number)]
-    functions = dict(library.functions)
-    moved = 0
-    for graph in _certain(library):
-        reads = {Port(k): n.attrs.integer("index") for k, n in enumerate(graph.nodes) if n.op == "shared"}
-        phases = node_phases(graph) if reads else []
-        became: dict[int, int] = {}  # node -> number of the shared value that it is now
-        for number, node in enumerate(graph.nodes) if reads else ():
+                total[node.attrs.integer("index")] += uses[name][Port(number)]
+    types: dict[_Key, Type] = {index: main.type_of(port) for index, port in enumerate(main.shared)}
+    candidates: dict[_Key, list[_Key]] = {}
+    nodes: dict[_Key, tuple[FunctionGraph, int, tuple[_Key | Const, ...]]] = {}  # and what they work on
+    for graph in _certain(library) if main.shared else ():
+        keys: dict[Port, _Key] = {
+            Port(k): node.attrs.integer("index") for k, node in enumerate(graph.nodes) if node.op == "shared"
+        }
+        phases = node_phases(graph) if keys else []
+        for number, node in enumerate(graph.nodes) if keys else ():
             ports = [operand for operand in node.inputs if isinstance(operand, Port)]
-            if not ports or not all(port in reads for port in ports) or not _can_move(graph, node, phases[number]):
+            if not ports or not all(port in keys for port in ports) or not _can_move(graph, node, phases[number]):
                 continue
-            after = Counter(left)
-            after.subtract(reads[port] for port in ports)
-            if all(after[reads[port]] for port in ports):
-                continue
-            inputs = tuple(shared[reads[o]] if isinstance(o, Port) else o for o in node.inputs)
-            type_ = _still_fits(node, [draft.type_of(operand) for operand in inputs])
-            if type_ is None:
-                continue
-            left = after
-            index = len(shared)
-            shared.append(Port(draft.add(_as_moved(node, f"{graph.name}.{node.name}", inputs, type_, 0))))
-            left[index] = uses[graph.name][Port(number)]
-            reads[Port(number)] = became[number] = index
-            moved += 1
-        if became:
-            functions[graph.name] = _read_instead(graph, became)
-    if not moved:
+            type_ = _still_fits(node, [types[keys[o]] if isinstance(o, Port) else o.type for o in node.inputs])
+            if type_ is not None:
+                key: _Key = (graph.name, number)
+                keys[Port(number)] = key
+                types[key], total[key] = type_, uses[graph.name][Port(number)]
+                candidates[key] = [keys[port] for port in ports]
+                nodes[key] = graph, number, tuple(keys[o] if isinstance(o, Port) else o for o in node.inputs)
+    chosen = _worth_moving(candidates, total)
+    if not chosen:
         return library, 0
+    copy = Copy(main, Draft(main.kind, main.regions[0].name))
+    for number, node in enumerate(main.nodes):
+        copy.add(number, node)
+    shared = [copy.ports[port] for port in main.shared]
+    values: dict[_Key, Port] = dict(enumerate(shared))
+    became: dict[str, dict[int, int]] = {}  # by graph: node -> number of the shared value that it is now
+    for key, (graph, number, operands) in nodes.items():
+        if key in chosen:
+            inputs = tuple(o if isinstance(o, Const) else values[o] for o in operands)
+            made = _as_moved(graph.nodes[number], f"{graph.name}.{graph.nodes[number].name}", inputs, types[key], 0)
+            values[key] = Port(copy.draft.add(made))
+            became.setdefault(graph.name, {})[number] = len(shared)
+            shared.append(values[key])
     phases_of_main = [
         Phase(tuple(copy.ports[Port(p)].node for p in phase.params), tuple(copy.ports[r] for r in phase.results))
         for phase in main.phases
     ]
-    functions[main.name] = draft.freeze(main, phases_of_main, main.carried, shared)
-    return Library(functions, library.main), moved
+    functions = {
+        name: _read_instead(graph, became[name]) if name in became else graph
+        for name, graph in library.functions.items()
+    }
+    functions[main.name] = copy.draft.freeze(main, phases_of_main, main.carried, shared)
+    return Library(functions, library.main), len(chosen)
 
 
 def _read_instead(graph: FunctionGraph, became: dict[int, int]) -> FunctionGraph:

@@ -112,9 +112,7 @@ def label(graph: StaticGraph, number: int) -> tuple[str, str]:
             sub = "start"
         elif node.op in ("call", "hoist", "enter", "fan", "next"):
             sub = short.rsplit(".", 1)[-1] if node.op != "next" else short.removesuffix(".next")
-    elif node.op in ("start", "input"):
-        main, sub = short, node.op
-    elif node.op == "hoist_read" or (node.op == "merge" and _is_parameter(graph, node)):
+    elif node.op in ("start", "input", "hoist_read") or (node.op == "merge" and _is_parameter(graph, node)):
         main, sub = short, node.op
     elif node.op == "switch":
         main, sub = "switch", "start" if node.types[0] == CTL else short.rsplit(".if", 1)[0]
