@@ -422,7 +422,8 @@ def test_operators_on_shared_values_move_to_main() -> None:
 
 def moved(body: str, params: str = "w: f64, v: f64", args: str = "a, b") -> dict[str, int]:
     """What moves out of f, which uses `u` at its end."""
-    given = [part.split(":")[0] for part in params.split(", ")]
+    given = [part.split(": ") for part in params.split(", ")]
+    switches = "\n".join(f"{name}.if: {kind}, {kind} = switch p, {name}" for name, kind in given)
     text = f"""
         main main(a: f64, b: f64, i: i64, n: i64) -> (y)
           y1: f64 = call {args}, n callee="f"
@@ -435,14 +436,9 @@ def moved(body: str, params: str = "w: f64, v: f64", args: str = "a, b") -> dict
           branch if1 p
           u.if: f64, f64 = switch p, u
           n.if: i64, i64 = switch p, n
-          {
-        "".join(
-            f"{name}.if: {kind}, {kind} = switch p, {name}; "
-            for name, kind in (part.split(": ") for part in params.split(", "))
-        ).replace("; ", chr(10) + "          ")
-    }
+          {switches}
           if1.else/m: i64 = subtract n.if#1, 1:i64
-          if1.else/s: f64 = call {", ".join(f"{name}.if#1" for name in given)}, if1.else/m callee="f"
+          if1.else/s: f64 = call {", ".join(f"{name}.if#1" for name, _ in given)}, if1.else/m callee="f"
           r: f64 = merge u.if#0, if1.else/s
         """
     before = simplify(read(text))[0]
