@@ -565,6 +565,58 @@ def test_arguments_that_come_late() -> None:
 
 
 @ut.function
+def skips(w: ut.f64, n: ut.i64) -> ut.f64:
+    return 0.0 if n <= 0 else uses(w, n - 1)
+
+
+@ut.function
+def uses(w: ut.f64, n: ut.i64) -> ut.f64:
+    return skips(w, n - 1) + w
+
+
+@ut.function
+def too_late(n: ut.i64) -> ut.f64:
+    return skips(slow(9), 0) + skips(slow(9) + 1.0, n)
+
+
+def test_arguments_that_come_when_nobody_is_left_to_read_them() -> None:
+    """The entry itself does not use w, so it may end, and all that is below it, before w arrives."""
+    _, after, _ = both(too_late, 4)
+    assert names(after.functions["skips"]) == (["n"], ["w"])
+    reads = [node.name for node in flatten(after).nodes if node.op == "hoist_read"]
+    assert reads == ["uses/w"]
+
+
+def test_later_phases_read_what_the_entry_was_given() -> None:
+    """Both phases of f use w; the second call is not resumed."""
+    before = read(
+        """
+        main main(a: f64[2], b: f64[2], n: i64) -> (y, dx, z)
+          y: f64[2] = call a, n callee="f"
+          dx: f64[2] = resume y, a phase=1
+          z: f64[2] = call b, n callee="f"
+        function f(w: f64[2], n: i64) -> (r)
+          p: bool = less_equal n, 0:i64
+          branch if1 p
+          w.if: f64[2], f64[2] = switch p, w
+          n.if: i64, i64 = switch p, n
+          if1.else/m: i64 = subtract n.if#1, 1:i64
+          if1.else/s: f64[2] = call w.if#1, if1.else/m callee="f"
+          if1.else/t: f64[2] = multiply if1.else/s, w.if#1
+          r: f64[2] = merge w.if#0, if1.else/t
+          phase 1(dy: f64[2]) -> (dr)
+          dy.if: f64[2], f64[2] = switch p, dy
+          if1.else/d: f64[2] = multiply dy.if#1, w.if#1
+          if1.else/back: f64[2] = resume if1.else/s, if1.else/d phase=1
+          dr: f64[2] = merge dy.if#0, if1.else/back
+        """
+    )
+    after, _ = hoisted(before)
+    assert names(after.functions["f"]) == (["n"], ["w"])
+    compare(before, after, np.array([2.0, 3.0]), np.ones(2), 4)
+
+
+@ut.function
 def endless(n: ut.i64) -> ut.i64:
     return n if n < 0 else endless(n + 1)
 

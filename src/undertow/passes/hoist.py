@@ -82,10 +82,7 @@ class _Change:
     group: str = ""
     values: dict[int, Const | int] = field(default_factory=dict)  # the constant, or the number of what main shares
     hoisted: list[int] = field(default_factory=list)  # the others that are no longer handed on, in order
-
-    def kept(self, count: int) -> list[int]:
-        """The parameters that calls from the same group hand over."""
-        return [index for index in range(count) if index not in self.values and index not in self.hoisted]
+    kept: list[int] = field(default_factory=list)  # those that calls from the same group hand over
 
 
 def _hoist_arguments(library: Library) -> tuple[Library, Counter[str]]:
@@ -98,8 +95,12 @@ def _hoist_arguments(library: Library) -> tuple[Library, Counter[str]]:
             _decide(known, cycle, changes, shared, count)
     if not changes:
         return library, count
+    for name, graph in library.functions.items():
+        change = changes.setdefault(name, _Change())
+        gone = {*change.values, *change.hoisted}
+        change.kept = [index for index in range(len(graph.params)) if index not in gone]
     functions = {
-        name: _rebuild(graph, library, changes, list(shared) if name == library.main else [])
+        name: _rebuild(graph, changes, list(shared) if name == library.main else [])
         for name, graph in library.functions.items()
     }
     return Library(functions, library.main), count
@@ -132,15 +133,15 @@ def _decide(
 # The graphs without them
 
 
-def _rebuild(graph: FunctionGraph, library: Library, changes: dict[str, _Change], shared: list[Port]) -> FunctionGraph:
+def _rebuild(graph: FunctionGraph, changes: dict[str, _Change], shared: list[Port]) -> FunctionGraph:
     """A graph with its parameters in their new order, and with what it calls given just what that takes now."""
-    own = changes.get(graph.name, _Change())
+    own = changes[graph.name]
     copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
     phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
-    start, kept = graph.regions[0].starts[0].node, own.kept(len(graph.params))
+    start = graph.regions[0].starts[0].node
+    first = [graph.params[index] for index in (*own.kept, *own.hoisted)]
     copy.add(start, graph.nodes[start])
-    for new, index in enumerate((*kept, *own.hoisted)):
-        param = graph.params[index]
+    for new, param in enumerate(first):
         copy.add(param, replace(graph.nodes[param], attrs=Attrs(index=new)))
     for index, value in own.values.items():
         param = graph.params[index]
@@ -150,19 +151,15 @@ def _rebuild(graph: FunctionGraph, library: Library, changes: dict[str, _Change]
         if number in done:
             continue
         if node.op in ENTERS:
-            target = library.functions[node.attrs.text(ENTERS[node.op])]
-            change = changes.get(target.name, _Change())
-            chosen = change.kept(len(target.params))
-            if not change.group or change.group != own.group:
-                chosen += change.hoisted
+            change = changes[node.attrs.text(ENTERS[node.op])]
+            is_entry = change.group != own.group
+            chosen = (*change.kept, *(change.hoisted if is_entry else ()))
             node = replace(node, inputs=tuple(node.inputs[index] for index in chosen))
         copy.add(number, node, phase=phases_of[number])
     phases: list[Phase] = []
     for phase, visit in enumerate(graph.phases):
-        params = visit.params if phase else [graph.params[index] for index in (*kept, *own.hoisted)]
-        phases.append(
-            Phase(tuple(copy.ports[Port(p)].node for p in params), tuple(copy.ports[r] for r in visit.results))
-        )
+        params = tuple(copy.ports[Port(param)].node for param in (visit.params if phase else first))
+        phases.append(Phase(params, tuple(copy.ports[port] for port in visit.results)))
     made = copy.draft.freeze(graph, phases, graph.carried, (copy.ports[port] for port in shared))
     return replace(made, group=own.group if own.hoisted else "", hoisted=len(own.hoisted))
 

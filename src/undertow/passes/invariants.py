@@ -24,7 +24,8 @@ Param = tuple[str, int]  # a graph and the index of one of its parameters in the
 class Cycle:
     """Graphs that are recursive together, and their classes, each with the index of its parameter in every graph."""
 
-    graphs: tuple[str, ...]
+    graphs: tuple[str, ...]  # in the order of the library
+    inside: frozenset[str]  # the same
     classes: tuple[Mapping[str, int], ...]
 
 
@@ -72,6 +73,7 @@ class Invariants:
                     reachable.add(name)
                     todo.append(name)
         self.bodies = {name: Body(library.functions[name]) for name in library.functions if name in reachable}
+        self._order = {name: number for number, name in enumerate(library.functions)}
         self.main = self.bodies[library.main]
         self.main_phases = node_phases(self.main.graph)
         self.visits: dict[str, list[tuple[str, Node]]] = {name: [] for name in self.bodies}
@@ -89,11 +91,11 @@ class Invariants:
         """What enters a cycle from outside: (graph, call, what it calls)."""
         for target in cycle.graphs:
             for name, node in self.visits[target]:
-                if name not in cycle.graphs:
+                if name not in cycle.inside:
                     yield name, node, target
 
     def _cycle(self, component: list[str]) -> Cycle | None:
-        inside = set(component)
+        inside = frozenset(component)
         calls = [
             (name, node, target)
             for target in component
@@ -102,8 +104,8 @@ class Invariants:
         ]
         if not calls or not all(name in inside for name, _, _ in calls):
             return None  # not recursive, or a loop or map of it is entered from outside, where only a call may enter
-        names = [name for name in self.library.functions if name in inside]
-        return Cycle(tuple(names), tuple(self._classes(names, calls)))
+        names = sorted(component, key=self._order.__getitem__)
+        return Cycle(tuple(names), inside, tuple(self._classes(names, calls)))
 
     def _classes(self, names: list[str], calls: list[tuple[str, Node, str]]) -> Iterator[Mapping[str, int]]:
         good = {(name, index) for name in names for index in self._candidates(name)}
@@ -128,9 +130,8 @@ class Invariants:
                 if source in good and target_param in good:
                     linked[source].append(target_param)
                     linked[target_param].append(source)
-        order = {name: number for number, name in enumerate(names)}
         seen: set[Param] = set()
-        for first in sorted(good, key=lambda param: (order[param[0]], param[1])):
+        for first in sorted(good, key=lambda param: (self._order[param[0]], param[1])):
             if first in seen:
                 continue
             members, todo = {first}, [first]

@@ -30,7 +30,7 @@ def move_outward(library: Library) -> tuple[Library, Counter[str]]:
     # Callees first: what moves next to an entry may stand in a recursion itself, and move on.
     for component in callees_first(library):
         group = library.functions[component[0]].group
-        if group:
+        if group and any(_has_candidate(library.functions[name]) for name in component):
             library, moved = _move_to_entries(library, group)
             count["hoisted operator"] += moved
     library, moved = _move_to_main(library)
@@ -146,6 +146,16 @@ def _entries(library: Library, group: str) -> Iterator[tuple[FunctionGraph, int,
         for number, node in enumerate(graph.nodes):
             if node.op == "call" and library.functions[node.attrs.text("callee")].group == group:
                 yield graph, number, node.attrs.text("callee")
+
+
+def _has_candidate(graph: FunctionGraph) -> bool:
+    """Is there an operator on hoisted values alone? A quick look, since most groups have none."""
+    hoisted = {Port(param) for param in graph.params[len(graph.params) - graph.hoisted :]}
+    for node in graph.nodes:
+        ports = {operand for operand in node.inputs if isinstance(operand, Port)}
+        if ports and ports <= hoisted and node.region == 0 and node.op in CATALOGUE:
+            return True
+    return False
 
 
 def _move_to_entries(library: Library, group: str) -> tuple[Library, int]:
