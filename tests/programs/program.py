@@ -26,6 +26,7 @@ from undertow.frontend.capture import capture_call, capture_map
 from undertow.frontend.traced import capturing
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.hoist import hoist
 from undertow.passes.simplify import simplify
 
 TAGS = frozenset(
@@ -87,7 +88,7 @@ class Program:
                 captured = capture_map(definition, *self.function._map_arguments(self.cases[case]))
             else:
                 captured = capture_call(definition, self.function._arguments(self.cases[case], {}))
-        return captured.library, flatten(simplify(captured.library)[0], definition.name)
+        return captured.library, flatten(simplify(hoist(simplify(captured.library)[0])[0])[0], definition.name)
 
     def signature(self, case: int) -> object:
         """The types and structures of the arguments: all that the graph may depend on."""

@@ -3,6 +3,9 @@
 `random_program` gives a captured function `f0(n, a, x, b)`; small n, or it takes long. Every program ends: calls hand
 on n - 1, loops count. Expressions are rich in what passes look for: constants, x - x, x * 1, tests of a value against
 itself, equal expressions, branches on one condition, variables and results that nobody uses.
+
+With `invariants`, functions take `w` and `k` besides, which most calls hand on as they are, and are mapped too; `f0` is
+not recursive itself, so there are several entries.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 import undertow as ut
 
 _HEAD = "(n: ut.i64, a: ut.i64, x: ut.f64, b: ut.bool) -> tuple[ut.i64, ut.f64, ut.bool]:"
+_INVARIANT_HEAD = _HEAD.replace(") ->", ", w: ut.f64, k: ut.i64) ->")
 _NUMBERS = itertools.count()
 
 _INTS = ["{i} + {i}", "{i} - {i}", "{i} * {i}", "-{i}", "{i} & {i}", "{i} | {i}", "{i} ^ {i}", "abs({i})"]
@@ -65,12 +69,14 @@ _BOOLS += ["ut.logical_and({b}, {b})", "ut.logical_xor({b}, {b})", "({b}) == ({b
 class _Writer:
     """Writes one program."""
 
-    def __init__(self, chance: random.Random, effects: bool) -> None:
+    def __init__(self, chance: random.Random, effects: bool, invariants: bool) -> None:
         self.chance = chance
+        self.invariants = invariants
         self.effects = effects
         self.lines: list[str] = []
         self.fresh = itertools.count()
-        self.functions = 1 + chance.randrange(3)
+        self.functions = 1 + chance.randrange(3) + invariants
+        self.number = 0  # of the function that is being written
         self.calls = 0  # in the body that is being written
 
     def line(self, depth: int, text: str) -> None:
@@ -114,29 +120,54 @@ class _Writer:
                 self.line(depth, f"for k{next(self.fresh)} in range({self.expression('i', names)} % 3):")
                 self.statements(depth + 1, dict(names), 2)
             elif choice < 0.92 and self.calls < 2:
+                self.call(depth, names)
+            elif self.invariants and self.calls < 2 and self.chance.random() < 0.5:
                 self.calls += 1
-                made = [f"v{next(self.fresh)}" for _ in "ifb"]
-                given = ", ".join(self.expression(k, names) for k in "ifb")
-                callee = self.chance.randrange(self.functions)
-                self.line(depth, f"{', '.join(made)} = f{callee}(n - 1, {given})")
-                for k, name in zip("ifb", made, strict=True):
-                    names[k] = [*names[k], name]
+                name, callee = f"v{next(self.fresh)}", self.chance.randrange(1, self.functions)
+                w, k = self.handed_on("f", "w", names), self.handed_on("i", "k", names)
+                lane = f"lambda e: f{callee}(n - 1, {self.expression('i', names)}, e, b, {w}, {k})[1]"
+                self.line(depth, f"{name} = ut.sum(ut.map({lane}, ut.stack([{self.expression('f', names)}, x])))")
+                names["f"] = [*names["f"], name]
             elif self.effects:
                 self.line(depth, f'print("{next(self.fresh)}", {self.expression("i", names)})')
             else:
                 self.line(depth, "pass")
+
+    def call(self, depth: int, names: dict[str, list[str]]) -> None:
+        self.calls += 1
+        made = [f"v{next(self.fresh)}" for _ in "ifb"]
+        given = ", ".join(self.expression(k, names) for k in "ifb")
+        callee = self.chance.randrange(self.invariants, self.functions)
+        if self.invariants:
+            given += f", {self.handed_on('f', 'w', names)}, {self.handed_on('i', 'k', names)}"
+        self.line(depth, f"{', '.join(made)} = f{callee}(n - 1, {given})")
+        for k, name in zip("ifb", made, strict=True):
+            names[k] = [*names[k], name]
+
+    def handed_on(self, kind: str, name: str, names: dict[str, list[str]]) -> str:
+        return name if self.chance.random() < (0.9 if self.number else 0.4) else self.expression(kind, names)
 
     def results(self, names: dict[str, list[str]]) -> str:
         return ", ".join(self.expression(kind, names) for kind in "ifb")
 
     def program(self) -> str:
         for number in range(self.functions):
-            self.calls = 0
+            self.calls, self.number = 0, number
             names = {"i": ["n", "a"], "f": ["x"], "b": ["b"]}
             self.line(0, "@ut.function")
-            self.line(0, f"def f{number}{_HEAD}")
+            if self.invariants:
+                names = {"i": ["n", "a", "k"], "f": ["x", "w"], "b": ["b"]}
+            self.line(0, f"def f{number}{_INVARIANT_HEAD if self.invariants else _HEAD}")
+            if self.invariants and self.chance.random() < 0.6:
+                own = {"i": ["k"], "f": ["w"], "b": ["True"]}
+                self.line(1, f"u = {self.expression('f', own)}")
+                names["f"] = [*names["f"], "u"]
+                if self.chance.random() < 0.5:
+                    names["f"].remove("w")
             self.line(1, "if n <= 0:")
             self.line(2, f"return {self.results(names)}")
+            if self.invariants:
+                self.call(1, names)
             self.statements(1, names, 6)
             self.line(1, f"return {self.results(names)}")
         return "\n".join(self.lines) + "\n"
@@ -147,9 +178,9 @@ def _split(form: str) -> list[str]:
     return [piece for part in form.split("{") for piece in part.split("}")]
 
 
-def random_program(chance: random.Random, effects: bool = True) -> tuple[Any, str]:
+def random_program(chance: random.Random, effects: bool = True, invariants: bool = False) -> tuple[Any, str]:
     """The function `f0` of a random program, and the program's text."""
-    source = _Writer(chance, effects).program()
+    source = _Writer(chance, effects, invariants).program()
     file = f"<random program {next(_NUMBERS)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     space: dict[str, Any] = {"ut": ut}

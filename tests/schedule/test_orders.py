@@ -87,8 +87,15 @@ def test_events_make_sense(program: Program, scheduler: str) -> None:
 def check_inputs(static: StaticGraph, event: Fired, fired: set[tuple[int, int]]) -> None:
     """What stands in the same frame has fired before."""
     node = static.nodes[event.node]
-    crossing = {"call", "call_start", "enter", "enter_start", "next", "fan", "fan_start"}
-    if node.op in ("merge", "return", "exit", "gather", "outer"):  # these wait for other frames, or for one of several
+    crossing = {"call", "hoist", "call_start", "enter", "enter_start", "next", "fan", "fan_start"}
+    if node.op in (
+        "merge",
+        "return",
+        "exit",
+        "gather",
+        "outer",
+        "hoist_read",
+    ):  # these wait for other frames, or for one of several
         return
     for operand in (*node.inputs, *node.controls):
         if isinstance(operand, Port) and static.nodes[operand.node].op not in crossing:

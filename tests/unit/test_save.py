@@ -1083,8 +1083,8 @@ def try_file(path: Path, data: bytes, seed: int) -> bool:
         str(error)
         return False
     for _, program in function._programs.items():
-        spec.check(program.static(True), type_rule)
-        spec.check(program.static(False), type_rule)
+        for library in (program.captured.library, program.simple, program.hoisted):
+            spec.check(program.static(library), type_rule)
     chance = random.Random(seed)
     for signature in function.__undertow_definition__.signatures:
         leaves = []

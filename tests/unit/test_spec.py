@@ -141,6 +141,31 @@ function f ^f/start, f/start~1
 """
 
 
+# Two entries into f; the loop in it is of the same group, and reads what they were given.
+HOISTED = """\
+library 1 main=main
+
+main main(a: f64, b: f64, c: f64, n: i64) -> (y, z) shared=(c)
+  y: f64 = call n, a callee="f"
+  z: f64 = call n, b callee="f"
+
+function f(n: i64, w: f64) -> (last#1) group=f hoisted=1
+  c: f64         = shared index=0 ^start
+  last: i64, f64 = loop n, c body="f/while"
+
+loop f/while(k: i64, s: f64, w: f64) -> (p, if1.then/k, if1.then/s) carried=2 group=f hoisted=1
+  p: bool         = greater k, 0:i64
+  branch if1 p
+  k.if: i64, i64  = switch p, k
+  s.if: f64, f64  = switch p, s
+  w.if: f64, f64  = switch p, w
+  if1.then/k: i64 = subtract k.if#0, 1:i64
+  if1.then/f: f64 = call if1.then/k callee="f"
+  if1.then/t: f64 = add if1.then/f, w.if#0
+  if1.then/s: f64 = add s.if#0, if1.then/t
+"""
+
+
 def parse_library(text: str) -> Library:
     found = parse(text)
     assert isinstance(found, Library)
@@ -148,6 +173,7 @@ def parse_library(text: str) -> Library:
 
 
 STATIC_THREE = dump(flatten(parse_library(THREE_PHASES)))
+STATIC_HOISTED = dump(flatten(parse_library(HOISTED)))
 
 VALID = {
     "factorial": LIBRARY,
@@ -158,6 +184,8 @@ VALID = {
     "static phases": STATIC_PHASES,
     "three phases": THREE_PHASES,
     "static three phases": STATIC_THREE,
+    "hoisted": HOISTED,
+    "static hoisted": STATIC_HOISTED,
 }
 
 
@@ -285,6 +313,40 @@ BROKEN = [
     (STATIC_THREE, "call f/x index=0 site=4 ^f/start~1", "call f/x index=0 site=4", "an argument waits for another"),
     (STATIC_PHASES, "return f/y index=0", "return f/dx index=0", "a result comes back in an earlier phase"),
     (STATIC_PHASES, "main -> f\n", "main -> f\nsite 2 call z: main -> f\n", "a site has no start token"),
+    # hoisted and shared values
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) group=f",
+     "a graph has hoisted parameters but no group, or a group"),
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) hoisted=1", "a graph has hoisted parameters but no group, or a"),
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) group=f hoisted=-1", "a graph has hoisted parameters but no"),
+    (HOISTED, "carried=2 group=f hoisted=1", "carried=2 group=f hoisted=2",
+     "more parameters are carried and hoisted than"),
+    (HOISTED, "(y, z) shared=(c)", "(y, z) group=f hoisted=1 shared=(c)", "main is in a group, but nothing calls it"),
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) group=f hoisted=1 shared=(n)",
+     "only main shares values of the run"),
+    (HOISTED, "shared=(c)", "shared=(c#1)", "a shared value is not there"),
+    (HOISTED, "carried=2 group=f hoisted=1", "carried=2 group=g hoisted=1", "a loop or map of a group is entered from"),
+    (HOISTED, "w: f64) -> (p, ", "w: f64, v: i64) -> (p, ", "graphs of one group have unequal hoisted parameters"),
+    (HOISTED, "shared index=0", "shared index=1", "a node reads a shared value that main does not share"),
+    (HOISTED, "shared=(c)", "shared=(n)", "a node does not accept the shared value that it reads"),
+    (HOISTED, "call if1.then/k callee", "call if1.then/k, w.if#0 callee", "the number of arguments is not that of the"),
+    (HOISTED, "call n, a callee", "call n callee", "the number of arguments is not that of the parameters"),
+    (STATIC_HOISTED, "main/z.w ^f/while/start", "main/z.w", "a hoist_read has no control edge that could trigger it"),
+    (STATIC_HOISTED, "hoist main/a", "hoist main/n", "a type changes on the way"),
+    (STATIC_HOISTED, "f/c: f64   ", "f/c: i64   ", "a type changes on the way"),
+    (STATIC_HOISTED, "greater f/while/k, 0:i64", "greater main/y.w, 0.0:f64",
+     "an input lives in another region than its node"),
+    (STATIC_HOISTED, "f/c: f64               = hoist_read main/c ^f/start", "f/c: f64 = identity main/y.w",
+     "what an entry is given goes elsewhere than into hoist_reads"),
+    (STATIC_HOISTED, "hoist_read main/c ^f/start", "hoist_read main/c, main/a ^f/start",
+     "a hoist_read takes neither what"),
+    (STATIC_HOISTED, "hoist_read main/c ^f/start", "hoist_read ^f/start",
+     "a hoist_read takes neither what hoists give"),
+    (STATIC_HOISTED, "hoist_read main/c ^f/start", "hoist_read f/last.1 ^f/start", "a hoist_read takes neither what"),
+    (STATIC_HOISTED, "hoist_read main/y.w, main/z.w", "hoist_read main/y.w",
+     "a hoist_read may run below an entry whose"),
+    (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=1 site=2",
+     "a hoist_read takes neither what hoists"),
+    (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=0 site=1", "two nodes carry the same argument"),
 ]  # fmt: skip
 
 
@@ -340,6 +402,7 @@ BY_HAND = {
     "the start of a map does not give a ctl token": lambda: _static_loops(at(6, types=(Type(f64), Type(f64)))),
     "a static graph has no region 0": lambda: StaticGraph((), ()),
     "the predicate of a loop lives inside of a branch": lambda: _loop_predicate(),
+    "a shared value lives inside of a branch": lambda: _shared_in_a_branch(),
 }
 
 
@@ -363,6 +426,12 @@ def _loop_predicate() -> Library:
     found = parse(text.replace("-> (less, if1.then/i) carried=1", "-> (if1.then/p)"))
     assert isinstance(found, Library)
     return found
+
+
+def _shared_in_a_branch() -> Library:
+    text = HOISTED.replace("shared=(c)", "shared=(c.if#0)")
+    branch = "  p: bool = less a, b\n  branch if1 p\n  c.if: f64, f64 = switch p, c\n"
+    return parse_library(text.replace("  y: f64 = call", branch + "  y: f64 = call"))
 
 
 @pytest.mark.parametrize("rule", BY_HAND)

@@ -452,7 +452,11 @@ def graphs(draw: st.DrawFn) -> Library | StaticGraph:
         return StaticGraph(nodes, tuple(regions), draw(NAMES), tuple(sites), draw(numbers), draw(some_ports))
     phases = draw(st.lists(st.builds(Phase, numbers, some_ports), max_size=2).map(tuple))
     name = draw(NAMES)
-    function = FunctionGraph(nodes, tuple(regions), name, "main", phases, draw(st.integers(0, 2)), draw(SPANS))
+    carried, hoisted = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    group, shared = draw(st.just("") | NAMES), draw(some_ports)
+    function = FunctionGraph(
+        nodes, tuple(regions), name, "main", phases, carried, draw(SPANS), group, hoisted, tuple(shared)
+    )
     return Library({name: function}, draw(NAMES))
 
 

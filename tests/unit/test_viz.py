@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.unit.test_spec import STATIC_LOOPS, STATIC_PHASES
+from tests.unit.test_spec import STATIC_HOISTED, STATIC_LOOPS, STATIC_PHASES
 from tests.unit.test_text import STATIC, nested
 
 from undertow.errors import Span
@@ -20,7 +20,7 @@ from undertow.viz.dot import dot
 from undertow.viz.layout import LARGEST, Layout, Rect, edges_of, layout
 from undertow.viz.svg import label, svg
 
-GRAPHS = {"factorial": STATIC, "loops": STATIC_LOOPS, "phases": STATIC_PHASES}
+GRAPHS = {"factorial": STATIC, "loops": STATIC_LOOPS, "phases": STATIC_PHASES, "hoisted": STATIC_HOISTED}
 
 
 def graph_of(name: str) -> StaticGraph:
@@ -113,6 +113,7 @@ def test_edges_that_change_tags_are_told_apart() -> None:
     assert ("call", "call", "merge") in kinds and ("call", "call_start", "merge") in kinds
     assert ("return", "merge", "return") in kinds and ("return", "switch", "exit") in kinds
     assert ("call", "next", "merge") in kinds and ("call", "fan", "multiply") in kinds
+    assert ("call", "hoist", "hoist_read") in kinds and ("call", "input", "hoist_read") in kinds
     assert ("call", "input", "outer") in kinds and ("return", "multiply", "gather") in kinds
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from undertow.api.function import Function, Program
 from undertow.api.options import settings
 from undertow.engines.contract import Result
+from undertow.engines.reference import Reference
 from undertow.engines.reference.behaviors import Outcome, explore
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend import tree
@@ -83,7 +84,8 @@ def find_behaviors(
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise UndertowError(f"budget={brief(budget)} is no number of runs", hint="write e.g. budget=1000")
     chosen = settings()
-    explored = explore(program.static(chosen.simplify), inputs, state, budget, chosen.limits)
+    graph = program.static(program.library(Reference(), chosen.simplify))
+    explored = explore(graph, inputs, state, budget, chosen.limits)
     captured = program.captured
 
     def unflatten(values: Sequence[Any]) -> Any:

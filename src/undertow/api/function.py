@@ -26,6 +26,7 @@ from undertow.frontend.traced import Traced, capturing, constant, context, used_
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.hoist import hoist
 from undertow.passes.simplify import simplify
 from undertow.types import Type
 
@@ -34,36 +35,46 @@ _Result = TypeVar("_Result")
 
 @dataclass(slots=True, eq=False)
 class Program:
-    """A captured signature: its libraries and static graphs, simplified and as captured, and their plans."""
+    """A captured signature: its library after each pass, and what engines have made of that so far."""
 
     captured: Captured
-    library: Library  # simplified
-    graph: StaticGraph  # made of that: what runs
-    plain: StaticGraph | None = None  # made of the captured library, when someone asks for it
+    name: str
+    simple: Library  # simplified
+    hoisted: Library  # and with what is invariant in recursions hoisted
+    graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
 
-    def static(self, simplify: bool) -> StaticGraph:
-        if simplify:
-            return self.graph
-        if self.plain is None:
-            self.plain = flatten(self.captured.library, self.graph.name)
-        return self.plain
+    def library(self, engine: Engine, simplify: bool) -> Library:
+        """The library that an engine runs."""
+        if not simplify:
+            return self.captured.library
+        return self.hoisted if engine.takes_hoisted else self.simple
+
+    def static(self, library: Library) -> StaticGraph:
+        """The static graph of one of the libraries, made when someone asks for it."""
+        if id(library) not in self.graphs:
+            self.graphs[id(library)] = flatten(library, self.name)
+        return self.graphs[id(library)]
 
     def plan(self, engine: Engine, simplify: bool = True) -> Plan:
         if (engine.name, simplify) not in self.plans:
-            self.plans[engine.name, simplify] = engine.plan(self.static(simplify))
+            self.plans[engine.name, simplify] = engine.plan(self.static(self.library(engine, simplify)))
         return self.plans[engine.name, simplify]
 
     def view(self, simplify: bool | None = None) -> GraphView:
         """The static graph to look at; by default as the options in force would run it."""
-        is_simple = settings().simplify if simplify is None else simplify
-        return GraphView(self.static(is_simple), self.library if is_simple else self.captured.library)
+        chosen = settings()
+        library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
+        return GraphView(self.static(library), library)
 
 
 def make_program(captured: Captured, name: str) -> Program:
     """What is captured, made ready for engines."""
-    library, _ = simplify(captured.library)
-    return Program(captured, library, flatten(library, name))
+    simple, _ = simplify(captured.library)
+    hoisted, report = hoist(simple)
+    if report.counts:
+        hoisted, _ = simplify(hoisted)  # constants have come where arguments were
+    return Program(captured, name, simple, hoisted)
 
 
 class Programs:

@@ -103,5 +103,9 @@ class Engine(Protocol):
     def is_lazy(self) -> bool:
         """Does a run end though a value that no fetch needs would never arrive?"""
 
+    @property
+    def takes_hoisted(self) -> bool:
+        """Does it run graphs with values that are read through the entry (hoist, hoist_read)?"""
+
     def plan(self, graph: StaticGraph) -> Plan:
         """Make a graph ready; everything that does not depend on the inputs happens here."""

@@ -112,8 +112,10 @@ class Draft:
 
     # -- the end -------------------------------------------------------------------------------------------
 
-    def freeze(self, old: FunctionGraph, phases: Iterable[Phase], carried: int) -> FunctionGraph:
-        """The finished graph; what it is called and where it comes from is taken from `old`."""
+    def freeze(
+        self, old: FunctionGraph, phases: Iterable[Phase], carried: int, shared: Iterable[Port] = ()
+    ) -> FunctionGraph:
+        """The finished graph; what it is called, its group and where it comes from is taken from `old`."""
         starts: list[list[tuple[int, Port]]] = [[] for _ in self.regions]
         for (region, phase), port in self._pivots.items():
             starts[region].append((phase, port))
@@ -121,7 +123,14 @@ class Draft:
             replace(region, starts=tuple(port for _, port in sorted(found)))
             for region, found in zip(self.regions, starts, strict=True)
         )
-        return FunctionGraph(tuple(self.nodes), regions, old.name, old.kind, tuple(phases), carried, old.span)
+        return replace(
+            old,
+            nodes=tuple(self.nodes),
+            regions=regions,
+            phases=tuple(phases),
+            carried=carried,
+            shared=tuple(shared),
+        )
 
 
 class Copy:

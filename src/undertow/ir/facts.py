@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from undertow.ir.graph import Const, FunctionGraph, Graph, Library, Node, Operand, Phase, Port, Site, StaticGraph
-from undertow.ir.walk import BACK, INWARD, STARTS, is_inward, node_phases, phase_of, port_regions
+from undertow.ir.walk import BACK, INWARD, STARTS, body_of, is_inward, node_phases, phase_of, port_regions
 from undertow.types import Type
 
 
@@ -34,6 +34,7 @@ LIBRARY_FORMS = {
     "resume": Form(integers=("phase",), is_phased=True),
     "loop": Form(strings=("body",)),
     "map": Form(strings=("body",)),
+    "shared": Form(0, 1, ("index",)),
 }
 STATIC_FORMS = {
     "start": Form(0, 1),
@@ -42,6 +43,8 @@ STATIC_FORMS = {
     "merge": Form(None, 1),
     "call_start": Form(0, 2, ("site",), is_phased=True),
     "call": Form(1, 1, ("site", "index"), is_phased=True),
+    "hoist": Form(1, 1, ("site", "index")),
+    "hoist_read": Form(None, 1),
     "return": Form(1, 1, ("site", "index"), is_phased=True),
     "enter_start": Form(0, 2, ("site",)),
     "enter": Form(1, 1, ("site", "index")),
@@ -80,6 +83,7 @@ class Facts:
         self.is_static = isinstance(graph, StaticGraph)
         self.forms = STATIC_FORMS if self.is_static else LIBRARY_FORMS
         self.sites = graph.sites if isinstance(graph, StaticGraph) else ()
+        self._entry_sites: dict[int, frozenset[int]] = {}
 
     def form(self, node: Node) -> Form:
         return self.forms.get(node.op, _PRIMITIVE)
@@ -143,9 +147,22 @@ class Facts:
         return callee.phases[phase_of(node)]
 
     def params(self, node: Node) -> list[Type]:
-        callee = self.callee(node)
-        assert callee is not None
-        return [callee.nodes[param].types[0] for param in self.visit(node).params]
+        """What a call, resume, loop or map hands over: not what its entry was given already."""
+        callee, graph = self.callee(node), self.graph
+        assert callee is not None and isinstance(graph, FunctionGraph)
+        types = [callee.nodes[param].types[0] for param in self.visit(node).params]
+        return types if node.op == "resume" else types[: len(types) - graph.omitted(callee)]
+
+    def hoisted(self, graph: FunctionGraph) -> list[Type]:
+        """The types of what an entry is given."""
+        params = graph.params[len(graph.params) - graph.hoisted :]
+        return [graph.nodes[param].types[0] for param in params]
+
+    def shared(self, node: Node) -> Type | None:
+        """The type of the value of the run that a node reads; None if there is none."""
+        assert self.library is not None
+        main, index = self.library.functions[self.library.main], node.attrs.integer("index")
+        return main.type_of(main.shared[index]) if 0 <= index < len(main.shared) else None
 
     def results(self, node: Node) -> list[Type]:
         """The types that the callee gives; a loop's predicate is its own affair."""
@@ -203,6 +220,46 @@ class Facts:
     @cached_property
     def entered(self) -> Counter[int]:
         return Counter(site.callee for site in self.sites)
+
+    @cached_property
+    def hoists(self) -> dict[int, set[int]]:
+        """The indices of what each site gives to the entry that it makes."""
+        found: dict[int, set[int]] = {}
+        for node in self.nodes:
+            if node.op == "hoist":
+                found.setdefault(node.attrs.integer("site"), set()).add(node.attrs.integer("index"))
+        return found
+
+    @cached_property
+    def _sites_into(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for number, site in enumerate(self.sites, 1):
+            found.setdefault(site.callee, []).append(number)
+        return found
+
+    @cached_property
+    def _owner(self) -> list[int]:
+        return body_of(self.graph)
+
+    def entry_sites(self, region: int) -> frozenset[int]:
+        """The sites that make the entries above a region; 0 stands for main, where there is none."""
+        body = self._owner[region]
+        if body not in self._entry_sites:
+            found: set[int] = set()
+            seen, todo = {body}, [body]
+            while todo:
+                at = todo.pop()
+                if at == 0:
+                    found.add(0)
+                for number in self._sites_into.get(at, ()):
+                    above = self._owner[self.sites[number - 1].caller]
+                    if number in self.hoists:
+                        found.add(number)
+                    elif above not in seen:
+                        seen.add(above)
+                        todo.append(above)
+            self._entry_sites[body] = frozenset(found)
+        return self._entry_sites[body]
 
     @cached_property
     def uses(self) -> dict[Port, list[tuple[Node, bool]]]:

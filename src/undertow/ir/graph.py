@@ -173,6 +173,10 @@ class FunctionGraph(Graph):
     A *loop* has as first `carried` parameters its variables, the others are invariants read from the parent
     frame; its results are the predicate (do another iteration?) and then the next value of each variable, which
     stands in the predicate's true branch. A *map* has as first `carried` parameters the mapped elements.
+
+    Graphs of one `group` share *entries*: the last `hoisted` parameters of phase 0, the same in all of them, are given
+    once, by the call that enters the group from outside. What enters one graph of a group from another leaves them out.
+    Any graph may read a value that main lists in `shared`, by the operator of that name.
     """
 
     name: str = ""
@@ -180,6 +184,9 @@ class FunctionGraph(Graph):
     phases: tuple[Phase, ...] = ()
     carried: int = 0
     span: Span | None = None
+    group: str = ""
+    hoisted: int = 0
+    shared: tuple[Port, ...] = ()  # main only: values of the whole run
 
     @property
     def params(self) -> tuple[int, ...]:
@@ -188,6 +195,10 @@ class FunctionGraph(Graph):
     @property
     def results(self) -> tuple[Port, ...]:
         return self.phases[0].results
+
+    def omitted(self, callee: FunctionGraph) -> int:
+        """How many of a callee's first parameters a call, loop or map in this graph leaves out: the last ones."""
+        return callee.hoisted if self.group and self.group == callee.group else 0
 
 
 @dataclass(frozen=True, slots=True)

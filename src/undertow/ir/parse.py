@@ -261,10 +261,13 @@ def _function(lines: Sequence[Line], reader: _Reader) -> FunctionGraph:
     phases: dict[int, Phase] = {}
     if header.peek() in ("(", "["):
         phases[0] = reader.signature(header, 0)
-    carried = 0
-    if header.take("carried"):
-        header.expect("=")
-        carried = header.integer()
+    carried = header.integer() if _is_key(header, "carried") else 0
+    group = header.name() if _is_key(header, "group") else ""
+    hoisted = header.integer() if _is_key(header, "hoisted") else 0
+    shared: tuple[Port, ...] = ()
+    if _is_key(header, "shared"):
+        header.expect("(")
+        shared = tuple(header.some(lambda: reader.port(header), ")"))
     starts: tuple[Port, ...] | None = None
     if header.take("^"):
         starts = () if header.peek() in ("", "as", "@") else reader.ports(header)
@@ -290,7 +293,14 @@ def _function(lines: Sequence[Line], reader: _Reader) -> FunctionGraph:
     regions = reader.finished_regions(header)
     body = Region(kind, body.name, starts=starts_of(reader.nodes) if starts is None else starts)
     ordered = tuple(phases[number] for number in range(len(phases)))
-    return FunctionGraph(tuple(reader.nodes), (body, *regions[1:]), name, kind, ordered, carried, span)
+    return FunctionGraph(
+        tuple(reader.nodes), (body, *regions[1:]), name, kind, ordered, carried, span, group, hoisted, shared
+    )
+
+
+def _is_key(header: Line, key: str) -> bool:
+    """Step over `key=`, if it comes next."""
+    return bool(header.take(key) and header.expect("="))
 
 
 def _static(first: Line, lines: Sequence[Line], shared: _Shared) -> StaticGraph:

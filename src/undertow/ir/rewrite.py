@@ -119,7 +119,7 @@ class _Engine:
         for phase in self.old.phases:
             params = [self.port(Port(param)).node for param in phase.params]
             phases.append(Phase(tuple(params), tuple(map(self.port, phase.results))))
-        return self.draft.freeze(self.old, phases, self.old.carried)
+        return self.draft.freeze(self.old, phases, self.old.carried, map(self.port, self.old.shared))
 
     # -- where things went ---------------------------------------------------------------------------------
 

@@ -207,7 +207,7 @@ REGION_EDGES: list[Row[Region]] = [
 ]
 
 
-_ELSEWHERE = frozenset(("merge", "return", "exit", "gather", "outer"))  # rows of their own say where
+_ELSEWHERE = frozenset(("merge", "return", "exit", "gather", "outer", "hoist_read"))  # rows of their own say where
 
 
 def _is_branch_merge(f: Facts, n: Node) -> bool:
@@ -285,8 +285,21 @@ FUNCTIONS: list[Row[FunctionGraph]] = [
         "a result is not there",
     ),
     ("main function", lambda f, g, k: g.carried == 0, "only loops and maps have carried parameters"),
+    (
+        ANY,
+        lambda f, g, k: bool(g.group) == (g.hoisted > 0) and g.hoisted >= 0,
+        "a graph has hoisted parameters but no group, or a group but no hoisted parameters",
+    ),
+    ("main", lambda f, g, k: not g.group, "main is in a group, but nothing calls it"),
+    ("function loop map", lambda f, g, k: not g.shared, "only main shares values of the run"),
+    ("main", lambda f, g, k: all(map(f.exists, g.shared)), "a shared value is not there"),
     ("loop map", lambda f, g, k: len(g.phases) == 1, "a loop or map has several phases"),
     ("loop map", lambda f, g, k: 0 <= g.carried <= len(g.params), "more parameters are carried than there are"),
+    (
+        ANY,
+        lambda f, g, k: g.carried + g.hoisted <= len(g.params),
+        "more parameters are carried and hoisted than there are",
+    ),
     ("map", lambda f, g, k: g.carried > 0, "a map has no mapped parameter, so there is no number of lanes"),
     ("loop", lambda f, g, k: len(g.results) == g.carried + 1, "a loop's results are not its predicate and next values"),
     (
@@ -307,6 +320,11 @@ FUNCTION_EDGES: list[Row[FunctionGraph]] = [
         "main function",
         lambda f, g, k: all(f.phases[port.node] <= p for p, phase in enumerate(g.phases) for port in phase.results),
         "a result waits for a later phase than the one that gives it",
+    ),
+    (
+        "main",
+        lambda f, g, k: all(f.home(port) == 0 and f.phases[port.node] == 0 for port in g.shared),
+        "a shared value lives inside of a branch, or waits for a later phase",
     ),
     ("loop", lambda f, g, k: f.home(g.results[0]) == 0, "the predicate of a loop lives inside of a branch"),
     (
@@ -357,6 +375,18 @@ def _is_link(f: Facts, n: Node) -> bool:
     return call.op == "call" and call.region == n.region
 
 
+def _shares_entries(f: Facts, n: Node) -> bool:
+    """Does it enter a graph of the group that it stands in?"""
+    callee = f.callee(n)
+    return callee is not None and isinstance(f.graph, FunctionGraph) and f.graph.omitted(callee) > 0
+
+
+def _hoists_alike(f: Facts, n: Node) -> bool:
+    callee = f.callee(n)
+    assert callee is not None and isinstance(f.graph, FunctionGraph)
+    return f.hoisted(callee) == f.hoisted(f.graph)
+
+
 def _phases(f: Facts, n: Node) -> int:
     callee = f.callee(n)
     return 0 if callee is None else len(callee.phases)
@@ -375,6 +405,22 @@ CALLS: list[Row[Node]] = [
         "call loop map",
         lambda f, n, k: getattr(f.callee(n), "kind", "") == ENTERS[n.op][1],
         "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map",
+    ),
+    (
+        "loop map",
+        lambda f, n, k: not getattr(f.callee(n), "group", "") or _shares_entries(f, n),
+        "a loop or map of a group is entered from outside of it, where only a call makes an entry",
+    ),
+    (
+        "call loop map",
+        lambda f, n, k: not _shares_entries(f, n) or _hoists_alike(f, n),
+        "graphs of one group have unequal hoisted parameters",
+    ),
+    ("shared", lambda f, n, k: f.shared(n) is not None, "a node reads a shared value that main does not share"),
+    (
+        "shared",
+        lambda f, n, k: _accepts(n.types[0], f.shared(n)),
+        "a node does not accept the shared value that it reads",
     ),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < _phases(f, n), "the callee has no such later phase"),
@@ -426,7 +472,25 @@ def _handed_on(f: Facts, n: Node) -> bool:
     return taken is not None and _accepts(taken, given)
 
 
-_SITES = "call_start call return enter_start enter next exit fan_start fan gather outer"
+def _takes_one_value(f: Facts, n: Node) -> bool:
+    """Does a hoist_read take what hoists of one index give, or one value of main?"""
+    makers = [(f.nodes[port.node], port) for port in n.inputs if isinstance(port, Port)]
+    if len(makers) != len(n.inputs) or not makers:
+        return False
+    if makers[0][0].op != "hoist":
+        return len(makers) == 1 and f.home(makers[0][1]) == 0
+    return {maker.op for maker, _ in makers} == {"hoist"} and len({maker.attrs["index"] for maker, _ in makers}) == 1
+
+
+def _reads_its_entry(f: Facts, n: Node) -> bool:
+    """Do the hoists that it reads belong to all entries that can be above it, and to no other?"""
+    makers = [f.nodes[port.node] for port in n.inputs if isinstance(port, Port)]
+    if makers[0].op != "hoist":
+        return True
+    return {maker.attrs["site"] for maker in makers} == f.entry_sites(n.region)
+
+
+_SITES = "call_start call hoist return enter_start enter next exit fan_start fan gather outer"
 
 
 def _has_inputs(g: StaticGraph) -> bool:
@@ -448,7 +512,17 @@ STATIC_NODES: list[Row[Node]] = [
         "the start of a site does not give two ctl tokens",
     ),
     ("fan_start", lambda f, n, k: n.types[0] == CTL, "the start of a map does not give a ctl token"),
-    ("call return enter next exit outer fan gather", lambda f, n, k: _handed_on(f, n), "a type changes on the way"),
+    (
+        "call hoist return enter next exit outer fan gather",
+        lambda f, n, k: _handed_on(f, n),
+        "a type changes on the way",
+    ),
+    (
+        "hoist_read",
+        lambda f, n, k: all(n.types[0].accepts(f.type(operand)) for operand in n.inputs),
+        "a type changes on the way",
+    ),
+    ("hoist_read", lambda f, n, k: bool(n.controls), "a hoist_read has no control edge that could trigger it"),
 ]
 
 STATICS: list[Row[StaticGraph]] = [
@@ -464,7 +538,7 @@ STATICS: list[Row[StaticGraph]] = [
 
 STATIC_EDGES: list[Row[Node]] = [
     (
-        "call_start call return enter_start enter exit fan_start fan gather",
+        "call_start call hoist return enter_start enter exit fan_start fan gather",
         lambda f, n, k: n.region == f.site(n).caller,
         "a node stands elsewhere than its site: what enters together must be dead together",
     ),
@@ -487,12 +561,12 @@ STATIC_EDGES: list[Row[Node]] = [
         "phases are not visited in order: a visit may begin where the phase before it has not been visited",
     ),
     (
-        "call enter fan",
+        "call hoist enter fan",
         lambda f, n, k: f.phases[k] == f.phases[f.starts[f.visit_key(n)][0]],
         "an argument waits for another phase of its caller than the start token of its site",
     ),
     (
-        "call return enter exit fan gather",
+        "call hoist return enter exit fan gather",
         lambda f, n, k: f.arguments[(n.op, *f.visit_key(n), n.attrs["index"])] == 1,
         "two nodes carry the same argument or result of a site",
     ),
@@ -525,6 +599,21 @@ STATIC_EDGES: list[Row[Node]] = [
         "call_start enter_start fan_start",
         lambda f, n, k: _orders_the_way_back(f, n, k),
         "the second token of a site's start goes elsewhere than to its way back, as control",
+    ),
+    (
+        "hoist",
+        lambda f, n, k: all(user.op == "hoist_read" and not control for user, control in f.used(k)),
+        "what an entry is given goes elsewhere than into hoist_reads",
+    ),
+    (
+        "hoist_read",
+        lambda f, n, k: _takes_one_value(f, n),
+        "a hoist_read takes neither what hoists give as one argument of entries nor one value of the main graph",
+    ),
+    (
+        "hoist_read",
+        lambda f, n, k: _reads_its_entry(f, n),
+        "a hoist_read may run below an entry whose value it does not take, or takes one that it is never below",
     ),
     (
         "merge",

@@ -5,14 +5,17 @@ Every walk is a loop over a list; nothing here recurses, whatever the depth of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from undertow.ir.graph import Graph, Node, Port, StaticGraph
+from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Port, StaticGraph
 
 # The operators between tags in a static graph, each with the kind of its site.
 STARTS = {"call_start": "call", "enter_start": "loop", "fan_start": "map"}
-INWARD = {"call": "call", "enter": "loop", "next": "loop", "fan": "map"}  # what they emit is for the body entered
+# What they emit is for the body entered; what Hoist emits, for all that runs below that entry.
+INWARD = {"call": "call", "hoist": "call", "enter": "loop", "next": "loop", "fan": "map"}
 BACK = {"return": "call", "exit": "loop", "gather": "map"}  # what they take comes from that body
+READS = ("outer", "hoist_read")  # what they take comes from a frame around: the parent's, the entry's, main's
+ENTERS = {"call": "callee", "loop": "body", "map": "body"}  # in a library: the attribute that names what is entered
 
 
 def is_inward(node: Node, index: int) -> bool:
@@ -48,6 +51,54 @@ def body_of(graph: Graph) -> list[int]:
 
 
 # --------------------------------------------------------------------------------------------------------------
+# Libraries
+
+
+def entered_by(graph: FunctionGraph) -> list[str]:
+    """The names of the graphs that a graph enters: functions called, loops and maps, each as often as it is named."""
+    return [node.attrs.text(ENTERS[node.op]) for node in graph.nodes if node.op in ENTERS]
+
+
+def callees_first(library: Library) -> list[list[str]]:
+    """The strongly connected components of the call graph, callees before callers (Tarjan, without recursion)."""
+    indices: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    is_on_stack: set[str] = set()
+    groups: list[list[str]] = []
+    for root in library.functions:
+        if root in indices:
+            continue
+        path: list[tuple[str, Iterator[str]]] = []
+
+        def enter(name: str, path: list[tuple[str, Iterator[str]]] = path) -> None:
+            indices[name] = low[name] = len(indices)
+            stack.append(name)
+            is_on_stack.add(name)
+            path.append((name, iter(entered_by(library.functions[name]))))
+
+        enter(root)
+        while path:
+            name, rest = path[-1]
+            for callee in rest:
+                if callee not in indices:
+                    enter(callee)
+                    break
+                if callee in is_on_stack:
+                    low[name] = min(low[name], indices[callee])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[name])
+                if low[name] == indices[name]:
+                    at = stack.index(name)
+                    groups.append(stack[at:])
+                    is_on_stack.difference_update(stack[at:])
+                    del stack[at:]
+    return groups
+
+
+# --------------------------------------------------------------------------------------------------------------
 # Phases
 
 
@@ -73,7 +124,7 @@ def node_phases(graph: Graph) -> list[int]:
     for number, node in enumerate(graph.nodes):
         if node.op in ("start", "param"):
             phases[number] = phase_of(node)
-        is_from_elsewhere = node.op in BACK or node.op == "outer"
+        is_from_elsewhere = node.op in BACK or node.op in READS
         for port in node.controls if is_from_elsewhere else (*node.inputs, *node.controls):
             if not isinstance(port, Port):
                 continue

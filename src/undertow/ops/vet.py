@@ -208,6 +208,10 @@ def vet(library: Library) -> None:
     for graph in library.functions.values():
         _check_types(graph)
         _check_names(graph)
+        if graph.group or graph.hoisted or graph.shared or any(node.op == "shared" for node in graph.nodes):
+            raise GraphError(
+                f"{quote(graph.name)}: values are hoisted, which is done after a graph is loaded", graph.span
+            )
     check(library, type_rule)
     if flattened_size(library) > MOST_NODES:
         raise GraphError(f"the static graph would have more than {MOST_NODES:,} nodes")

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.facts import is_primitive
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
-from undertow.ir.walk import node_phases, phase_of
+from undertow.ir.walk import ENTERS, node_phases, phase_of
 from undertow.ops.op import CATALOGUE
-
-_ENTERS = {"call": "callee", "loop": "body", "map": "body"}
 
 
 def remove_dead(library: Library, effects: bool = True) -> tuple[Library, Counter[str]]:
@@ -47,6 +45,13 @@ class _Body:
     is_entered: bool = False
     kept_params: list[list[int]] = field(default_factory=list)  # of each phase, when all is marked
     kept_results: list[list[int]] = field(default_factory=list)
+    shared: set[int] = field(default_factory=set)  # of main
+    kept_shared: list[int] = field(default_factory=list)
+
+    def given(self, caller: _Body, node: Node) -> int:
+        """How many arguments a call, resume, loop or map hands over; hoisted ones only from outside of the group."""
+        count = len(self.graph.phases[phase_of(node)].params)
+        return count if node.op == "resume" else count - caller.graph.omitted(self.graph)
 
     def finish(self) -> None:
         """List what is kept. Main keeps its parameters, since the caller feeds them; a loop keeps its predicate."""
@@ -58,6 +63,7 @@ class _Body:
                 self.kept_results.append([k for k in results if (phase, k) in self.results])
             is_main = self.graph.kind == "main"
             self.kept_params.append([k for k in params if is_main or (phase, k) in self.params])
+        self.kept_shared = sorted(self.shared)
 
 
 class _Needs:
@@ -70,6 +76,9 @@ class _Needs:
             resumes = ((number, node) for number, node in enumerate(body.graph.nodes) if node.op == "resume")
             body.resumes = {(_link(node).node, phase_of(node)): number for number, node in resumes}
         self.main = self.bodies[library.main]
+        self.groups: dict[str, list[_Body]] = {}
+        for body in self.bodies.values():
+            self.groups.setdefault(body.graph.group, []).append(body)
         self.acting = self.find_acting() if effects else frozenset()
         self.todo: deque[tuple[_Body, Port]] = deque()
 
@@ -77,7 +86,7 @@ class _Needs:
         """The body that a call, resume, loop or map enters."""
         if node.op == "resume":
             node = body.graph.nodes[_link(node).node]
-        return self.bodies[node.attrs.text(_ENTERS[node.op])]
+        return self.bodies[node.attrs.text(ENTERS[node.op])]
 
     def find_acting(self) -> frozenset[int]:
         """The bodies, by identity, that act on the world, in themselves or in what they enter."""
@@ -85,7 +94,7 @@ class _Needs:
         acting: dict[int, _Body] = {}
         for body in self.bodies.values():
             for node in body.graph.nodes:
-                if node.op in _ENTERS:
+                if node.op in ENTERS:
                     enters.setdefault(id(self.target(body, node)), []).append(body)
                 elif _acts(node.op):
                     acting[id(body)] = body
@@ -126,6 +135,10 @@ class _Needs:
                 self.need_result(self.target(body, node), phase_of(node), port.index)
             elif node.op == "loop":
                 self.need_param(self.target(body, node), 0, port.index)
+            elif node.op == "shared":
+                index = node.attrs.integer("index")
+                self.main.shared.add(index)
+                self.need(self.main, self.main.graph.shared[index])
 
     def need(self, body: _Body, operand: Operand) -> None:
         if isinstance(operand, Port) and operand not in body.ports:
@@ -140,7 +153,7 @@ class _Needs:
         self.need_region(body, node.region)
         for control in node.controls:
             self.need(body, control)
-        if node.op in _ENTERS or node.op == "resume":
+        if node.op in ENTERS or node.op == "resume":
             self.need_visit(body, node)
         else:
             for operand in node.inputs:
@@ -163,9 +176,9 @@ class _Needs:
             before = body.resumes.get((_link(node).node, phase - 1))
             if before is not None:  # phases are visited in order
                 self.need_node(body, before)
-        arguments = _arguments(node)
+        arguments, given = _arguments(node), target.given(body, node)
         for at, index in list(target.params):
-            if at == phase:
+            if at == phase and index < given:
                 self.need(body, arguments[index])
 
     def enter(self, body: _Body) -> None:
@@ -177,18 +190,27 @@ class _Needs:
             self.need(body, body.graph.results[0])
         if id(body) in self.acting:
             for number, node in enumerate(body.graph.nodes):
-                enters = node.op in _ENTERS or node.op == "resume"
+                enters = node.op in ENTERS or node.op == "resume"
                 if id(self.target(body, node)) in self.acting if enters else _acts(node.op):
                     self.need_node(body, number)
 
     def need_param(self, body: _Body, phase: int, index: int) -> None:
-        """A parameter, and with that of a loop variable its next value."""
+        """A parameter, and with that of a loop variable its next value; a hoisted one in all graphs of its group."""
+        end = len(body.graph.params) - index  # counted from the end, it is the same in all of them
+        if phase == 0 and end <= body.graph.hoisted:
+            for other in self.groups[body.graph.group]:
+                self.mark_param(other, 0, len(other.graph.params) - end)
+        else:
+            self.mark_param(body, phase, index)
+
+    def mark_param(self, body: _Body, phase: int, index: int) -> None:
         if (phase, index) in body.params:
             return
         body.params.add((phase, index))
         self.need(body, Port(body.graph.phases[phase].params[index]))
         for caller, node in body.visits[phase]:
-            self.need(caller, _arguments(node)[index])
+            if index < body.given(caller, node):
+                self.need(caller, _arguments(node)[index])
         if body.graph.kind == "loop" and index < body.graph.carried:
             self.need(body, body.graph.results[1 + index])
 
@@ -235,14 +257,17 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
         elif node.op != "start" and number not in body.nodes:
             count["dead node"] += 1
             continue
-        elif node.op in _ENTERS or node.op == "resume":
+        elif node.op in ENTERS or node.op == "resume":
             target, phase, arguments = needs.target(body, node), phase_of(node), _arguments(node)
             outputs = target.kept_results[phase]
             if node.op == "loop":
                 outputs = [index - 1 for index in outputs[1:]]
             link = node.inputs[: len(node.inputs) - len(arguments)]
-            inputs = (*link, *(arguments[index] for index in target.kept_params[phase]))
+            given = target.given(body, node)
+            inputs = (*link, *(arguments[index] for index in target.kept_params[phase] if index < given))
             node = replace(node, inputs=inputs, types=tuple(node.types[index] for index in outputs))
+        elif node.op == "shared":
+            node = replace(node, attrs=Attrs(index=needs.main.kept_shared.index(node.attrs.integer("index"))))
         copy.add(number, node, outputs, phases_of[number])
     phases: list[Phase] = []
     for phase, visit in enumerate(graph.phases):
@@ -252,5 +277,9 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
         params = tuple(copy.ports[Port(visit.params[index])].node for index in body.kept_params[phase])
         phases.append(Phase(params, tuple(copy.ports[visit.results[index]] for index in kept)))
     count["dead branch"] += (len(graph.regions) - len(copy.draft.regions)) // 2
+    count["dead shared value"] += len(graph.shared) - len(body.kept_shared)
     carried = sum(index < graph.carried for index in body.kept_params[0])
-    return copy.draft.freeze(graph, phases, carried)
+    hoisted = sum(index >= len(graph.params) - graph.hoisted for index in body.kept_params[0])
+    shared = (copy.ports[graph.shared[index]] for index in body.kept_shared)
+    made = copy.draft.freeze(graph, phases, carried, shared)
+    return replace(made, hoisted=hoisted, group=graph.group if hoisted else "")

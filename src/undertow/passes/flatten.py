@@ -2,7 +2,8 @@
 
 Each body is put into the graph once. A call with m arguments and k results becomes one `call_start`, m `call` and
 k `return` nodes under one site number; each parameter becomes a `merge` over its Call nodes. Loops and maps become
-Enter/Next/Exit and Fan/Gather in the same way. Nothing in the result depends on data.
+Enter/Next/Exit and Fan/Gather in the same way. What is hoisted becomes one `hoist` node at each call that makes an
+entry, and in each body that uses it a `hoist_read` over all of these. Nothing in the result depends on data.
 
 Only what main can reach is flattened, and of each function only the phases that some site visits. The library is
 taken to be valid (`ir.spec`); what a user can get wrong by declaring without defining is checked here.
@@ -93,6 +94,8 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
     if not 0 <= phase < len(callee.phases):
         raise GraphError(f"{where}: {target} has no phase {phase}", node.span)
     wanted, results = len(callee.phases[phase].params), len(callee.phases[phase].results)
+    if node.op != "resume":
+        wanted -= graph.omitted(callee)
     if node.op == "loop":
         results -= 1  # the predicate
     if arguments != wanted or len(node.types) != results:
@@ -187,6 +190,8 @@ class _Flattener:
         self.order: list[_Draft] = []  # placed drafts, in the order of the static graph
         self.sites: list[_SiteDraft] = []
         self.results: list[tuple[_Draft, _Body, Port]] = []  # Return nodes and the result that each waits for
+        self.hoists: dict[tuple[str, int], list[_Source]] = {}  # what entries are given, by group and index
+        self.reads: list[tuple[_Draft, str, int]] = []  # who reads it; without a group: what main shares
         self.names: dict[str, int] = {}  # names taken; how often each was asked for
         self.region_count = 0
 
@@ -198,6 +203,8 @@ class _Flattener:
             todo += 1
         for draft, body, port in self.results:
             draft.inputs.append(body.ports[port])
+        for draft, group, index in self.reads:
+            draft.inputs += self.hoists[group, index] if group else [main.ports[main.graph.shared[index]]]
         for number, draft in enumerate(self.order):
             draft.number = number
         return StaticGraph(
@@ -220,9 +227,10 @@ class _Flattener:
         if graph.kind in ("main", "function"):
             for phase, port in enumerate(graph.regions[0].starts[: body.visited]):
                 body.pivots[0, phase] = self.reserve(body, port.node, graph.kind == "main")
-            for visit in graph.phases[: body.visited]:
-                for param in visit.params:
+            for phase, visit in enumerate(graph.phases[: body.visited]):
+                for param in visit.params[: len(visit.params) - (0 if phase else graph.hoisted)]:
                     self.reserve(body, param, graph.kind == "main")
+            self.read_entry(body)
         self.bodies.append(body)
         return body
 
@@ -244,6 +252,25 @@ class _Flattener:
         inner.above, inner.parent = body, body.places[node.region]
         inner.site = self.site(kind, body, node, inner)
         return inner
+
+    def read_entry(self, body: _Body) -> None:
+        """A hoist_read for each hoisted parameter that the body uses: others would fire for nothing."""
+        graph = body.graph
+        if not graph.hoisted:
+            return
+        used: set[Operand | None] = {region.pred for region in graph.regions}
+        used.update(port for phase in graph.phases for port in phase.results)
+        for node in graph.nodes:
+            used.update(node.inputs)
+            used.update(node.controls)
+        for index, param in enumerate(graph.params[len(graph.params) - graph.hoisted :]):
+            if Port(param) in used:
+                node = graph.nodes[param]
+                draft = _Draft("hoist_read", node.name, body, 0, node.types, span=node.span)
+                draft.controls = [body.pivots[0, 0]]
+                body.own[param] = draft
+                body.ports[Port(param)] = draft, 0
+                self.reads.append((draft, graph.group, index))
 
     def reserve(self, body: _Body, number: int, is_main: bool = False) -> _Wire:
         """The draft that stands for a node of the library, which may not have been reached yet; its first output."""
@@ -286,6 +313,11 @@ class _Flattener:
                 self.wire_loop(body, number, node)
             elif node.op == "map":
                 self.wire_map(body, number, node)
+            elif node.op == "shared":
+                draft = _Draft("hoist_read", node.name, body, node.region, node.types, span=node.span)
+                draft.controls = self.controls(body, node)
+                body.ports[Port(number)] = self.place(draft), 0
+                self.reads.append((draft, "", node.attrs.integer("index")))
             else:
                 self.wire_plain(body, number, node)
         if body.graph.kind == "loop":
@@ -403,9 +435,15 @@ class _Flattener:
         start, gate = self.begin("call_start", body, number, node, **attrs)
         callee.pivots[0, phase][0].inputs.append((start, 0))
         visit = callee.graph.phases[phase]
-        for index, (operand, param) in enumerate(zip(arguments, visit.params, strict=True)):
-            wire = self.push("call", body, number, operand, callee.graph.nodes[param], gate, index=index, **attrs)
-            callee.own[param].inputs.append(wire)
+        own = len(visit.params) - (0 if phase else callee.graph.hoisted)
+        for index, (operand, param) in enumerate(zip(arguments, visit.params, strict=False)):
+            formal = callee.graph.nodes[param]
+            if index < own:
+                wire = self.push("call", body, number, operand, formal, gate, index=index, **attrs)
+                callee.own[param].inputs.append(wire)
+            else:
+                wire = self.push("hoist", body, number, operand, formal, gate, index=index - own, **attrs)
+                self.hoists.setdefault((callee.graph.group, index - own), []).append(wire)
         returns = self.pop("return", body, number, node, start, **attrs)
         self.results += zip(returns, [callee] * len(returns), visit.results, strict=True)
 
@@ -423,6 +461,7 @@ class _Flattener:
             self.reserve(loop, param)
             loop.own[param].inputs.append(wire)
         self.lend(body, loop, node.inputs[carried:], params[carried:])
+        self.read_entry(loop)
         loop.exits = self.pop("exit", body, number, node, start, site=site)
 
     def close_loop(self, loop: _Body) -> None:
@@ -472,6 +511,7 @@ class _Flattener:
             wire = self.push("fan", body, number, operand, lanes.graph.nodes[param], gate, site=site, index=index)
             lanes.ports[Port(param)] = wire
         self.lend(body, lanes, node.inputs[carried:], params[carried:])
+        self.read_entry(lanes)
         gathers = self.pop("gather", body, number, node, start, site=site)
         self.results += zip(gathers, [lanes] * len(gathers), lanes.graph.results, strict=True)
 
@@ -479,7 +519,7 @@ class _Flattener:
         """Hand invariants to a loop or map: a constant as itself, anything else read from the parent's frame."""
         # Predicates and results are named by ports, so there even a constant needs a node.
         named = {region.pred for region in inner.regions} | set(inner.graph.results)
-        for operand, param in zip(operands, params, strict=True):
+        for operand, param in zip(operands, params, strict=False):  # hoisted ones are not handed over
             source, formal = self.source(body, operand), inner.graph.nodes[param]
             if isinstance(source, Const) and Port(param) not in named:
                 inner.ports[Port(param)] = source

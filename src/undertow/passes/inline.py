@@ -8,12 +8,11 @@ and that of the whole library, whatever the calls double up to. An inlined call 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port
-from undertow.ir.walk import node_phases
+from undertow.ir.walk import callees_first, entered_by, node_phases
 
 SMALL = 30  # nodes of a function that is inlined wherever it is called
 GROWTH = 1000  # nodes that a library may gain on top of doubling
@@ -22,9 +21,9 @@ GROWTH = 1000  # nodes that a library may gain on top of doubling
 def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
     """The library with calls inlined where that is small; functions that nobody calls any more stay, for `dead`."""
     graphs = dict(library.functions)
-    order = _callees_first(library)
-    recursive = {name for group in order for name in group if len(group) > 1 or name in _callees(graphs[name])}
-    calls = Counter(name for graph in graphs.values() for name in _callees(graph))
+    order = callees_first(library)
+    recursive = {name for group in order for name in group if len(group) > 1 or name in entered_by(graphs[name])}
+    calls = Counter(name for graph in graphs.values() for name in entered_by(graph))
     budget = sum(len(graph.nodes) for graph in graphs.values()) + GROWTH
     count: Counter[str] = Counter()
     for group in order:
@@ -39,7 +38,7 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
                     if len(callee.nodes) > min(SMALL, budget):
                         continue
                     budget -= len(callee.nodes)
-                    calls.update(_callees(callee))
+                    calls.update(entered_by(callee))
                     calls[callee.name] -= 1
                 inlined[number] = callee
             if inlined:
@@ -48,58 +47,11 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
     return Library(graphs, library.main), count
 
 
-def _callees(graph: FunctionGraph) -> list[str]:
-    """The graphs that are entered: functions called, loops and maps."""
-    names = (node.attrs.get("callee", node.attrs.get("body")) for node in graph.nodes if node.op in _ENTERS)
-    return [name for name in names if isinstance(name, str)]
-
-
-_ENTERS = ("call", "loop", "map")
-
-
-def _callees_first(library: Library) -> list[list[str]]:
-    """The strongly connected components of the call graph, callees before callers (Tarjan, without recursion)."""
-    indices: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    is_on_stack: set[str] = set()
-    groups: list[list[str]] = []
-    for root in library.functions:
-        if root in indices:
-            continue
-        path: list[tuple[str, Iterator[str]]] = []
-
-        def enter(name: str, path: list[tuple[str, Iterator[str]]] = path) -> None:
-            indices[name] = low[name] = len(indices)
-            stack.append(name)
-            is_on_stack.add(name)
-            path.append((name, iter(_callees(library.functions[name]))))
-
-        enter(root)
-        while path:
-            name, rest = path[-1]
-            for callee in rest:
-                if callee not in indices:
-                    enter(callee)
-                    break
-                if callee in is_on_stack:
-                    low[name] = min(low[name], indices[callee])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[name])
-                if low[name] == indices[name]:
-                    at = stack.index(name)
-                    groups.append(stack[at:])
-                    is_on_stack.difference_update(stack[at:])
-                    del stack[at:]
-    return groups
-
-
 def _is_plain(graph: FunctionGraph, pivots: set[Port], node: Node, callee: FunctionGraph) -> bool:
-    """Can a call be replaced by the body? Not with several phases, order of its own, or types that would change."""
+    """Can a call be replaced by the body? Not with several phases, an entry, order of its own, or types that change."""
     return (
         len(callee.phases) == 1
+        and not callee.group
         and set(node.controls) <= pivots
         and [graph.type_of(operand) for operand in node.inputs] == [callee.nodes[p].types[0] for p in callee.params]
         and list(node.types) == [callee.type_of(port) for port in callee.results]
@@ -119,7 +71,7 @@ def _replace_calls(graph: FunctionGraph, inlined: dict[int, FunctionGraph]) -> F
         Phase(tuple(copy.ports[Port(p)].node for p in phase.params), tuple(copy.ports[r] for r in phase.results))
         for phase in graph.phases
     ]
-    return copy.draft.freeze(graph, phases, graph.carried)
+    return copy.draft.freeze(graph, phases, graph.carried, (copy.ports[port] for port in graph.shared))
 
 
 def _put_body(outer: Copy, number: int, callee: FunctionGraph, phase: int) -> None:

@@ -26,8 +26,7 @@ simplify: 5 nodes -> 3
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,6 +39,8 @@ from undertow.ops.random import ROWS as RANDOM
 from undertow.passes.algebra import ALGEBRA, FALSE, TRUE, invert
 from undertow.passes.dead import remove_dead
 from undertow.passes.inline import inline_calls
+from undertow.passes.report import Report as Report
+from undertow.passes.report import size
 from undertow.types import Type, type_of
 
 _ROUNDS = 4  # a second round finds little, a third almost nothing
@@ -137,24 +138,9 @@ SIMPLIFY = Table("simplify", [*CONTROL, *ALGEBRA.rows, ("constant", Form(ANY, No
 # The pass
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What `simplify` did: how often each rule was applied, and the number of nodes before and after."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-    before: int = 0
-    after: int = 0
-
-    def __str__(self) -> str:
-        lines = [f"simplify: {self.before} nodes -> {self.after}"]
-        width = max((len(name) for name in self.counts), default=0)
-        lines += [f"  {name:{width}} {count:5}" for name, count in self.counts.items()]
-        return "\n".join(lines)
-
-
 def simplify(library: Library, inline: bool = False) -> tuple[Library, Report]:
     """The simplified library, and what was done. `inline`: calls too; activations are then not those of the source."""
-    before = _size(library)
+    before = size(library)
     total: Counter[str] = Counter()
     library, count = remove_dead(library)
     total += count
@@ -170,7 +156,7 @@ def simplify(library: Library, inline: bool = False) -> tuple[Library, Report]:
         total += count
         library, count = remove_dead(library)
         total += count
-    return library, Report(dict(total.most_common()), before, _size(library))
+    return library, Report(dict(total.most_common()), before, size(library))
 
 
 def _rewrite_all(library: Library) -> tuple[Library, Counter[str]]:
@@ -183,7 +169,3 @@ def _rewrite_all(library: Library) -> tuple[Library, Counter[str]]:
         total += count
         functions[name] = made if count else graph
     return Library(functions, library.main), total
-
-
-def _size(library: Library) -> int:
-    return sum(len(graph.nodes) for graph in library.functions.values())

@@ -31,7 +31,8 @@ _TALL = 60.0  # a layer with such a box in it is aligned at the top
 _SWEEPS = 12
 
 _STARTS = frozenset(("call_start", "enter_start", "fan_start"))
-_INWARD = frozenset(("call", "enter", "fan", "next"))
+_INWARD = frozenset(("call", "hoist", "enter", "fan", "next"))
+_READS = frozenset(("outer", "hoist_read"))
 _BACK = frozenset(("return", "exit", "gather"))
 
 
@@ -102,7 +103,8 @@ def edges_of(graph: StaticGraph) -> list[Edge]:
         ports = [operand for operand in node.inputs if isinstance(operand, Port)]
         for slot, port in enumerate((*ports, *node.controls)):
             maker = graph.nodes[port.node]
-            if maker.op in _INWARD or (maker.op in _STARTS and port.index == 0) or (node.op == "outer" and slot == 0):
+            is_read = node.op in _READS and slot < len(ports)
+            if maker.op in _INWARD or (maker.op in _STARTS and port.index == 0) or is_read:
                 kind = "call"
             elif node.op in _BACK and slot == 0 and ports:
                 kind = "return"

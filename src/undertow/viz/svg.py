@@ -49,6 +49,8 @@ STYLES = {
     "merge": Style("narrowing", "#ffedbd", "#c08400"),
     "call_start": Style("down", "#e6dcfb", "#7648cf"),
     "call": Style("down", "#e6dcfb", "#7648cf"),
+    "hoist": Style("down", "#f1ecfc", "#7648cf"),
+    "hoist_read": Style("up", "#f1ecfc", "#7648cf"),
     "return": Style("up", "#f8dcf0", "#b3368c"),
     "enter_start": Style("down", "#d2efea", "#168577"),
     "enter": Style("down", "#d2efea", "#168577"),
@@ -108,12 +110,10 @@ def label(graph: StaticGraph, number: int) -> tuple[str, str]:
         main, sub = f"{node.op.removesuffix('_start')} @{node.attrs['site']}", short
         if node.op.endswith("_start"):
             sub = "start"
-        elif node.op in ("call", "enter", "fan", "next"):
+        elif node.op in ("call", "hoist", "enter", "fan", "next"):
             sub = short.rsplit(".", 1)[-1] if node.op != "next" else short.removesuffix(".next")
-    elif node.op in ("start", "input"):
+    elif node.op in ("start", "input", "hoist_read") or (node.op == "merge" and _is_parameter(graph, node)):
         main, sub = short, node.op
-    elif node.op == "merge" and _is_parameter(graph, node):
-        main, sub = short, "merge"
     elif node.op == "switch":
         main, sub = "switch", "start" if node.types[0] == CTL else short.rsplit(".if", 1)[0]
     else:

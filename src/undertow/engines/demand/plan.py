@@ -105,6 +105,10 @@ class Plan:
     """A static graph as rows. Holds nothing of any run."""
 
     def __init__(self, graph: StaticGraph) -> None:
+        read = next((node for node in graph.nodes if node.op == "hoist_read"), None)
+        if read is not None:
+            what = f"{read.name}: demand looks for arguments where calls hand them on, but this one is hoisted"
+            raise GraphError(what, read.span, hint="flatten the library as it was before `hoist`")
         self.graph = graph
         self.facts = facts = Facts(graph)
         self._layouts = {

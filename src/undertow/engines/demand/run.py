@@ -38,6 +38,7 @@ class Demand:
 
     name = "demand"
     is_lazy = True
+    takes_hoisted = False  # an argument is asked for where it is needed, through the calls that hand it on
 
     def plan(self, graph: StaticGraph) -> DemandPlan:
         return DemandPlan(graph)

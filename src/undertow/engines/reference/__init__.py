@@ -28,6 +28,7 @@ class Reference:
 
     name = "reference"
     is_lazy = False  # under a fair schedule it would be, but not under every one
+    takes_hoisted = True
 
     def plan(self, graph: StaticGraph) -> ReferencePlan:
         return ReferencePlan(graph)

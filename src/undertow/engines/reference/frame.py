@@ -12,10 +12,19 @@ NONE = object()  # no value yet
 class Frame:
     """The storage of one tag."""
 
-    __slots__ = ("context", "depth", "index", "kind", "left", "number", "parent", "pend", "rows", "site", "slots")
+    __slots__ = (
+        "context", "depth", "entry", "index", "kind", "left", "number", "parent", "pend", "rows", "site", "slots",
+    )  # fmt: skip
 
     def __init__(
-        self, kind: Kind, parent: Frame | None, site: int, index: int, context: Context | None, number: int
+        self,
+        kind: Kind,
+        parent: Frame | None,
+        site: int,
+        index: int,
+        context: Context | None,
+        number: int,
+        entry: Entry | None = None,
     ) -> None:
         layout = kind.layout
         self.kind = kind
@@ -28,6 +37,7 @@ class Frame:
         self.index = index  # of the iteration or lane; -1 in functions
         self.context = context
         self.number = number
+        self.entry = entry  # what was given to the entry that it is, or is below of
         self.depth: int = 0 if parent is None else parent.depth + kind.is_call  # of nested calls
 
     @property
@@ -45,6 +55,21 @@ class Frame:
             labels.append(label)
             frame = frame.parent
         return tuple(labels)
+
+
+class Entry:
+    """What the activations below one entry share; or those of the whole run, for what main shares.
+
+    It outlives the entry's frame: results may come back early, so what is below may end later, and so may arguments
+    arrive later that the entry itself does not use.
+    """
+
+    __slots__ = ("users", "values", "waiting")
+
+    def __init__(self, count: int) -> None:
+        self.values: list[Value] = [NONE] * count  # those that have arrived
+        self.waiting: list[list[tuple[Frame, int, int]]] = [[] for _ in range(count)]  # (frame, node, slot)
+        self.users = 0  # frames that are alive
 
 
 class Context:

@@ -9,7 +9,7 @@ import numpy as np
 from undertow.engines import checks
 from undertow.engines.checks import Value
 from undertow.engines.contract import Options
-from undertow.engines.reference.frame import NONE, Context, Frame
+from undertow.engines.reference.frame import NONE, Context, Entry, Frame
 from undertow.engines.reference.memory import Memory
 from undertow.engines.reference.rows import COUNT, Rows, SitePlan
 from undertow.ir import trace
@@ -35,12 +35,15 @@ class Frames:
         self.most_frames = float("inf") if options.frames is None else options.frames
         self.most_depth = float("inf") if options.max_depth is None else options.max_depth
         self.main = self.deepest = Frame(rows.main, None, 0, -1, None, 0)
+        self.shared = Entry(rows.shared)  # what main shares with all frames
 
     def open(self, frame: Frame) -> Frame:
         """Let a frame begin, if the limits allow it."""
         kind = frame.kind
         self.made += 1
         self.live.add(frame)
+        if frame.entry is not None:
+            frame.entry.users += 1
         if len(self.live) > self.peak_frames:
             self.peak_frames = len(self.live)
             if self.peak_frames > self.most_frames:
@@ -55,6 +58,10 @@ class Frames:
             parent = None if frame.parent is None else frame.parent.number
             self.record(trace.FrameStarted(frame.number, parent, frame.label, kind.region))
         self.memory.grow(kind.layout.cost)
+        for at, slot, index in kind.layout.reads:
+            self.read(frame, at, slot, frame.entry, index)
+        for at, slot, index in kind.layout.shared_reads:
+            self.read(frame, at, slot, self.shared, index)
         if frame.left == 0:  # a lane that only hands its element back
             self.close(frame)
         return frame
@@ -72,12 +79,20 @@ class Frames:
         self.live.discard(frame)
         self.memory.shrink(frame.kind.layout.cost)
         frame.slots, frame.pend = [], []
+        entry = frame.entry
+        if entry is not None:
+            entry.users -= 1
+            if entry.users == 0:
+                self.forget(entry)
+        if not self.live:
+            self.forget(self.shared)
         if self.record is not None:
             self.record(trace.FrameEnded(frame.number))
 
     def call(self, frame: Frame, site: SitePlan) -> Frame:
         """The frame of a call that is entered for the first time: by its start token or by any argument."""
-        callee = self.open(Frame(frame.kind.below[site.number], frame, site.number, -1, None, self.made))
+        entry = Entry(site.hoisted) if site.hoisted else frame.entry
+        callee = self.open(Frame(frame.kind.below[site.number], frame, site.number, -1, None, self.made, entry))
         frame.slots[site.cell] = callee
         return callee
 
@@ -118,7 +133,7 @@ class Frames:
     def inside(self, context: Context, index: int) -> Frame:
         """A frame of a loop or map, with the invariants that have arrived."""
         parent, number = context.parent, context.site.number
-        frame = self.open(Frame(parent.kind.below[number], parent, number, index, context, self.made))
+        frame = self.open(Frame(parent.kind.below[number], parent, number, index, context, self.made, parent.entry))
         for (at, slot), value in zip(context.site.outers, context.values, strict=True):
             if value is not NONE:
                 self.put(frame, at, slot, value)
@@ -130,6 +145,34 @@ class Frames:
         """All lanes have given a result: hand the list to its Gather."""
         at, slot = context.site.gathers[number]
         self.put(context.parent, at, slot, context.cells[number])
+
+    # -- what entries are given ----------------------------------------------------------------------------
+
+    def read(self, frame: Frame, at: int, slot: int, entry: Entry | None, index: int) -> None:
+        """Let a node have what an entry was given, now or when it arrives."""
+        assert entry is not None, "a hoist_read that is below no entry"
+        value = entry.values[index]
+        if value is NONE:
+            entry.waiting[index].append((frame, at, slot))
+        else:
+            self.put(frame, at, slot, value)
+
+    def give(self, entry: Entry, index: int, value: Value) -> None:
+        """An entry is given a value: those who wait for it get it, and those who are still to come will."""
+        entry.values[index] = value
+        if type(value) is np.ndarray:
+            self.memory.hold(value, 1)
+        waiting, entry.waiting[index] = entry.waiting[index], []
+        for frame, at, slot in waiting:
+            if frame.slots:  # one of a phase that is never visited may wait in a frame that has ended
+                self.put(frame, at, slot, value)
+
+    def forget(self, entry: Entry) -> None:
+        """Nobody is left who could read what an entry was given."""
+        for index, value in enumerate(entry.values):
+            if type(value) is np.ndarray:
+                self.memory.let_go(value)
+            entry.values[index] = NONE
 
     def put(self, frame: Frame, at: int, slot: int, value: Value) -> None:
         """One token into one slot."""

@@ -25,6 +25,8 @@ from undertow.ir.graph import Const, Node, Port, Site, StaticGraph
 from undertow.ir.walk import BACK, INWARD, STARTS, body_of, is_inward, node_phases, phase_of
 from undertow.ops.op import CATALOGUE
 
+_ONE_OF_SEVERAL = ("merge", "hoist_read")  # have one slot, whatever the number of their inputs
+
 
 def make_rows(graph: StaticGraph) -> Rows:
     """The plan of a graph; a GraphError where it cannot run."""
@@ -44,11 +46,12 @@ class _Edges:
     down: list[tuple[SitePlan, int]] = field(default_factory=list)
     lanes: list[int] = field(default_factory=list)
     fetches: list[int] = field(default_factory=list)
+    shared: list[int] = field(default_factory=list)
 
     def out(self, is_array: bool) -> Out:
         up = {s: tuple(hits) for s, hits in (*self.returns.items(), *self.exits.items())}
         plain = (*self.plain, *((at, 0) for at in (*self.controls, *self.gates)))
-        far = tuple(self.down), tuple(self.lanes), tuple(self.fetches)
+        far = tuple(self.down), tuple(self.lanes), tuple(self.fetches), tuple(self.shared)
         stored = len(self.plain) + len(self.merges)
         weight = (stored or -1) if is_array else 0
         return Out(plain, tuple(self.merges), up or None, *far, weight, any(far))
@@ -72,6 +75,7 @@ class _Planner:
         self.first = [0] * len(graph.nodes)  # the first slot of each node
         self.edges = [[_Edges() for _ in node.types] for node in graph.nodes]
         self.sites: list[SitePlan] = []
+        self.shared: dict[Port, int] = {}  # values of main that other bodies read
 
     def make(self) -> Rows:
         self.lay_out()
@@ -80,7 +84,7 @@ class _Planner:
             self.layouts[self.home[number]].rows.append(self.row(number, node))
         phases = node_phases(self.graph)
         first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in ("start", "input"))
-        return Rows(self.graph, phases, self.kinds(phases), tuple(first_ready))
+        return Rows(self.graph, phases, self.kinds(phases), tuple(first_ready), len(self.shared))
 
     # -- places --------------------------------------------------------------------------------------------
 
@@ -92,7 +96,7 @@ class _Planner:
             self.first[number] = len(layout.slots)
             layout.nodes.append(number)
             layout.pend.append(self.count(node))
-            if node.op == "merge":
+            if node.op in _ONE_OF_SEVERAL:
                 layout.slots.append(None)
             else:
                 layout.slots += [as_plain(i.value) if isinstance(i, Const) else None for i in node.inputs]
@@ -104,6 +108,10 @@ class _Planner:
             if site.kind == "loop":
                 plan.after = self.layouts[site.callee].cell()
             self.sites.append(plan)
+        for node in self.graph.nodes:
+            if node.op == "hoist":
+                plan = self.site(node)[0]
+                plan.hoisted = max(plan.hoisted, node.attrs.integer("index") + 1)
 
     def count(self, node: Node) -> int:
         """The number of tokens that a node waits for."""
@@ -113,6 +121,10 @@ class _Planner:
                 raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
             if ports and self.is_tag_merge(node):
                 return 1
+        if node.op == "hoist_read":
+            if not node.controls or not node.inputs or len(ports) < len(node.inputs) + len(node.controls):
+                raise GraphError(f"{node.name}: a hoist_read takes ports and a control edge", node.span)
+            return 1 + len(node.controls)
         if not ports and node.op not in ("start", "input"):
             raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
         if len(ports) > COUNT:
@@ -175,19 +187,35 @@ class _Planner:
             edges.down.append((plan, len(plan.outers)))
             plan.outers.append((at, slot))
             return self.owner[site.caller]
+        if node.op == "hoist_read":
+            return self.connect_read(number, node, index, port)
         if node.op == "merge":
             (edges.plain if self.count(node) == 1 else edges.merges).append((at, slot))
         else:
             edges.plain.append((at, slot + index))
         return self.home[number]
 
+    def connect_read(self, number: int, node: Node, index: int, port: Port) -> int:
+        """Note who reads what entries are given, or main shares: the value is put there when a frame begins."""
+        layout, maker = self.layouts[self.home[number]], self.graph.nodes[port.node]
+        at, slot = self.local[number], self.first[number]
+        if maker.op != "hoist":
+            if port not in self.shared:
+                self.shared[port] = len(self.shared)
+                self.edges[port.node][port.index].shared.append(self.shared[port])
+            layout.shared_reads.append((at, slot, self.shared[port]))
+            return 0
+        if index == 0:
+            layout.reads.append((at, slot, maker.attrs.integer("index")))
+        return self.site(maker)[1].callee
+
     # -- rows ----------------------------------------------------------------------------------------------
 
     def row(self, number: int, node: Node) -> Row:
         first, code = self.first[number], CODES.get(node.op)
-        last = first + (1 if node.op == "merge" else len(node.inputs))
+        last = first + (1 if node.op in _ONE_OF_SEVERAL else len(node.inputs))
         held = {
-            first + (0 if node.op == "merge" else index)
+            first + (0 if node.op in _ONE_OF_SEVERAL else index)
             for index, operand in enumerate(node.inputs)
             if isinstance(operand, Port) and self.graph.type_of(operand).shape and node.op != "gather"
         }
@@ -200,6 +228,8 @@ class _Planner:
         elif node.op in INWARD:
             quiet = ()
             extra = self.site(node)[0]
+            if node.op == "hoist":
+                extra = extra, node.attrs.integer("index")
         elif node.op == "input":
             extra = self.graph.inputs.index(number) + 1
         elif node.op == "start":

@@ -19,14 +19,16 @@ from undertow.ir.graph import StaticGraph
 DEAD = 1 << 20
 COUNT = DEAD - 1  # the part of `pend` that counts tokens
 
-# What a row does when it fires. A forward hands its one value on: merge, return, exit, outer.
+# What a row does when it fires. A forward hands its one value on: merge, return, exit, outer, hoist_read.
 KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
-FAN, FAN_START, GATHER, KERNELS, STATE = range(9, 14)
+FAN, FAN_START, GATHER, KERNELS, STATE, HOIST = range(9, 15)
 CODES = {
     "merge": FORWARD,
     "return": FORWARD,
     "exit": FORWARD,
     "outer": FORWARD,
+    "hoist_read": FORWARD,
+    "hoist": HOIST,
     "switch": SWITCH,
     "call": CALL,
     "call_start": CALL_START,
@@ -50,11 +52,12 @@ class Out(NamedTuple):
     down: tuple[tuple[SitePlan, int], ...]  # the number of the invariant at a site
     lanes: tuple[int, ...]  # numbers of gathers
     fetches: tuple[int, ...]
+    shared: tuple[int, ...]  # numbers of what main shares
     weight: int  # slots that it is stored in, if it is an array; -1: none, but it is an array
-    is_far: bool  # does any of down, lanes and fetches exist?
+    is_far: bool  # does any of down, lanes, fetches and shared exist?
 
 
-NOWHERE = Out((), (), None, (), (), (), 0, True)  # everything has been delivered; see whether the run is over
+NOWHERE = Out((), (), None, (), (), (), (), 0, True)  # everything has been delivered; see whether the run is over
 
 
 class Quiet(NamedTuple):
@@ -89,6 +92,8 @@ class Layout:
     slots: list[Value] = field(default_factory=lambda: [None])
     rows: list[Row] = field(default_factory=list)
     contexts: list[int] = field(default_factory=list)  # cells of loops and maps
+    reads: list[tuple[int, int, int]] = field(default_factory=list)  # (node, slot, number of what the entry is given)
+    shared_reads: list[tuple[int, int, int]] = field(default_factory=list)  # (node, slot, number of what main shares)
 
     def cell(self) -> int:
         """A new slot that belongs to no node."""
@@ -110,6 +115,7 @@ class SitePlan:
     after: int = 0  # of a loop: the cell of an iteration's frame that holds the next one's
     outers: list[tuple[int, int]] = field(default_factory=list)  # (node, slot) in the body entered
     gathers: list[tuple[int, int]] = field(default_factory=list)  # (node, slot) in the caller
+    hoisted: int = 0  # values that it gives to the entry that it makes
 
 
 @dataclass(slots=True, eq=False)
@@ -133,3 +139,4 @@ class Rows:
     phases: list[int]  # for each node, the last phase that it waits for
     main: Kind  # and below it every kind that a run can create
     first_ready: tuple[int, ...]  # nodes of main that wait for nothing
+    shared: int = 0  # values that main shares with all frames

@@ -27,6 +27,7 @@ from undertow.engines.reference.rows import (
     FAN_START,
     FORWARD,
     GATHER,
+    HOIST,
     INPUT,
     KERNEL,
     KERNELS,
@@ -133,6 +134,10 @@ class Run(Frames):
                             value = GO
                             deliver(slots[extra.cell] or self.call(frame, extra), GO, outs[0])
                             out = outs[1]
+                        elif code == HOIST:
+                            value = slots[first]
+                            self.hoist(slots[extra[0].cell] or self.call(frame, extra[0]), extra[1], value)
+                            out = NOWHERE
                         elif code == NEXT:
                             value = slots[first]
                             target = slots[extra.after] or self.iterate(frame, extra)
@@ -209,7 +214,7 @@ class Run(Frames):
 
     def deliver(self, target: Frame, value: Value, out: Out) -> None:
         """Hand a live token to everyone who waits for it."""
-        plain, merges, up, _, _, _, weight, is_far = out
+        plain, merges, up, _, _, _, _, weight, is_far = out
         push, pend, slots = self.push, target.pend, target.slots
         if weight > 0:
             self.memory.hold(value, weight)
@@ -265,6 +270,15 @@ class Run(Frames):
         for number in out.fetches:
             self.results[number] = value
             self.missing -= 1
+        for number in out.shared:
+            self.give(self.shared, number, value)
+
+    def hoist(self, target: Frame, index: int, value: Value) -> None:
+        """Give a value to the entry that a frame is, unless all that could read it has ended."""
+        entry = target.entry
+        assert entry is not None
+        if entry.users:
+            self.give(entry, index, value)
 
     def kill(self, target: Frame, token: Quiet) -> None:
         """Hand a dead token to everyone who waits for it."""

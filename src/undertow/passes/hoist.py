@@ -1,0 +1,171 @@
+"""Hoist: what every recursive call hands on unchanged is given once, to the entry, and read from there.
+
+Such an argument belongs to the *entry*, the activation that entered a set of mutually recursive graphs from outside;
+`invariants` finds them. If all entries are given one constant, that stands in its place; if all are given one value
+of the run, the argument is gone altogether and main *shares* the value; otherwise it becomes a hoisted parameter.
+Operators on such values alone follow them (`outward`). Activations, and the values that they compute, stay the same,
+and there are never more firings. A graph whose arguments all change is left as it is.
+
+>>> from undertow.ir.text import dump, parse
+>>> library, report = hoist(parse('''
+... library 1 main=main
+... main main(a: f64, b: f64, n: i64) -> (y, z)
+...   y: f64 = call a, n callee="f"
+...   z: f64 = call b, n callee="f"
+... function f(w: f64, n: i64) -> (r)
+...   p: bool = less_equal n, 0:i64
+...   branch if1 p
+...   w.if: f64, f64 = switch p, w
+...   n.if: i64, i64 = switch p, n
+...   if1.else/m: i64 = subtract n.if#1, 1:i64
+...   if1.else/s: f64 = call w.if#1, if1.else/m callee="f"
+...   r: f64 = merge w.if#0, if1.else/s
+... '''))
+>>> print(dump(library), end="")
+library 1 main=main
+<BLANKLINE>
+main main(a: f64, b: f64, n: i64) -> (y, z)
+  y: f64 = call n, a callee="f"
+  z: f64 = call n, b callee="f"
+<BLANKLINE>
+function f(n: i64, w: f64) -> (r) group=f hoisted=1
+  p: bool         = less_equal n, 0:i64
+  branch if1 p
+  w.if: f64, f64  = switch p, w
+  n.if: i64, i64  = switch p, n
+  if1.else/m: i64 = subtract n.if#1, 1:i64
+  if1.else/s: f64 = call if1.else/m callee="f"
+  r: f64          = merge w.if#0, if1.else/s
+>>> print(report)
+hoist: 15 nodes -> 15
+  hoisted argument     1
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Phase, Port
+from undertow.ir.walk import ENTERS, node_phases
+from undertow.passes.dead import remove_dead
+from undertow.passes.invariants import Cycle, Invariants
+from undertow.passes.outward import move_outward
+from undertow.passes.report import Report, size
+
+
+def hoist(library: Library) -> tuple[Library, Report]:
+    """The library with what is invariant in its recursions hoisted, and what was done."""
+    before = size(library)
+    if any(graph.group or graph.shared for graph in library.functions.values()):
+        return library, Report({}, before, before, "hoist")
+    made, count = _hoist_arguments(library)
+    if count:
+        made, dead = remove_dead(made)  # the Switches that only brought arguments to recursive calls
+        made, moved = move_outward(made)
+        count += dead + moved
+        if moved:
+            made, dead = remove_dead(made)
+            count += dead
+    return made, Report(dict(count.most_common()), before, size(made), "hoist")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What becomes of arguments
+
+
+@dataclass(slots=True, eq=False)
+class _Change:
+    """What becomes of the parameters of one graph."""
+
+    group: str = ""
+    values: dict[int, Const | int] = field(default_factory=dict)  # the constant, or the number of what main shares
+    hoisted: list[int] = field(default_factory=list)  # the others that are no longer handed on, in order
+    kept: list[int] = field(default_factory=list)  # those that calls from the same group hand over
+
+
+def _hoist_arguments(library: Library) -> tuple[Library, Counter[str]]:
+    known = Invariants(library)
+    changes: dict[str, _Change] = {}
+    shared: dict[Port, int] = {}
+    count: Counter[str] = Counter()
+    for cycle in known.cycles:
+        if cycle.classes:
+            _decide(known, cycle, changes, shared, count)
+    if not changes:
+        return library, count
+    for name, graph in library.functions.items():
+        change = changes.setdefault(name, _Change())
+        gone = {*change.values, *change.hoisted}
+        change.kept = [index for index in range(len(graph.params)) if index not in gone]
+    functions = {
+        name: _rebuild(graph, changes, list(shared) if name == library.main else [])
+        for name, graph in library.functions.items()
+    }
+    return Library(functions, library.main), count
+
+
+def _decide(
+    known: Invariants, cycle: Cycle, changes: dict[str, _Change], shared: dict[Port, int], count: Counter[str]
+) -> None:
+    for name in cycle.graphs:
+        changes[name] = _Change(cycle.graphs[0])
+    for members in cycle.classes:
+        first, index = next(iter(members.items()))
+        graph = known.bodies[first].graph
+        param = graph.params[index]
+        value = known.value(first, Port(param))
+        if isinstance(value, Const) and value.type != graph.nodes[param].types[0]:
+            value = None  # its type is narrower than what the graphs were made for
+        if isinstance(value, Port):
+            shared.setdefault(value, len(shared))
+        kind = {Const: "constant argument", Port: "shared argument"}.get(type(value), "hoisted argument")
+        count[kind] += 1
+        for name, index in members.items():
+            if value is None:
+                changes[name].hoisted.append(index)
+            else:
+                changes[name].values[index] = value if isinstance(value, Const) else shared[value]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The graphs without them
+
+
+def _rebuild(graph: FunctionGraph, changes: dict[str, _Change], shared: list[Port]) -> FunctionGraph:
+    """A graph with its parameters in their new order, and with what it calls given just what that takes now."""
+    own = changes[graph.name]
+    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
+    phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+    start = graph.regions[0].starts[0].node
+    first = [graph.params[index] for index in (*own.kept, *own.hoisted)]
+    copy.add(start, graph.nodes[start])
+    for new, param in enumerate(first):
+        copy.add(param, replace(graph.nodes[param], attrs=Attrs(index=new)))
+    for index, value in own.values.items():
+        param = graph.params[index]
+        copy.add(param, _stand_in(graph.nodes[param], value, Port(start)))
+    done = {start, *graph.params}
+    for number, node in enumerate(graph.nodes):
+        if number in done:
+            continue
+        if node.op in ENTERS:
+            change = changes[node.attrs.text(ENTERS[node.op])]
+            is_entry = change.group != own.group
+            chosen = (*change.kept, *(change.hoisted if is_entry else ()))
+            node = replace(node, inputs=tuple(node.inputs[index] for index in chosen))
+        copy.add(number, node, phase=phases_of[number])
+    phases: list[Phase] = []
+    for phase, visit in enumerate(graph.phases):
+        params = tuple(copy.ports[Port(param)].node for param in (visit.params if phase else first))
+        phases.append(Phase(params, tuple(copy.ports[port] for port in visit.results)))
+    made = copy.draft.freeze(graph, phases, graph.carried, (copy.ports[port] for port in shared))
+    return replace(made, group=own.group if own.hoisted else "", hoisted=len(own.hoisted))
+
+
+def _stand_in(param: Node, value: Const | int, start: Port) -> Node:
+    """What stands where a parameter was: a constant, which `simplify` puts into its users, or a value of the run."""
+    if isinstance(value, Const):
+        return replace(param, op="identity", inputs=(value,), attrs=Attrs(), controls=(start,))
+    return replace(param, op="shared", attrs=Attrs(index=value), controls=(start,))

@@ -1,0 +1,353 @@
+"""Move operators outward, with the hoisted values that they work on: computed once an entry, or once a run.
+
+Only an operator that cannot fault or act moves, and only where firings cannot become more, whatever the input. So it
+must be sure to fire below each entry: it stands in the body, not in a branch, of the one graph by which its group is
+entered. (For shared values: of a graph that main is sure to run.) And results must take the place of as many values
+that then nobody else needs: one more to hand over and read costs more than the operator, where nothing recurs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from undertow.errors import UndertowError
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.implied import param_node
+from undertow.ir.walk import ENTERS, callees_first, node_phases
+from undertow.ops.faults import may_fault
+from undertow.ops.op import CATALOGUE, find
+from undertow.types import Type
+
+_Key = Hashable  # of a value: a port, what main shares by its number, a node of some graph
+
+
+def move_outward(library: Library) -> tuple[Library, Counter[str]]:
+    """The library with operators on hoisted values moved to the entries, and those on shared values to main."""
+    count: Counter[str] = Counter()
+    # Callees first: what moves next to an entry may stand in a recursion itself, and move on.
+    for component in callees_first(library):
+        group = library.functions[component[0]].group
+        if group and any(_has_candidate(library.functions[name]) for name in component):
+            library, moved = _move_to_entries(library, group)
+            count["hoisted operator"] += moved
+    library, moved = _move_to_main(library)
+    count["shared operator"] += moved
+    return library, +count
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What can move
+
+
+def _can_move(graph: FunctionGraph, node: Node, phase: int) -> bool:
+    row = CATALOGUE.get(node.op)
+    if row is None or row.effect or row.state is not None or len(node.types) != 1 or node.region or phase:
+        return False
+    if not {graph.regions[0].starts[0]}.issuperset(node.controls):
+        return False
+    known = [operand.value if isinstance(operand, Const) else None for operand in node.inputs]
+    return not may_fault(row, [graph.type_of(operand) for operand in node.inputs], node.attrs, known)
+
+
+def _uses(graph: FunctionGraph) -> Counter[Port]:
+    """How often each port is used, by nodes, branches and results."""
+    uses: Counter[Port] = Counter(port for phase in graph.phases for port in phase.results)
+    uses.update(region.pred for region in graph.regions if region.kind == "branch" and region.side and region.pred)
+    for node in graph.nodes:
+        uses.update(operand for operand in node.inputs if isinstance(operand, Port))
+        uses.update(node.controls)
+    return uses
+
+
+def _still_fits(node: Node, operands: Sequence[Type]) -> Type | None:
+    """The type of a node's output where it would stand, if the users of the one that it has accept that."""
+    try:
+        type_ = find(node.op).type(operands, node.attrs)[0]
+    except UndertowError:
+        return None
+    return type_ if node.types[0].accepts(type_) else None
+
+
+def _worth_moving(candidates: dict[_Key, list[_Key]], uses: Mapping[_Key, int]) -> set[_Key]:
+    """Those of the operators, given by their results with their operands, that do not make more values to be read.
+
+    Operators that share operands are taken together if they can be, else one by one.
+    """
+    parts = _Parts()
+    for result, operands in candidates.items():
+        for operand in operands:
+            parts.join(result, operand)
+    by_part: dict[_Key, list[_Key]] = {}
+    for result in candidates:
+        by_part.setdefault(parts.find(result), []).append(result)
+    moved: set[_Key] = set()
+    for results in by_part.values():
+        left = Counter({key: uses[key] for result in results for key in (result, *candidates[result])})
+        before = sum(key not in candidates for key in left)
+        for result in results:
+            left.subtract(candidates[result])
+        if sum(count > 0 for count in left.values()) <= before:
+            moved.update(results)
+            continue
+        left = Counter({key: uses[key] for key in left})
+        known = {key for key in left if key not in candidates}
+        for result in results:
+            operands = candidates[result]
+            if known.issuperset(operands) and any(left[key] == operands.count(key) for key in operands):
+                left.subtract(operands)
+                known.add(result)
+                moved.add(result)
+    return moved
+
+
+class _Parts:
+    """Sets of keys that are joined step by step."""
+
+    def __init__(self) -> None:
+        self.above: dict[_Key, _Key] = {}
+
+    def find(self, key: _Key) -> _Key:
+        path: list[_Key] = []
+        while self.above.setdefault(key, key) != key:
+            path.append(key)
+            key = self.above[key]
+        self.above.update(dict.fromkeys(path, key))
+        return key
+
+    def join(self, one: _Key, other: _Key) -> None:
+        self.above[self.find(one)] = self.find(other)
+
+
+def _as_moved(node: Node, name: str, inputs: tuple[Operand, ...], type_: Type, region: int) -> Node:
+    return replace(node, name=name, inputs=inputs, types=(type_,), region=region, controls=())
+
+
+# --------------------------------------------------------------------------------------------------------------
+# To the entries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Move:
+    """What moves out of a graph, in order, and which of it is then hoisted."""
+
+    target: FunctionGraph
+    nodes: list[int]
+    given: list[int]  # those of the nodes whose results are still needed inside
+    types: dict[tuple[str, int], dict[Port, Type]]  # by calling graph and call: the types that these have there
+
+
+def _entries(library: Library, group: str) -> Iterator[tuple[FunctionGraph, int, str]]:
+    for graph in library.functions.values():
+        if graph.group == group:
+            continue
+        for number, node in enumerate(graph.nodes):
+            if node.op == "call" and library.functions[node.attrs.text("callee")].group == group:
+                yield graph, number, node.attrs.text("callee")
+
+
+def _has_candidate(graph: FunctionGraph) -> bool:
+    """Is there an operator on hoisted values alone? A quick look, since most groups have none."""
+    hoisted = {Port(param) for param in graph.params[len(graph.params) - graph.hoisted :]}
+    for node in graph.nodes:
+        ports = {operand for operand in node.inputs if isinstance(operand, Port)}
+        if ports and ports <= hoisted and node.region == 0 and node.op in CATALOGUE:
+            return True
+    return False
+
+
+def _move_to_entries(library: Library, group: str) -> tuple[Library, int]:
+    entries = list(_entries(library, group))
+    targets = {target for _, _, target in entries}
+    if len(targets) != 1:
+        return library, 0
+    move = _choose(library, library.functions[targets.pop()], entries)
+    if not move.nodes:
+        return library, 0
+    calls: dict[str, list[int]] = {}
+    for graph, number, _ in entries:
+        calls.setdefault(graph.name, []).append(number)
+    functions = dict(library.functions)
+    for name, graph in library.functions.items():
+        if graph.group == group or name in calls:
+            functions[name] = _rebuild(graph, move, set(calls.get(name, ())))
+    return Library(functions, library.main), len(move.nodes)
+
+
+def _choose(library: Library, target: FunctionGraph, entries: list[tuple[FunctionGraph, int, str]]) -> _Move:
+    group = [graph for graph in library.functions.values() if graph.group == target.group]
+    uses = {graph.name: _uses(graph) for graph in group}
+    total: dict[_Key, int] = {}  # uses of what is hoisted
+    types: dict[tuple[str, int], dict[Port, Type]] = {(graph.name, number): {} for graph, number, _ in entries}
+    for end in range(target.hoisted, 0, -1):
+        port = Port(target.params[-end])
+        total[port] = sum(uses[graph.name][Port(graph.params[-end])] for graph in group)
+        for graph, number, _ in entries:
+            types[graph.name, number][port] = graph.type_of(graph.nodes[number].inputs[len(target.params) - end])
+    candidates: dict[_Key, list[_Key]] = {}
+    phases = node_phases(target)
+    for number, node in enumerate(target.nodes):
+        ports = [operand for operand in node.inputs if isinstance(operand, Port)]
+        if not ports or not all(port in total for port in ports) or not _can_move(target, node, phases[number]):
+            continue
+        found = {
+            key: _still_fits(node, [known[o] if isinstance(o, Port) else o.type for o in node.inputs])
+            for key, known in types.items()
+        }
+        if None in found.values():
+            continue
+        for key, type_ in found.items():
+            assert type_ is not None
+            types[key][Port(number)] = type_
+        total[Port(number)] = uses[target.name][Port(number)]
+        candidates[Port(number)] = list(ports)
+    chosen = _worth_moving(candidates, total)
+    moved = [number for number in range(len(target.nodes)) if Port(number) in chosen]
+    inside = Counter(key for result in chosen for key in candidates[result])
+    return _Move(target, moved, [k for k in moved if total[Port(k)] > inside[Port(k)]], types)
+
+
+def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGraph:
+    """A graph of the group with new hoisted parameters, or one that enters it with what moves before its calls."""
+    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
+    phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+    is_inside, is_target = graph.group == move.target.group, graph is move.target
+    start = graph.regions[0].starts[0].node
+    params = list(graph.params)
+    for number in (start, *graph.params):
+        copy.add(number, graph.nodes[number])
+    made: list[int] = []
+    if is_inside:
+        for index, number in enumerate(move.given, len(params)):
+            node = move.target.nodes[number]
+            made.append(copy.draft.add(param_node(0, index, node.name, node.types[0], node.span)))
+            if is_target:
+                copy.ports[Port(number)] = Port(made[-1])
+    done = {start, *params, *(move.nodes if is_target else ())}
+    for number, node in enumerate(graph.nodes):
+        if number in done:
+            continue
+        if number in calls:
+            _put_before(copy, number, move, phases_of[number])
+        else:
+            copy.add(number, node, phase=phases_of[number])
+    phases: list[Phase] = []
+    for phase, visit in enumerate(graph.phases):
+        numbers = [copy.ports[Port(param)].node for param in visit.params]
+        results = tuple(copy.ports[port] for port in visit.results)
+        phases.append(Phase((*numbers, *([] if phase else made)), results))
+    result = copy.draft.freeze(graph, phases, graph.carried, (copy.ports[port] for port in graph.shared))
+    return replace(result, hoisted=graph.hoisted + len(made))
+
+
+def _put_before(copy: Copy, number: int, move: _Move, phase: int) -> None:
+    """What moves, where a call enters the group; then the call, which hands over the results."""
+    call, draft = copy.graph.nodes[number], copy.draft
+    region = copy.place(call.region)
+    values: dict[Port, Operand] = {
+        Port(param): copy.operand(operand) for param, operand in zip(move.target.params, call.inputs, strict=True)
+    }
+    types = move.types[copy.graph.name, number]
+    for at in move.nodes:
+        node = move.target.nodes[at]
+        inputs = tuple(values[o] if isinstance(o, Port) else o for o in node.inputs)
+        made = _as_moved(node, f"{call.name}.{node.name}", inputs, types[Port(at)], region)
+        if draft.waits_for(made) < phase or not any(isinstance(operand, Port) for operand in inputs):
+            made = replace(made, controls=(draft.make_pivot(region, phase),))
+        values[Port(at)] = Port(draft.add(made))
+    copy.add(number, call, phase=phase)
+    new = copy.ports[Port(number)].node if call.types else len(draft.nodes) - 1
+    given = tuple(values[Port(at)] for at in move.given)
+    draft.nodes[new] = replace(draft.nodes[new], inputs=(*draft.nodes[new].inputs, *given))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# To main
+
+
+def _certain(library: Library) -> Iterator[FunctionGraph]:
+    """The graphs that every run runs: those that main, or another such graph, enters in its body."""
+    seen, todo = {library.main}, [library.main]
+    while todo:
+        graph = library.functions[todo.pop()]
+        if graph.name != library.main:
+            yield graph
+        phases = node_phases(graph)
+        for number, node in enumerate(graph.nodes):
+            if node.op not in ENTERS or node.region or phases[number]:
+                continue
+            name = node.attrs.text(ENTERS[node.op])
+            if name not in seen and (node.op != "map" or _has_lanes(graph, node, library.functions[name].carried)):
+                seen.add(name)
+                todo.append(name)
+
+
+def _has_lanes(graph: FunctionGraph, node: Node, carried: int) -> bool:
+    sizes = [graph.type_of(operand).shape[0] for operand in node.inputs[:carried]]
+    return any(isinstance(dim, int) and dim > 0 for dim in sizes)
+
+
+def _move_to_main(library: Library) -> tuple[Library, int]:
+    main = library.functions[library.main]
+    uses = {name: _uses(graph) for name, graph in library.functions.items()}
+    total: Counter[_Key] = Counter()
+    for name, graph in library.functions.items():
+        for number, node in enumerate(graph.nodes):
+            if node.op == "shared":
+                total[node.attrs.integer("index")] += uses[name][Port(number)]
+    types: dict[_Key, Type] = {index: main.type_of(port) for index, port in enumerate(main.shared)}
+    candidates: dict[_Key, list[_Key]] = {}
+    nodes: dict[_Key, tuple[FunctionGraph, int, tuple[_Key | Const, ...]]] = {}  # and what they work on
+    for graph in _certain(library) if main.shared else ():
+        keys: dict[Port, _Key] = {
+            Port(k): node.attrs.integer("index") for k, node in enumerate(graph.nodes) if node.op == "shared"
+        }
+        phases = node_phases(graph) if keys else []
+        for number, node in enumerate(graph.nodes) if keys else ():
+            ports = [operand for operand in node.inputs if isinstance(operand, Port)]
+            if not ports or not all(port in keys for port in ports) or not _can_move(graph, node, phases[number]):
+                continue
+            type_ = _still_fits(node, [types[keys[o]] if isinstance(o, Port) else o.type for o in node.inputs])
+            if type_ is not None:
+                key: _Key = (graph.name, number)
+                keys[Port(number)] = key
+                types[key], total[key] = type_, uses[graph.name][Port(number)]
+                candidates[key] = [keys[port] for port in ports]
+                nodes[key] = graph, number, tuple(keys[o] if isinstance(o, Port) else o for o in node.inputs)
+    chosen = _worth_moving(candidates, total)
+    if not chosen:
+        return library, 0
+    copy = Copy(main, Draft(main.kind, main.regions[0].name))
+    for number, node in enumerate(main.nodes):
+        copy.add(number, node)
+    shared = [copy.ports[port] for port in main.shared]
+    values: dict[_Key, Port] = dict(enumerate(shared))
+    became: dict[str, dict[int, int]] = {}  # by graph: node -> number of the shared value that it is now
+    for key, (graph, number, operands) in nodes.items():
+        if key in chosen:
+            inputs = tuple(o if isinstance(o, Const) else values[o] for o in operands)
+            made = _as_moved(graph.nodes[number], f"{graph.name}.{graph.nodes[number].name}", inputs, types[key], 0)
+            values[key] = Port(copy.draft.add(made))
+            became.setdefault(graph.name, {})[number] = len(shared)
+            shared.append(values[key])
+    phases_of_main = [
+        Phase(tuple(copy.ports[Port(p)].node for p in phase.params), tuple(copy.ports[r] for r in phase.results))
+        for phase in main.phases
+    ]
+    functions = {
+        name: _read_instead(graph, became[name]) if name in became else graph
+        for name, graph in library.functions.items()
+    }
+    functions[main.name] = copy.draft.freeze(main, phases_of_main, main.carried, shared)
+    return Library(functions, library.main), len(chosen)
+
+
+def _read_instead(graph: FunctionGraph, became: dict[int, int]) -> FunctionGraph:
+    """The graph with some nodes reading what main has computed; what nobody reads any more, `dead` removes."""
+    start = graph.regions[0].starts[0]
+    nodes = list(graph.nodes)
+    for number, index in became.items():
+        nodes[number] = replace(nodes[number], op="shared", inputs=(), attrs=Attrs(index=index), controls=(start,))
+    return replace(graph, nodes=tuple(nodes))
