@@ -643,7 +643,7 @@ class Session:
         if builder.effect is not None:
             ports.append(builder.use(builder.effect))
         main = builder.finish(ports)
-        library = self._library(main)
+        library = self.library(main)
         refuse_endless(library)
         types = tuple(t for t in given.types)
         variables = {name: variable for variable, name in self.variables.items()}
@@ -652,7 +652,7 @@ class Session:
             library, types, given.structures, structure, len(results), builder.key is not None, variables, written
         )
 
-    def _library(self, main: FunctionGraph) -> Library:
+    def library(self, main: FunctionGraph) -> Library:
         """The graphs that main needs, callers before callees, numbered anew: some were captured more than once."""
         found = [main]
         names = {"main": "main"}
@@ -670,7 +670,7 @@ class Session:
 
 def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
     nodes = tuple(
-        replace(node, attrs=Attrs(**{key: names[str(name)] for key, name in node.attrs.items()}))
+        replace(node, attrs=Attrs(**{k: names[str(v)] if k in ("callee", "body") else v for k, v in node.attrs.items()}))
         if node.op in ("call", "loop", "map")
         else node
         for node in graph.nodes
