@@ -1,7 +1,7 @@
 """Undertow: recursive functions in static dataflow graphs.
 
 Layers, each importing only from those before it:
-errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- cli
+errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- compat <- cli
 """
 
 from undertow.api.function import Function as Function

@@ -670,7 +670,9 @@ class Session:
 
 def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
     nodes = tuple(
-        replace(node, attrs=Attrs(**{k: names[str(v)] if k in ("callee", "body") else v for k, v in node.attrs.items()}))
+        replace(
+            node, attrs=Attrs(**{k: names[str(v)] if k in ("callee", "body") else v for k, v in node.attrs.items()})
+        )
         if node.op in ("call", "loop", "map")
         else node
         for node in graph.nodes

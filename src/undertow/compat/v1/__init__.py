@@ -34,7 +34,7 @@ from undertow.types import dtype_of as as_dtype  # noqa: F401
 from undertow.types import f32 as float32
 from undertow.types import f64 as float64
 from undertow.types import i32 as int32
-from undertow.types import i64 as int64
+from undertow.types import i64 as int64  # noqa: F401
 
 compat = SimpleNamespace(v1=sys.modules[__name__])
 double, float, int = float64, float32, int32

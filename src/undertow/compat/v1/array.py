@@ -161,7 +161,8 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
         values = [given(start), given(stop)]
         if not any(isinstance(v, Traced) for v in values):
             return write_constant(np.linspace(values[0], values[1], num).tolist())
-        return named(wrap(functions.linspace(*operands(values), num)), name)
+        first, last = operands(values)
+        return named(wrap(functions.linspace(first, last, num)), name)
 
 
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
@@ -305,7 +306,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, name: str | 
     with writing(params, indices):
         source, chosen = as_tensor(params), as_tensor(indices)
         if chosen.type.rank == 0:
-            key = tuple([np.s_[:]] * axis) + (chosen,)
+            key = (*([np.s_[:]] * axis), chosen)
             return named(wrap(getitem(source, key if axis else chosen)), name)
         return named(wrap(functions.take(source, chosen, axis=axis)), name)
 
@@ -314,7 +315,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     """Elements of `x` where the condition is true, of `y` elsewhere."""
     if x is None or y is None:
         raise TypeMismatch(
-            "tf.where without values gives indices, as many as the data says", here(), hint="give both: tf.where(c, x, y)"
+            "tf.where without values gives indices, as many as the data says",
+            here(),
+            hint="give both: tf.where(c, x, y)",
         )
     with writing(condition, x, y):
         return named(wrap(functions.where(as_tensor(condition), *operands([x, y]))), name)
@@ -327,7 +330,9 @@ def one_hot(
     with writing(indices):
         chosen = wrap(functions.one_hot(as_tensor(indices), depth, dtype=dtype_of(f32 if dtype is None else dtype)))
         if on_value is not None or off_value is not None:
-            chosen = where(cast(chosen, "bool"), 1 if on_value is None else on_value, 0 if off_value is None else off_value)
+            chosen = where(
+                cast(chosen, "bool"), 1 if on_value is None else on_value, 0 if off_value is None else off_value
+            )
         return named(chosen, name)
 
 
@@ -353,5 +358,3 @@ def rank(input: Any, name: str | None = None) -> Tensor:
     with writing(input):
         made: Tensor = named(write_constant(np.int32(as_tensor(input).type.rank)), name)
         return made
-
-

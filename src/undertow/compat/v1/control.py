@@ -408,5 +408,3 @@ class device:
 def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
     """Accepted; nodes are named after their operations and the branches that they stand in."""
     yield f"{name or default_name or ''}/"
-
-

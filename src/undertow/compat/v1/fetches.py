@@ -15,7 +15,7 @@ from undertow.api.function import Program, make_program
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
-from undertow.compat.v1.tensor import Operation, Tensor
+from undertow.compat.v1.tensor import Operation, Tensor, default_dtype
 from undertow.errors import GraphError, Span, TypeMismatch, brief
 from undertow.frontend import tree
 from undertow.frontend.capture import Captured
@@ -184,7 +184,7 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         raise TypeMismatch(
             f"{called} is {wanted}, but is fed {_what(value, array)}",
             span,
-            hint=f"feed {_kinds(wanted.dtype.kind)}, or make it tf.placeholder(tf.{array.dtype.name})",
+            hint=f"feed {_kinds(wanted.dtype.kind)}, or make it tf.placeholder(tf.{(default_dtype(value) or found.dtype).numpy.name})",
         )
     if wanted.dtype.kind == "int" and array.size:
         bounds = np.iinfo(wanted.dtype.numpy)  # type: ignore[type-var]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -46,6 +47,10 @@ _OPTIONS = frozenset((
     "noinline",
 ))  # fmt: skip
 
+
+_NUMBERS = itertools.count()  # declarations and definitions in the order in which they are made
+
+
 def _type(spec: Any, what: str, span: Span | None) -> Type:
     if isinstance(spec, Type):
         return spec.erased()
@@ -62,8 +67,12 @@ def _written(type: Type) -> str:
     return f"tf.{type.dtype.numpy.name}{shape}"
 
 
-def _line(span: Span | None) -> str:
-    return "" if span is None else f" in line {span.line}"
+def _line(span: Span | None, beside: Span | None) -> str:
+    """Where something else was said, told beside the place that an error shows."""
+    if span is None:
+        return ""
+    is_near = beside is not None and beside.file == span.file
+    return f" in line {span.line}" if is_near else f" in {span.file}:{span.line}"
 
 
 class Declare:
@@ -71,6 +80,7 @@ class Declare:
 
     def __init__(self, func_name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.span = here()
+        self.number = next(_NUMBERS)
         if not isinstance(func_name, str) or not func_name:
             raise TypeMismatch(
                 f"a function is declared by its name, not by {brief(func_name)}",
@@ -104,8 +114,9 @@ class Declare:
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         with writing(*args) as graph:
             declare_in(graph, self)
-            if self.name in NEWEST:
-                graph.candidates[self.name] = NEWEST[self.name]
+            newest = NEWEST.get(self.name)
+            if newest is not None and newest.number > self.number:
+                graph.candidates[self.name] = newest
             return _write_call(graph, self.name, args, self.param_names, self.params, self.results, name)
 
     def __repr__(self) -> str:
@@ -117,7 +128,7 @@ def declare_in(graph: Graph, declared: Declare) -> None:
     known = graph.declared.setdefault(declared.name, declared)
     if (known.params, known.results) != (declared.params, declared.results):
         raise GraphError(
-            f"`{declared.name}` is declared as {_signature(declared.params, declared.results)}, but{_line(known.span)} "
+            f"`{declared.name}` is declared as {_signature(declared.params, declared.results)}, but{_line(known.span, declared.span)} "
             f"as {_signature(known.params, known.results)}",
             declared.span,
             hint="make both alike, give one of them another name, or begin anew with tf.reset_default_graph()",
@@ -181,6 +192,7 @@ class Defined:
         self.out_names = None if options.get("out_names") is None else [str(n) for n in options["out_names"]]
         functools.update_wrapper(self, python, updated=())
         self.param_names = self._names()
+        self.number = next(_NUMBERS)
         NEWEST[self.name] = self
 
     def _names(self) -> list[str]:
@@ -214,7 +226,7 @@ class Defined:
         while graph.defined.get(name, self) is not self:
             if self.is_named:
                 raise GraphError(
-                    f"`{name}` is defined a second time in this graph, first{_line(graph.defined[name].span)}",
+                    f"`{name}` is defined a second time in this graph, first{_line(graph.defined[name].span, self.span)}",
                     self.span,
                     hint="give one of them another func_name, or begin anew with tf.reset_default_graph()",
                 )
@@ -303,14 +315,14 @@ class Defined:
         if len(values) != len(declared.results):
             raise GraphError(
                 f"`{self.name}` returns {_results(len(values))}, but is declared with {len(declared.results)}"
-                f"{_line(declared.span)}",
+                f"{_line(declared.span, self.span)}",
                 self.span,
                 hint="make function.Declare and the function agree",
             )
         if self.out_names is not None and self.out_names != declared.result_names:
             raise GraphError(
                 f"the results of `{self.name}` are called {', '.join(self.out_names)}, but declared as "
-                f"{', '.join(declared.result_names)}{_line(declared.span)}",
+                f"{', '.join(declared.result_names)}{_line(declared.span, self.span)}",
                 self.span,
                 hint="give the same names to out_names and to function.Declare",
             )
@@ -322,7 +334,7 @@ class Defined:
             if not (static and not found.shape and found.dtype == wanted.dtype) and not wanted.accepts(found):
                 raise GraphError(
                     f"result `{name}` of `{self.name}` is {_said(found)}, but is declared as {_written(wanted)}"
-                    f"{_line(declared.span)}",
+                    f"{_line(declared.span, self.span)}",
                     self.span,
                     hint="change the declaration, or convert the result with tf.cast or tf.reshape",
                 )
@@ -350,7 +362,7 @@ def _check_params(declared: Declare, defined: Defined) -> None:
     if declared.params != defined.params:
         raise GraphError(
             f"`{declared.name}` is defined with arguments {_signature(defined.params)}, but declared"
-            f"{_line(declared.span)} with {_signature(declared.params)}",
+            f"{_line(declared.span, defined.span)} with {_signature(declared.params)}",
             defined.span,
             hint="give function.Declare and function.Defun the same types",
         )
@@ -403,7 +415,9 @@ def _write_call(
             here(),
             hint=f"its types are {_signature(params)}",
         )
-    inputs = [_argument(arg, t, f"argument `{n}` of `{function}`") for arg, t, n in zip(args, params, names, strict=True)]
+    inputs = [
+        _argument(arg, t, f"argument `{n}` of `{function}`") for arg, t, n in zip(args, params, names, strict=True)
+    ]
     short = function.rsplit(".", 1)[-1]
     number = builder.add("call", inputs, tuple(results), Attrs(callee=graph.callee(function)), here(), short)
     values = [Tensor(builder, Port(number, k)) for k in range(len(results))]
@@ -436,7 +450,7 @@ def _how_to_fit(found: Type, wanted: Type) -> str:
     if found.dtype != wanted.dtype:
         return f"convert it with tf.cast(x, {_written(Type(wanted.dtype))})"
     if not wanted.shape:
-        return f"a type alone is one number; for arrays declare {_written(found)}, or tf.{wanted.dtype.numpy.name}[None]"
+        return (
+            f"a type alone is one number; for arrays declare {_written(found)}, or tf.{wanted.dtype.numpy.name}[None]"
+        )
     return f"change the argument, or declare {_written(found)}"
-
-

@@ -21,7 +21,6 @@ from undertow.frontend.traced import Context, Traced, capturing
 from undertow.ir.graph import Const, FunctionGraph, Library, Operand, Port
 from undertow.types import Type
 
-
 # The newest Defined of each name in this process, so that functions survive `reset_default_graph`.
 NEWEST: dict[str, Any] = {}
 
@@ -34,7 +33,7 @@ class NativeContext(Context):
     graph: Graph
 
     @property
-    def span(self) -> Span | None:  # type: ignore[override]
+    def span(self) -> Span | None:
         return here()
 
     @span.setter
@@ -112,6 +111,7 @@ class Graph:
         self.variable_scopes: list[tuple[str, bool]] = []  # full name, and whether variables are reused
         self.programs: dict[Any, Any] = {}  # what is fetched and fed -> the program for it
         self._callees: dict[str, str] = {}  # name of a function -> what it is called in graphs
+        self._functions: dict[str, str] = {}  # and back
         self._fed: dict[Port, Port] = {}
         self._named: dict[int, str] = {}  # node of main -> its unique name
         self._taken: dict[str, int] = {}
@@ -143,7 +143,8 @@ class Graph:
     def callee(self, name: str) -> str:
         """What a function is called in graphs."""
         if name not in self._callees:
-            self._callees[name] = self.writer.fresh_name(name)
+            self._callees[name] = fresh = self.writer.fresh_name(name)
+            self._functions[fresh] = name
         return self._callees[name]
 
     def unique_name(self, node: int) -> str:
@@ -181,7 +182,6 @@ class Graph:
 
     def library_of(self, main: FunctionGraph) -> Library:
         """Main and every function that it needs, traced where that has not been done."""
-        names = {callee: name for name, callee in self._callees.items()}
         graphs, waiting, seen = self.writer.graphs, [main], {main.name}
         for graph in waiting:  # which grows
             for node in graph.nodes:
@@ -189,14 +189,15 @@ class Graph:
                 if isinstance(callee, str) and callee not in seen:
                     seen.add(callee)
                     if callee not in graphs:
-                        self._trace(names[callee], node.span)
+                        self._trace(self._functions[callee], node.span)
                     waiting.append(graphs[callee])
         return self.writer.library(main)
 
     def _trace(self, name: str, span: Span | None) -> None:
+        declared = self.declared.get(name)
         found = self.defined.get(name) or self.candidates.get(name) or NEWEST.get(name)
-        if found is None:
-            declared = self.declared[name]
+        # A definition that is older than the declaration, and other than it says, belongs to something else.
+        if found is None or (found.number < declared.number and found.params != declared.params):
             raise GraphError(
                 f"`{name}` is declared and called, but never defined",
                 declared.span or span,

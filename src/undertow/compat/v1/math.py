@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from undertow.compat.v1.tensor import apply, as_tensor, operands, named, wrap, writing
+from undertow.compat.v1.tensor import apply, as_tensor, named, operands, wrap, writing
 from undertow.frontend import functions
 from undertow.types import dtype_of
 
@@ -54,6 +54,11 @@ def _over(ours: Op, says: str) -> Op:
 
     reduction.__doc__ = says
     return reduction
+
+
+def _same(ours: Op) -> Op:
+    """A reduction that keeps the dtype: TensorFlow sums int32 in int32."""
+    return lambda x, axis, keepdims: ours(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
 
 add = _two(functions.add, "x + y.")
@@ -107,9 +112,9 @@ is_nan = _one(functions.isnan, "Is it not a number?")
 is_inf = _one(functions.isinf, "Is it infinite?")
 is_finite = _one(functions.isfinite, "Is it finite?")
 
-reduce_sum = _over(functions.sum, "The sum over some axes, or over all.")
+reduce_sum = _over(_same(functions.sum), "The sum over some axes, or over all.")
 reduce_mean = _over(functions.mean, "The mean over some axes, or over all.")
-reduce_prod = _over(functions.prod, "The product over some axes, or over all.")
+reduce_prod = _over(_same(functions.prod), "The product over some axes, or over all.")
 reduce_max = _over(functions.max, "The largest element over some axes, or over all.")
 reduce_min = _over(functions.min, "The smallest element over some axes, or over all.")
 reduce_any = _over(functions.any, "Is any element true?")
@@ -118,7 +123,7 @@ reduce_logsumexp = _over(functions.logsumexp, "The logarithm of the sum of expon
 
 
 def div(x: Any, y: Any, name: str | None = None) -> Any:
-    """x / y as in Python 2: of integers rounded down."""
+    """X / y as in Python 2: of integers rounded down."""
     with writing(x, y):
         a, b = operands([x, y])
         is_float = any(as_tensor(v).dtype.kind == "float" for v in (a, b))
@@ -160,7 +165,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
 def cumsum(x: Any, axis: int = 0, name: str | None = None) -> Any:
     """The sums of all elements up to each."""
-    return apply(functions.cumulative_sum, [x], name, axis=axis)
+    return apply(lambda v: functions.cumulative_sum(v, axis=axis, dtype=v.dtype), [x], name)
 
 
 def argmax(

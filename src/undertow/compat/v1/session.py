@@ -67,7 +67,9 @@ class Session:
         self._settings()  # says so at once if there is no such option
         if target:
             raise GraphError(
-                f"there is no cluster behind {brief(target)}", here(), hint="leave the target out to run in this process"
+                f"there is no cluster behind {brief(target)}",
+                here(),
+                hint="leave the target out to run in this process",
             )
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
@@ -107,7 +109,9 @@ class Session:
     def _check_open(self) -> None:
         if not self._is_open:
             raise GraphError(
-                "this session is closed", here(), hint="make another one; `with tf.Session() as sess:` closes it at its end"
+                "this session is closed",
+                here(),
+                hint="make another one; `with tf.Session() as sess:` closes it at its end",
             )
 
     def run(self, fetches: Any, feed_dict: Any = None) -> Any:
@@ -161,9 +165,7 @@ class Session:
 
     def _commit(self, state: dict[str, Any]) -> None:
         before = self._values
-        self._values = {
-            name: value if value is before.get(name) else _frozen(value) for name, value in state.items()
-        }
+        self._values = {name: value if value is before.get(name) else _frozen(value) for name, value in state.items()}
 
 
 class InteractiveSession(Session):
@@ -171,12 +173,17 @@ class InteractiveSession(Session):
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         super().__init__(target, graph, config, **options)
+        self._default_graph = None if graph is None else graph.as_default()
+        if self._default_graph is not None:
+            self._default_graph.__enter__()
         _sessions().append(self)
 
     def close(self) -> None:
         """Forget the values of variables; the session is no longer the default one."""
         if self in _sessions():
             _sessions().remove(self)
+            if self._default_graph is not None:
+                self._default_graph.__exit__(None, None, None)
         super().close()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.control import control_dependencies, group
-from undertow.compat.v1.graph import Graph, another_graph, get_default_graph
+from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, Tensor, TensorShape, as_tensor, fitted, given, named, writing
 from undertow.errors import GraphError, TypeMismatch, brief
@@ -27,10 +27,25 @@ from undertow.types import Type, dtype_of, f32
 from undertow.types import type_of as numpy_type_of
 
 __all__ = [
-    "AUTO_REUSE", "Variable", "assign", "assign_add", "assign_sub", "constant_initializer", "get_variable",
-    "glorot_uniform_initializer", "global_variables", "global_variables_initializer", "initialize_all_variables",
-    "local_variables_initializer", "ones_initializer", "random_normal_initializer", "random_uniform_initializer",
-    "trainable_variables", "variable_scope", "variables_initializer", "zeros_initializer",
+    "AUTO_REUSE",
+    "Variable",
+    "assign",
+    "assign_add",
+    "assign_sub",
+    "constant_initializer",
+    "get_variable",
+    "global_variables",
+    "global_variables_initializer",
+    "glorot_uniform_initializer",
+    "initialize_all_variables",
+    "local_variables_initializer",
+    "ones_initializer",
+    "random_normal_initializer",
+    "random_uniform_initializer",
+    "trainable_variables",
+    "variable_scope",
+    "variables_initializer",
+    "zeros_initializer",
 ]  # fmt: skip
 
 AUTO_REUSE = "auto"
@@ -48,6 +63,7 @@ class Variable:
         caching_device: Any = None,
         name: str | None = None,
         dtype: Any = None,
+        shape: Any = None,
         **_: Any,
     ) -> None:
         if initial_value is None:
@@ -65,7 +81,6 @@ class Variable:
             self.trainable = bool(trainable)
             self.span = here()
             self.name = _free_name(graph, _scoped(graph, name or "Variable"))
-            device, builder.device = builder.device, builder.device
             with control_dependencies(None):  # its first value depends on nothing around it
                 self.initial_value: Tensor = as_tensor(value, dtype if not is_tensor(value) else None)
                 if dtype is not None and self.initial_value.dtype != dtype_of(dtype):
@@ -75,11 +90,24 @@ class Variable:
                         here(),
                         hint="convert it with tf.cast, or change dtype=",
                     )
-                self.type = self.initial_value.type
+                self.type = self._held(shape, validate_shape)
                 self.initializer = self._assign("set", self.initial_value).op
-            builder.device = device
             self._fetched: Tensor | None = None
             graph.variables.append(self)
+
+    def _held(self, shape: Any, validate_shape: bool) -> Type:
+        """The type that it holds: that of its initial value, unless a shape leaves dimensions open."""
+        found = self.initial_value.type
+        if shape is None:
+            return found if validate_shape else found.with_shape((None,) * found.rank)
+        wanted = found.with_shape(tuple(None if d is None else int(d) for d in shape))
+        if not wanted.accepts(found):
+            raise TypeMismatch(
+                f"variable `{self.name}` shall hold {wanted}, but its initial value is {found}",
+                here(),
+                hint="give it that shape, or leave out shape=",
+            )
+        return wanted
 
     # -- what it is ----------------------------------------------------------------------------------------
 
@@ -112,10 +140,7 @@ class Variable:
 
     def read_value(self) -> Tensor:
         """The value at this place: after the control edges in force here."""
-        with writing():
-            graph = get_default_graph()
-            if graph is not self.graph and self.graph.ctx.open_builder is not self.graph.main:
-                raise another_graph(self, here())
+        with writing(self):
             return self._read()
 
     value = read_value
@@ -226,11 +251,9 @@ _install()
 # -- by name -----------------------------------------------------------------------------------------------
 
 
-def assign(
-    ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None
-) -> Tensor:
+def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
     """Replace the value of a variable; gives the new one."""
-    return _variable(ref)._assign("set", value) if name is None else _variable(ref).assign(value, name=name)
+    return _variable(ref).assign(value, name=name)
 
 
 def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:

@@ -72,7 +72,7 @@ class Tensor(Traced):
 
     __slots__ = ()
 
-    __hash__ = object.__hash__  # type: ignore[assignment]  # a tensor is a key of feed_dict
+    __hash__ = object.__hash__  # a tensor is a key of feed_dict
 
     @property
     def graph(self) -> Graph:
@@ -316,22 +316,24 @@ def fitted(value: Any, dtype: DType) -> Any:
     """An operand beside one of this dtype: numbers, lists and arrays take it where it can hold their kind."""
     if isinstance(value, Traced) or is_weak(value):
         return value
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Traced) for v in tree.flatten(value, is_tensor_like)[0]):
-        return value
     found = np.asarray(as_numpy(value))
     fits = _KINDS.index(type_of(found).dtype.kind) <= _KINDS.index(dtype.kind)
     return np.asarray(as_numpy(value, dtype)) if fits else as_constant(value)
 
 
+def _stacked(value: Any) -> Any:
+    """A list that holds tensors is a tensor."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    leaves = tree.flatten(value, is_tensor_like)[0]
+    return functions.asarray(value) if any(isinstance(leaf, Traced) for leaf in leaves) else value
+
+
 def operands(values: Sequence[Any]) -> list[Any]:
     """Arguments of an operation, at least one of them a tensor, the others fitted to it."""
-    found = [given(value) for value in values]
+    found = [_stacked(given(value)) for value in values]
     tensors = [value for value in found if isinstance(value, Traced)]
     if not tensors:
-        held = tree.flatten(found, lambda v: isinstance(v, Traced))[0]
-        traced = [leaf for leaf in held if isinstance(leaf, Traced)]
-        if traced:  # inside of lists, which will be stacked
-            return [fitted(value, traced[0].dtype) for value in found]
         found[0] = write_constant(found[0])
         tensors = [found[0]]
     return [fitted(value, tensors[0].dtype) for value in found]
@@ -347,11 +349,7 @@ def as_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A tensor as it is, a variable's value, anything else as a constant."""
     wanted = None if dtype is None else dtype_of(dtype)
     with writing(value):
-        found = given(value)
-        if isinstance(found, (list, tuple)) and any(
-            isinstance(v, Traced) for v in tree.flatten(found, is_tensor_like)[0]
-        ):
-            found = wrap(functions.asarray(found))
+        found = _stacked(given(value))
         if not isinstance(found, Traced):
             return write_constant(found, wanted, name or "Const")
         if wanted is not None and found.dtype != wanted:
