@@ -181,10 +181,11 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         raise
     found = type_of(array)
     if not np.can_cast(array.dtype, wanted.dtype.numpy, "same_kind") and not (array.size == 0 and array.ndim):
+        other = (default_dtype(value) or found.dtype).numpy.name
         raise TypeMismatch(
             f"{called} is {wanted}, but is fed {_what(value, array)}",
             span,
-            hint=f"feed {_kinds(wanted.dtype.kind)}, or make it tf.placeholder(tf.{(default_dtype(value) or found.dtype).numpy.name})",
+            hint=f"feed {_kinds(wanted.dtype.kind)}, or make it tf.placeholder(tf.{other})",
         )
     if wanted.dtype.kind == "int" and array.size:
         bounds = np.iinfo(wanted.dtype.numpy)  # type: ignore[type-var]

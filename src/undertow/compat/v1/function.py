@@ -127,8 +127,9 @@ def declare_in(graph: Graph, declared: Declare) -> None:
     """A graph knows each name by one declaration."""
     known = graph.declared.setdefault(declared.name, declared)
     if (known.params, known.results) != (declared.params, declared.results):
+        where = _line(known.span, declared.span)
         raise GraphError(
-            f"`{declared.name}` is declared as {_signature(declared.params, declared.results)}, but{_line(known.span, declared.span)} "
+            f"`{declared.name}` is declared as {_signature(declared.params, declared.results)}, but{where} "
             f"as {_signature(known.params, known.results)}",
             declared.span,
             hint="make both alike, give one of them another name, or begin anew with tf.reset_default_graph()",
@@ -225,8 +226,9 @@ class Defined:
         name, count = self.name, 1
         while graph.defined.get(name, self) is not self:
             if self.is_named:
+                first = _line(graph.defined[name].span, self.span)
                 raise GraphError(
-                    f"`{name}` is defined a second time in this graph, first{_line(graph.defined[name].span, self.span)}",
+                    f"`{name}` is defined a second time in this graph, first{first}",
                     self.span,
                     hint="give one of them another func_name, or begin anew with tf.reset_default_graph()",
                 )

@@ -194,7 +194,7 @@ class Graph:
         return self.writer.library(main)
 
     def _trace(self, name: str, span: Span | None) -> None:
-        declared = self.declared.get(name)
+        declared: Any = self.declared.get(name)
         found = self.defined.get(name) or self.candidates.get(name) or NEWEST.get(name)
         # A definition that is older than the declaration, and other than it says, belongs to something else.
         if found is None or (found.number < declared.number and found.params != declared.params):
