@@ -312,7 +312,7 @@ def test_the_module_holds_itself():
         ("train", "optimizers"),
         ("reduce_summ", "did you mean tf.reduce_sum"),
         ("float16", "the dtypes are"),
-        ("no_such_thing_at_all", "the guide lists"),
+        ("no_such_thing_at_all", "lists what there is"),
     ],
 )
 def test_names_that_are_not_here(name, says):

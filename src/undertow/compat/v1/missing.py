@@ -33,4 +33,6 @@ def explain(name: str, known: Sequence[str]) -> str:
     if name in _DTYPES:
         return f"{what}: the dtypes are bool, int32, int64, float32 and float64"
     close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1, 0.75)
-    return f"{what}: did you mean tf.{close[0]}?" if close else f"{what}; the guide lists what there is"
+    return (
+        f"{what}: did you mean tf.{close[0]}?" if close else f"{what}; docs/reference/compat_v1.md lists what there is"
+    )
