@@ -332,3 +332,46 @@ def test_an_older_function_of_the_same_name_is_not_meant():
         run(result)
     function.Defun(tf.int32, func_name="Again")(lambda x: x + 1)
     assert run(result) == 6
+
+
+@ut.function
+def fib(n: ut.i32) -> ut.i32:
+    if n <= 1:
+        return 1
+    return fib(n - 1) + fib(n - 2)
+
+
+@ut.function
+def halves(x: ut.f32) -> tuple[ut.f32, ut.f32]:
+    bad = x / 0 if x < 0 else x
+    return bad / 2, x - bad / 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_function_of_the_other_face(engine, graph):
+    """@ut.function is called from a graph like any function: programs can be moved one function at a time."""
+
+    @function.Defun(tf.int32)
+    def twice(n):
+        return tf.cond(n > 100, lambda: 0, lambda: fib(n) * 2)
+
+    n = tf.placeholder(tf.int32, name="n")
+    total = tf.while_loop(lambda i, total: i < n, lambda i, total: (i + 1, total + fib(i)), (0, 0))[1]
+    result = fib(n)
+    assert isinstance(result, tf.Tensor) and all(isinstance(x, tf.Tensor) for x in halves(tf.constant(1.0)))
+    assert run([result, twice(n), total, ut.sqrt(result)], {n: 7}, engine=engine)[:3] == [21, 42, 33]
+    assert str(graph.library(result)) == str(fib.library(7))
+    lines = {node.span.line for node in graph.library(result).functions["fib"].nodes if node.span is not None}
+    assert lines <= set(range(fib.__wrapped__.__code__.co_firstlineno, fib.__wrapped__.__code__.co_firstlineno + 6))
+
+
+def test_a_tensor_is_handed_to_the_other_face_as_an_argument():
+    x = tf.placeholder(tf.int32, name="x")
+
+    @ut.function
+    def add(n: ut.i32) -> ut.i32:
+        return n + x
+
+    with pytest.raises(ut.UndertowError, match="belongs to another graph"):
+        add(3)
+    assert run(add(x), {x: 4}) == 8

@@ -289,6 +289,8 @@ class Session:
         builder = self.ctx.open_builder
         if value.builder is builder:
             return builder.use(value.port)
+        if value.builder.context is not builder.context:
+            raise CaptureError(f"{value!r} belongs to another graph", hint="hand it over as an argument")
         outer = (value.builder, value.port)
         if outer not in builder.lifted:
             name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
@@ -507,7 +509,8 @@ class Session:
             before = len(self.units)
             unit.was_called_open = False
             unit.began, unit.readings = next(births), {}
-            builder = Builder(unit.name, "function", closure.span)
+            context = None if outer is None else outer.context
+            builder = Builder(unit.name, "function", closure.span, context=context)
             leaves = [
                 Traced(builder, builder.param(t, n)) for t, n in zip(unit.types, unit.arguments.names, strict=True)
             ]

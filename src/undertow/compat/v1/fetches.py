@@ -15,7 +15,7 @@ from undertow.api.function import Program, make_program
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
-from undertow.compat.v1.tensor import Operation, Tensor, default_dtype
+from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
 from undertow.frontend import tree
 from undertow.frontend.capture import Captured
@@ -47,6 +47,8 @@ def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list
         raise TypeMismatch(
             f"{brief(odd[0])} cannot be fetched", span, hint="fetch tensors, operations and variables of the graph"
         )
+    # Functions of ut give plain traced values.
+    leaves = [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves]
     return [_fetch(graph, leaf, span) for leaf in leaves], structure
 
 
@@ -63,7 +65,7 @@ def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
 
 def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> None:
     """Is it a tensor of the main graph, outside of branches?"""
-    if not isinstance(tensor, Tensor) or tensor.graph is not graph:
+    if tensor.builder.context is not graph.ctx:
         raise another_graph(tensor, span)
     builder = tensor.builder
     if builder is not graph.main:

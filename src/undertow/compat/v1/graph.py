@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
+from undertow.frontend import tree
 from undertow.frontend.builder import Builder
 from undertow.frontend.capture import Session as Capture
 from undertow.frontend.traced import Context, Traced, capturing
@@ -26,19 +27,29 @@ NEWEST: dict[str, Any] = {}
 
 
 class NativeContext(Context):
-    """Writes at any time; its place in the source is where Python stands."""
+    """Writes at any time. Its place in the source is where Python stands, or where an @ut.function is captured."""
 
-    __slots__ = ("graph",)
+    __slots__ = ("graph", "told")
 
     graph: Graph
+    told: Span | None  # by the interpreter of captured functions
 
     @property
     def span(self) -> Span | None:
-        return here()
+        return self.told if self.session.is_capturing else here()
 
     @span.setter
     def span(self, value: Span | None) -> None:
-        pass
+        self.told = value
+
+    def give(self, value: Any) -> Any:
+        """What an @ut.function gives, as tensors."""
+        from undertow.compat.v1.tensor import wrap  # which is written in terms of this file
+
+        if self.session.is_capturing:
+            return value
+        leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
+        return tree.unflatten(structure, [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves])
 
 
 class Writer(Capture):
@@ -49,7 +60,7 @@ class Writer(Capture):
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
-        if value.builder is builder or builder.kind != "function":
+        if value.builder is builder or builder.kind != "function" or self.is_capturing:
             return super().resolve(value)
         node = value.builder.nodes[value.port.node]
         if node.op == "identity" and isinstance(node.inputs[0], Const):
@@ -60,9 +71,14 @@ class Writer(Capture):
             hint="hand it over as an argument; from outside, a function sees only constants and variables",
         )
 
+    @property
+    def is_capturing(self) -> bool:
+        """Is an @ut.function being captured, that this graph calls?"""
+        return bool(self._open)
+
     def draw(self) -> Traced:
-        """A random key; functions have none, since their calls are written before their bodies."""
-        if self.ctx.open_builder.kind == "function":
+        """A random key; functions of Defun have none, since their calls are written before their bodies."""
+        if self.ctx.open_builder.kind == "function" and not self.is_capturing:
             raise GraphError(
                 f"`{self.ctx.open_builder.name}` draws random numbers, which functions of Defun cannot",
                 here(),

@@ -114,7 +114,7 @@ class Session:
                 hint="make another one; `with tf.Session() as sess:` closes it at its end",
             )
 
-    def run(self, fetches: Any, feed_dict: Any = None) -> Any:
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """The values of the fetches: one, or lists, tuples and dicts of them, nested as you like."""
         return copy_context().run(self._run, fetches, feed_dict)
 
