@@ -216,9 +216,10 @@ def test_the_body_is_traced_once():
     assert len(count) == 1
 
 
-def test_a_hundred_functions_deep():
+@pytest.mark.slow
+def test_a_long_chain_of_functions():
     """A chain of declared functions needs no host stack, however long."""
-    links = [function.Declare(f"Link{k}", [("x", tf.int32)], [("y", tf.int32)]) for k in range(1500)]
+    links = [function.Declare(f"Link{k}", [("x", tf.int32)], [("y", tf.int32)]) for k in range(1200)]
 
     def define(k):
         @function.Defun(tf.int32, func_name=f"Link{k}")
@@ -228,9 +229,10 @@ def test_a_hundred_functions_deep():
     for k in range(len(links)):
         define(k)
     library = tf.get_default_graph().library(links[0](0))
-    assert len(library.functions) == 1501
+    assert len(library.functions) == 1201
 
 
+@pytest.mark.slow
 def test_a_chain_of_undeclared_functions_that_is_too_long_says_so():
     functions = []
 
@@ -268,6 +270,7 @@ def test_base_cases_are_asked_for():
         run(forever(0))
 
 
+@pytest.mark.slow
 def test_depth_is_user_data():
     down = function.Declare("Down", [("n", tf.int32)], [("r", tf.int32)])
 
@@ -347,6 +350,7 @@ def halves(x: ut.f32) -> tuple[ut.f32, ut.f32]:
     return bad / 2, x - bad / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_function_of_the_other_face(engine, graph):
     """@ut.function is called from a graph like any function: programs can be moved one function at a time."""

@@ -75,8 +75,9 @@ def test_constants():
         tf.constant([1, 2, 3], shape=[2, 2])
     with pytest.raises(ut.TypeMismatch, match="cannot be"):
         tf.constant(1.5, tf.int32)
+    assert tf.constant(2**40).dtype == tf.int64  # it would not fit
     with pytest.raises(ut.TypeMismatch, match="does not fit in i32"):
-        tf.constant(2**40)
+        tf.constant(2**40, tf.int32)
     with pytest.raises(ut.TypeMismatch, match="not a value"):
         tf.constant("text")
 
@@ -259,6 +260,9 @@ def test_while_loop():
     few = tf.while_loop(lambda x: x < 100, lambda x: x * 2, [n], maximum_iterations=2)
     assert run([i, total, doubled, pair, k, few], {n: 5}) == [5, 10, 160, [10, 15], 2, 20]
     assert run([i, total], {n: 0}) == [0, 0]
+    alone = tf.while_loop(lambda x: x < 100, lambda x: x * 2, n)
+    array = tf.while_loop(lambda x: x[0] < 4, lambda x: x + 1, np.zeros(2, np.int32))
+    assert run([alone, tf.reduce_sum(array)], {n: 5}) == [160, 8]
     assert run([doubled, few], {n: 300}) == [300, 300]
 
 

@@ -166,7 +166,7 @@ def while_loop(
     return_same_structure: bool = False,
 ) -> Any:
     """Apply `body` to the loop variables while `cond` of them is true."""
-    if not loop_vars and not is_tensor_like(loop_vars) and not np.isscalar(loop_vars):
+    if isinstance(loop_vars, (list, tuple, dict)) and not loop_vars:
         raise TypeMismatch("a tf.while_loop without variables", here(), hint="give them: tf.while_loop(c, b, [i])")
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     with writing(*variables) as graph:

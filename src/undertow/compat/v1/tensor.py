@@ -270,14 +270,16 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def default_dtype(value: Any) -> DType | None:
-    """The dtype of Python values here: int32, float32, bool. None for what has a dtype of its own."""
+    """The dtype of Python values here: bool, int32 (int64 if they are large), float32. None for what has its own."""
     if isinstance(value, (np.ndarray, np.generic)):
         return None
-    kind = np.asarray(as_numpy(value)).dtype.kind
+    found = np.asarray(as_numpy(value))
     leaves = tree.flatten(value)[0] if isinstance(value, (list, tuple)) else ()
     if any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in leaves):
         return None
-    return {"b": bool_, "i": i32, "f": f32}.get(kind)
+    if found.dtype.kind == "i" and np.array_equal(found, found.astype(np.int32)):
+        return i32
+    return {"b": bool_, "f": f32}.get(found.dtype.kind)
 
 
 def as_constant(value: Any, dtype: DType | None = None) -> Any:
