@@ -18,7 +18,7 @@ def refuse_endless(library: Library) -> None:
     while waiting:
         waiting = False
         # Callees stand behind their callers: from the end, a chain of calls is done in one round.
-        for name, graph in reversed(library.functions.items()):
+        for name, graph in reversed(list(library.functions.items())):
             if name not in finishing:
                 stuck = _stuck(graph, finishing)
                 if stuck is None:
