@@ -379,3 +379,24 @@ def test_a_tensor_is_handed_to_the_other_face_as_an_argument():
     with pytest.raises(ut.UndertowError, match="belongs to another graph"):
         add(3)
     assert run(add(x), {x: 4}) == 8
+
+
+def test_declared_after_it_was_traced():
+    @function.Defun(tf.int32, func_name="Late")
+    def late(x):
+        return x / 2
+
+    assert run(late(3)) == 1.5
+    with pytest.raises(ut.GraphError, match=r"declared with results \(tf.int32\), but defined in line \d+ with"):
+        function.Declare("Late", [("x", tf.int32)], [("y", tf.int32)])
+    tf.reset_default_graph()
+    assert run(late(3)) == 1.5
+    assert run(function.Declare("Late", [("x", tf.int32)], [("y", tf.float64)])(5)) == 2.5
+
+
+def test_a_definition_that_was_refused_can_be_corrected(graph):
+    double = function.Declare("Corrected", [("x", tf.int32)], [("y", tf.int32)])
+    with pytest.raises(ut.GraphError, match="is defined with arguments"):
+        function.Defun(tf.float32, func_name="Corrected")(lambda x: x * 2).add_to_graph(graph)
+    function.Defun(tf.int32, func_name="Corrected")(lambda x: x * 2).add_to_graph(graph)
+    assert run(double(4)) == 8

@@ -125,7 +125,7 @@ class Declare:
 
 def declare_in(graph: Graph, declared: Declare) -> None:
     """A graph knows each name by one declaration."""
-    known = graph.declared.setdefault(declared.name, declared)
+    known = graph.declared.get(declared.name, declared)
     if (known.params, known.results) != (declared.params, declared.results):
         where = _line(known.span, declared.span)
         raise GraphError(
@@ -137,6 +137,17 @@ def declare_in(graph: Graph, declared: Declare) -> None:
     defined = graph.defined.get(declared.name)
     if defined is not None:
         _check_params(declared, defined)
+        traced = graph.writer.graphs.get(graph.callee(declared.name))
+        found = declared.results if traced is None else [traced.type_of(port) for port in traced.results]
+        if len(found) != len(declared.results) or not all(map(Type.accepts, declared.results, found)):
+            where = _line(defined.span, declared.span)
+            raise GraphError(
+                f"`{declared.name}` is declared with results {_signature(declared.results)}, but defined{where} "
+                f"with {_signature(found)}",
+                declared.span,
+                hint="change the declaration",
+            )
+    graph.declared[declared.name] = known
 
 
 def _signature(params: Sequence[Type], results: Sequence[Type] | None = None) -> str:
@@ -234,9 +245,9 @@ class Defined:
                 )
             count += 1
             name = f"{self.name}~{count}"  # functions without a func_name may be called alike
-        graph.defined[name] = self
         if name in graph.declared:
             _check_params(graph.declared[name], self)
+        graph.defined[name] = self
         return name
 
     def __call__(self, *args: Any, name: str | None = None) -> Any:
