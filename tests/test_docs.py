@@ -185,6 +185,10 @@ def test_api_reference_is_current(request: pytest.FixtureRequest) -> None:
     check(ROOT / "docs" / "reference" / "api.md", manual.manual(), request)
 
 
+def test_compat_reference_is_current(request: pytest.FixtureRequest) -> None:
+    check(ROOT / "docs" / "reference" / "compat_v1.md", manual.compat_manual(), request)
+
+
 def test_ops_reference_is_current(request: pytest.FixtureRequest) -> None:
     check(ROOT / "docs" / "reference" / "ops.md", ops_manual.manual(), request)
 

@@ -1,7 +1,7 @@
 """Undertow: recursive functions in static dataflow graphs.
 
 Layers, each importing only from those before it:
-errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- cli
+errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- compat <- cli
 """
 
 from undertow.api.behaviors import Behavior as Behavior

@@ -1,6 +1,6 @@
 """The reference manual of the public names, written from their docstrings.
 
-`python -m undertow.manual > docs/reference/api.md` brings the file up to date.
+`python -m undertow.manual > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _HEAD = """\
 
 <!-- Written by `python -m undertow.manual > docs/reference/api.md`; do not edit. -->
 
-After `import undertow as ut`, these are all the public names: `ut.function`, `ut.sum` and so on. Two modules may be
-imported besides: `undertow.ir.trace` reads traces, `undertow.ir.text` prints and parses graphs. What is not listed is
-private, and may change without notice.
+After `import undertow as ut`, these are all the public names: `ut.function`, `ut.sum` and so on. These modules may be
+imported besides: `undertow.ir.trace` reads traces, `undertow.ir.text` prints and parses graphs, `undertow.compat.v1` is
+the face of TensorFlow 1, which has [its own page](compat_v1.md). What is not listed is private, and may change without
+notice.
 """
 
 # The heading of what each module defines, in the order of the page.
@@ -108,11 +109,56 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         yield from _fields(Options, _OPTIONS)
 
 
-def _methods(owner: type, what: str) -> Iterator[str]:
+_COMPAT_HEAD = """\
+# Names of compat.v1
+
+<!-- Written by `python -m undertow.manual compat > docs/reference/compat_v1.md`; do not edit. -->
+
+After `import undertow.compat.v1 as tf`: what there is of TensorFlow 1. `tf.compat.v1` is `tf` itself.
+[Coming from TensorFlow 1](../guides/coming_from_tensorflow_1.md) says what differs.
+"""
+_COMPAT = {
+    "function": "Functions", "graph": "Graphs", "session": "Sessions", "tensor": "Tensors and operations",
+    "state": "Variables", "control": "Control, order and places", "array": "Tensors made, arranged and picked from",
+    "math": "Arithmetic", "nn": "Neural networks",
+}  # fmt: skip
+# Methods that other files of compat.v1 use, and no program.
+_COMPAT_INTERNAL = frozenset((
+    "callee", "fed_param", "fetched", "library_of", "node_named", "param", "unique_name", "writing_to",
+))  # fmt: skip
+
+
+def compat_manual() -> str:
+    """The text of docs/reference/compat_v1.md."""
+    import undertow.compat.v1 as tf  # nobody who wants the other page needs it
+
+    lines = [_COMPAT_HEAD]
+    for module, title in _COMPAT.items():
+        held = sys.modules[f"undertow.compat.v1.{module}"]
+        names = getattr(
+            held, "__all__", [n for n, v in vars(tf).items() if getattr(v, "__module__", "") == held.__name__]
+        )
+        before = {"function": "function.", "nn": "nn."}.get(module, "")
+        lines += [f"\n## {title}\n", _summary(held) + "\n", "| name | meaning |", "|---|---|"]
+        for name in names:
+            value = getattr(held, name)
+            shown = signature(value) if inspect.isroutine(value) else ""
+            lines.append(f"| `tf.{before}{name}{shown}` | {_cell(value) if callable(value) else f'`{value!r}`'} |")
+        for owner in ("Tensor", "Operation", "Variable", "Session", "Graph"):
+            if owner in names:
+                lines += _methods(getattr(held, owner), f"`tf.{owner}` has these methods", _COMPAT_INTERNAL)
+    dtypes = ", ".join(f"`tf.{n}`" for n, v in vars(tf).items() if isinstance(v, DType))
+    return (
+        "\n".join([*lines, "\n## Dtypes\n", f"{dtypes}. Indexed they are types of arrays: `tf.float32[2, None]`."])
+        + "\n"
+    )
+
+
+def _methods(owner: type, what: str, hidden: frozenset[str] = frozenset()) -> Iterator[str]:
     yield f"\n{what}:\n"
     yield "| method | meaning |\n|---|---|"
     for name, value in vars(owner).items():
-        if inspect.isfunction(value) and (not name.startswith("_") or name == "__call__"):
+        if inspect.isfunction(value) and name not in hidden and (not name.startswith("_") or name == "__call__"):
             called = "f" if name == "__call__" else f".{name}"
             yield f"| `{called}{signature(value)}` | {_cell(value)} |"
 
@@ -138,4 +184,4 @@ def _cell(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(manual(), end="")  # noqa: T201 - the output is the file
+    print(compat_manual() if "compat" in sys.argv[1:] else manual(), end="")  # noqa: T201 - the output is the file

@@ -163,10 +163,11 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the options in force. Inside a capture this writes a call node instead."""
-        current = context()
+        current = context([*args, *kwargs.values()])
         if current is not None and current.builder is not None:
             bound = [*self.__undertow_bound__, *args]
-            return drive(current.session.call(self.__undertow_definition__, bound, kwargs))
+            with capturing(current):
+                return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
         return self._apart(self._execute, args, kwargs, settings())[0]
 
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:

@@ -7,7 +7,7 @@ belongs to an enclosing graph is lifted: it becomes a parameter of this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand,
 from undertow.types import CTL, Type, bool_
 
 START = Port(0)
+NOTHING: Mapping[Port, Port] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,38 +245,48 @@ class Builder:
                     order.append(ready)
         return self._graph(order, range(len(self.regions)), params, results, carried)
 
-    def extract(self, results: Sequence[Port]) -> tuple[FunctionGraph, list[int]]:
-        """What the results need of a graph that may go on growing, and which of the parameters that is."""
+    def extract(self, results: Sequence[Port], fed: Mapping[Port, Port] = NOTHING) -> tuple[FunctionGraph, list[int]]:
+        """What the results need of a graph that may go on growing, and which of the parameters that is.
+
+        `fed` are values that are handed over instead of computed: the parameters that take their place.
+        """
         needed = {0}
         regions = {0}
-        waiting = [port.node for port in results]
+        waiting = [fed.get(port, port).node for port in results]
         while waiting:
             number = waiting.pop()
             if number in needed:
                 continue
             needed.add(number)
             node = self.nodes[number]
-            waiting += [port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port)]
+            waiting += [fed.get(port, port).node for port in (*node.inputs, *node.controls) if isinstance(port, Port)]
             homes = {self.home(port) for port in node.inputs if isinstance(port, Port)} | {node.region}
             while homes:
                 region = homes.pop()
                 entry = self.regions[region]
                 if region not in regions and entry.parent is not None and entry.pred is not None:
                     regions |= {region, region + 1 if entry.side else region - 1}
-                    waiting.append(entry.pred.node)
+                    waiting.append(fed.get(entry.pred, entry.pred).node)
                     homes.add(entry.parent)
         params = [p for p in self.params if p in needed]
         order = [0, *params, *sorted(needed - {0, *params})]
-        return self._graph(order, sorted(regions), params, results, 0), params
+        return self._graph(order, sorted(regions), params, results, 0, fed), params
 
     def _graph(
-        self, order: list[int], kept: Sequence[int], params: Sequence[int], results: Sequence[Port], carried: int
+        self,
+        order: list[int],
+        kept: Sequence[int],
+        params: Sequence[int],
+        results: Sequence[Port],
+        carried: int,
+        fed: Mapping[Port, Port] = NOTHING,
     ) -> FunctionGraph:
         """These nodes and regions, numbered anew."""
         place = {old: new for new, old in enumerate(order)}
         region_of = {old: new for new, old in enumerate(kept)}
 
         def moved(port: Port) -> Port:
+            port = fed.get(port, port)
             return Port(place[port.node], port.index)
 
         nodes: list[Node] = []

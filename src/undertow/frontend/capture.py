@@ -303,6 +303,8 @@ class Session:
         builder = self.ctx.open_builder
         if value.builder is builder:
             return builder.use(value.port)
+        if value.builder.context is not builder.context:
+            raise CaptureError(f"{value!r} belongs to another graph", hint="hand it over as an argument")
         outer = (value.builder, value.port)
         if outer not in builder.lifted:
             name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
@@ -528,7 +530,8 @@ class Session:
             before = len(self.units)
             unit.was_called_open = False
             unit.began, unit.readings = next(births), {}
-            builder = Builder(unit.name, "function", closure.span)
+            context = None if outer is None else outer.context
+            builder = Builder(unit.name, "function", closure.span, context=context)
             leaves = [
                 Traced(builder, builder.param(t, n)) for t, n in zip(unit.types, unit.arguments.names, strict=True)
             ]
@@ -664,7 +667,7 @@ class Session:
         if builder.effect is not None:
             ports.append(builder.use(builder.effect))
         main = builder.finish(ports)
-        library = self._library(main)
+        library = self.library(main)
         refuse_endless(library)
         types = tuple(t for t in given.types)
         variables = {name: variable for variable, name in self.variables.items()}
@@ -673,7 +676,7 @@ class Session:
             library, types, given.structures, structure, len(results), builder.key is not None, variables, written
         )
 
-    def _library(self, main: FunctionGraph) -> Library:
+    def library(self, main: FunctionGraph) -> Library:
         """The graphs that main needs, callers before callees, numbered anew: some were captured more than once."""
         found = [main]
         names = {"main": "main"}
@@ -691,7 +694,9 @@ class Session:
 
 def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
     nodes = tuple(
-        replace(node, attrs=Attrs(**{key: names[str(name)] for key, name in node.attrs.items()}))
+        replace(
+            node, attrs=Attrs(**{k: names[str(v)] if k in ("callee", "body") else v for k, v in node.attrs.items()})
+        )
         if node.op in ("call", "loop", "map")
         else node
         for node in graph.nodes

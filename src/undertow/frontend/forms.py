@@ -262,7 +262,9 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
     def attempt() -> Work:
         """The graph of one element, what it was lifted from, the mapped arrays, the result; None to try again."""
         ctx.span = span
-        inner = Builder(session.fresh_name(f"{parent.name}.map"), "map", span)
+        inner = Builder(
+            session.fresh_name(f"{parent.name}.map"), "map", span, context=parent.context, device=parent.device
+        )
         params = [Traced(inner, inner.param(t.with_shape(t.shape[1:]), n)) for t, n in zip(types, names, strict=True)]
         mapped = list(leaves)
         index: Traced | None = None

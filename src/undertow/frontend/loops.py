@@ -107,7 +107,9 @@ def graph_loop(
     def attempt() -> Work:
         """The loop's graph, what it was lifted from and its hidden initial values; None if more must be known."""
         ctx.span = span
-        inner = Builder(session.fresh_name(f"{parent.name}.loop"), "loop", span)
+        inner = Builder(
+            session.fresh_name(f"{parent.name}.loop"), "loop", span, context=parent.context, device=parent.device
+        )
         params = [Traced(inner, inner.param(t, n)) for t, n in zip(types, names, strict=True)]
         inner.weak = {p.port: (n, v) for p, n, v in zip(params, names, initial, strict=True) if is_weak(v)}
         extras: list[Any] = []

@@ -13,6 +13,7 @@ import numpy as np
 
 from undertow.frontend import functions
 from undertow.frontend.creation_functions import random_normal, random_uniform
+from undertow.frontend.operands import is_weak
 from undertow.frontend.traced import context
 from undertow.types import f64
 
@@ -31,7 +32,9 @@ def uniform(shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = f64) 
     found = random_uniform(_key(), shape, dtype)
     if isinstance(low, float) and isinstance(high, float) and (low, high) == (0.0, 1.0):
         return found
-    return functions.add(functions.multiply(found, functions.subtract(high, low)), low)
+    # The difference of two Python numbers is one, and takes the dtype of what it meets.
+    width = high - low if is_weak(high) and is_weak(low) else functions.subtract(high, low)
+    return functions.add(functions.multiply(found, width), low)
 
 
 def normal(shape: Any = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = f64) -> Any:

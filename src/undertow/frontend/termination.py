@@ -17,7 +17,8 @@ def refuse_endless(library: Library) -> None:
     waiting = True
     while waiting:
         waiting = False
-        for name, graph in library.functions.items():
+        # Callees stand behind their callers: from the end, a chain of calls is done in one round.
+        for name, graph in reversed(list(library.functions.items())):
             if name not in finishing:
                 stuck = _stuck(graph, finishing)
                 if stuck is None:

@@ -62,7 +62,10 @@ def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 def _find(store: Store, attrs: Attrs) -> Value:
     name = attrs.text("variable")
     if name not in store or store[name] is None:
-        raise Fault(f"variable `{name}` has no value yet", hint="initialise it before it is read")
+        raise Fault(
+            f"variable `{name}` has no value yet",
+            hint="give it its initial value first: sess.run(tf.global_variables_initializer())",
+        )
     return store[name]
 
 

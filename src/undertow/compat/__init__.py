@@ -1,0 +1,1 @@
+"""Other faces of the same library and engines: `compat.v1` is that of TensorFlow 1."""

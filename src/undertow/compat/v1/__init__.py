@@ -1,0 +1,61 @@
+"""The TensorFlow-1 face: programs written for it run when their import lines are changed.
+
+    import undertow.compat.v1 as tf
+    from undertow.compat.v1 import function
+
+The same library and engines as everywhere in Undertow: functions become one static graph, and a run computes only
+what its fetches need. Only the user's own control edges order what acts on variables.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from undertow.compat.v1 import function as function
+from undertow.compat.v1 import math as math
+from undertow.compat.v1 import nn as nn
+from undertow.compat.v1.array import *  # noqa: F403
+from undertow.compat.v1.control import *  # noqa: F403
+from undertow.compat.v1.graph import Graph as Graph
+from undertow.compat.v1.graph import get_default_graph as get_default_graph
+from undertow.compat.v1.graph import reset_default_graph as reset_default_graph
+from undertow.compat.v1.math import *  # noqa: F403
+from undertow.compat.v1.missing import explain
+from undertow.compat.v1.session import *  # noqa: F403
+from undertow.compat.v1.state import *  # noqa: F403
+from undertow.compat.v1.tensor import Operation as Operation
+from undertow.compat.v1.tensor import Tensor as Tensor
+from undertow.compat.v1.tensor import TensorShape as TensorShape
+from undertow.types import DType as DType
+from undertow.types import bool_ as bool  # noqa: F401  # public under this name
+from undertow.types import dtype_of as as_dtype  # noqa: F401
+from undertow.types import f32 as float32
+from undertow.types import f64 as float64
+from undertow.types import i32 as int32
+from undertow.types import i64 as int64  # noqa: F401
+
+compat = SimpleNamespace(v1=sys.modules[__name__])
+double, float, int = float64, float32, int32
+__version__ = "1.15.0"  # what programs ask before they choose how to write something
+
+
+def disable_eager_execution() -> None:
+    """Accepted: there is none."""
+
+
+def disable_control_flow_v2() -> None:
+    """Accepted: control flow is always part of the graph."""
+
+
+def disable_v2_behavior() -> None:
+    """Accepted: this is version 1."""
+
+
+def disable_resource_variables() -> None:
+    """Accepted: variables are read where they are used."""
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(explain(name, list(globals())))

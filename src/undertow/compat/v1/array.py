@@ -1,0 +1,360 @@
+"""Tensors made from nothing, rearranged and picked from: `tf.placeholder`, `tf.constant`, `tf.reshape`, `tf.gather`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.place import here
+from undertow.compat.v1.tensor import (
+    Tensor,
+    apply,
+    as_constant,
+    as_tensor,
+    given,
+    named,
+    operands,
+    wrap,
+    write_constant,
+    writing,
+)
+from undertow.errors import TypeMismatch, brief
+from undertow.frontend import functions, random
+from undertow.frontend.indexing import getitem
+from undertow.frontend.traced import Traced, emit
+from undertow.types import Type, dtype_of, f32, i32
+
+__all__ = [
+    "broadcast_to", "cast", "concat", "constant", "convert_to_tensor", "expand_dims", "eye", "fill",
+    "gather", "linspace", "one_hot", "ones", "ones_like", "placeholder", "placeholder_with_default", "random_normal",
+    "random_uniform", "range", "rank", "reshape", "reverse", "shape", "size", "slice", "split", "squeeze", "stack",
+    "tile", "to_double", "to_float", "to_int32", "to_int64", "transpose", "unstack", "where", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+# -- made --------------------------------------------------------------------------------------------------
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """A tensor that every run is fed. A dimension that may be anything is None; without a shape it is one number."""
+    graph = get_default_graph()
+    builder = graph.ctx.open_builder
+    if builder is not graph.main or builder.region != 0:
+        raise TypeMismatch(
+            "a placeholder is made inside of a function, a branch or a loop", here(), hint="make it outside"
+        )
+    dims = () if shape is None else shape if isinstance(shape, (list, tuple)) else (shape,)
+    for dim in dims:
+        if dim is not None and (not isinstance(dim, (int, np.integer)) or isinstance(dim, bool) or dim < 0):
+            raise TypeMismatch(f"{brief(dim)} is not a dimension", here(), hint="write shape=[None, 3]")
+    type = Type(dtype_of(dtype), tuple(None if d is None else int(d) for d in dims))
+    with graph.lock:
+        return Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
+
+
+def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """A tensor that a run may be fed; where it is not, its value is `input`."""
+    with writing(input):
+        made: Tensor = named(wrap(emit("identity", [as_tensor(input)])[0]), name or "PlaceholderWithDefault")
+        return made
+
+
+def constant(
+    value: Any, dtype: Any = None, shape: Any = None, name: str | None = None, verify_shape: bool = False
+) -> Tensor:
+    """A constant; Python integers are int32 and floats float32 unless a dtype is given."""
+    with writing():
+        if isinstance(value, Traced):
+            raise TypeMismatch(f"{value!r} is not a constant", here(), hint="use the tensor itself, or tf.identity")
+        array = as_constant(value, None if dtype is None else dtype_of(dtype))
+        if shape is not None:
+            wanted = tuple(int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape]))
+            if array.size not in (1, int(np.prod(wanted, dtype=np.int64))):
+                raise TypeMismatch(
+                    f"{array.size} values do not fill the shape {list(wanted)}", here(), hint="give as many, or one"
+                )
+            array = np.broadcast_to(array, wanted) if array.size == 1 else array.reshape(wanted)
+        return write_constant(array, name=name or "Const")
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> Tensor:
+    """A tensor as it is; anything else as a constant."""
+    return as_tensor(value, dtype, name)
+
+
+def _sizes(shape: Any) -> Any:
+    """A shape that may be a tensor, or hold some: sizes, one by one."""
+    found = given(shape)
+    if isinstance(found, Traced):
+        if found.type.rank == 0:
+            return (found,)
+        length = found.type.shape[0]
+        if not isinstance(length, int):
+            raise TypeMismatch("a shape of unknown length", here(), hint="the number of dimensions must be known")
+        return tuple(getitem(found, k) for k in np.arange(length).tolist())
+    if isinstance(found, (list, tuple, np.ndarray)):
+        return tuple(found)
+    return (found,)
+
+
+def fill(dims: Any, value: Any, name: str | None = None) -> Any:
+    """A tensor of that shape with the same value everywhere."""
+    with writing(dims, value):
+        found = given(value)
+        found = found if isinstance(found, Traced) else as_constant(found)[()]
+        return named(_filled(dims, found), name)
+
+
+def _filled(dims: Any, value: Any) -> Any:
+    sizes = _sizes(dims)
+    if any(isinstance(size, Traced) for size in sizes) or isinstance(value, Traced):
+        return wrap(functions.full(sizes, value))
+    return write_constant(np.full([int(size) for size in sizes], value))
+
+
+def zeros(shape: Any, dtype: Any = f32, name: str | None = None) -> Any:
+    """A tensor full of zeros."""
+    with writing(shape):
+        return named(_filled(shape, dtype_of(dtype).numpy.type(0)), name)
+
+
+def ones(shape: Any, dtype: Any = f32, name: str | None = None) -> Any:
+    """A tensor full of ones."""
+    with writing(shape):
+        return named(_filled(shape, dtype_of(dtype).numpy.type(1)), name)
+
+
+def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """Zeros in the shape of a tensor."""
+    return apply(functions.zeros_like, [tensor], name, dtype=dtype)
+
+
+def ones_like(tensor: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """Ones in the shape of a tensor."""
+    return apply(functions.ones_like, [tensor], name, dtype=dtype)
+
+
+def eye(num_rows: int, num_columns: int | None = None, dtype: Any = f32, name: str | None = None) -> Any:
+    """The matrix with ones on its diagonal."""
+    with writing():
+        return write_constant(np.eye(num_rows, num_columns, dtype=dtype_of(dtype).numpy), name=name or "eye")
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
+    """The numbers from `start` to `limit`, without the last one."""
+    with writing(start, limit, delta):
+        first, last, step = given(start), given(limit), given(delta)
+        if last is None:
+            first, last = 0, first
+        if not any(isinstance(v, Traced) for v in (first, last, step)):
+            return write_constant(np.arange(first, last, step).tolist(), None if dtype is None else dtype_of(dtype))
+        beside = next(v.dtype for v in (first, last, step) if isinstance(v, Traced))
+        return named(wrap(functions.arange(first, last, step, dtype=beside if dtype is None else dtype)), name)
+
+
+def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
+    """`num` numbers at equal distances, both ends included."""
+    with writing(start, stop):
+        values = [given(start), given(stop)]
+        if not any(isinstance(v, Traced) for v in values):
+            return write_constant(np.linspace(values[0], values[1], num).tolist())
+        first, last = operands(values)
+        return named(wrap(functions.linspace(first, last, num)), name)
+
+
+def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
+    """Random numbers, new ones in every run; `ut.options(seed=...)` makes runs alike."""
+    with writing(shape, a, b):
+        return named(wrap(draw(_sizes(shape), given(a), given(b), dtype_of(dtype))), name)
+
+
+def random_normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
+) -> Any:
+    """Normal numbers, new ones in every run."""
+    return drawn(random.normal, shape, mean, stddev, dtype, name)
+
+
+def random_uniform(
+    shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
+) -> Any:
+    """Uniform numbers, new ones in every run."""
+    if dtype_of(dtype).kind != "float":
+        raise TypeMismatch("random_uniform gives floats", here(), hint="tf.cast them, or use tf.floor")
+    return drawn(random.uniform, shape, float(minval), 1.0 if maxval is None else float(maxval), dtype, name)
+
+
+# -- rearranged --------------------------------------------------------------------------------------------
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """The same numbers with another dtype."""
+    with writing(x):
+        return named(wrap(functions.astype(as_tensor(x), dtype_of(dtype))), name)
+
+
+def to_float(x: Any, name: str | None = None) -> Any:
+    """As float32."""
+    return cast(x, f32, name)
+
+
+def to_double(x: Any, name: str | None = None) -> Any:
+    """As float64."""
+    return cast(x, np.float64, name)
+
+
+def to_int32(x: Any, name: str | None = None) -> Any:
+    """As int32."""
+    return cast(x, i32, name)
+
+
+def to_int64(x: Any, name: str | None = None) -> Any:
+    """As int64."""
+    return cast(x, np.int64, name)
+
+
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+    """The same elements in another shape; one size may be -1: what is left."""
+    with writing(tensor, shape):
+        return named(wrap(functions.reshape(as_tensor(tensor), _sizes(shape))), name)
+
+
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
+    """Repeated to fill a shape."""
+    with writing(input, shape):
+        return named(wrap(functions.broadcast_to(as_tensor(input), _sizes(shape))), name)
+
+
+def transpose(a: Any, perm: Any = None, name: str | None = None) -> Any:
+    """The axes in the opposite order, or in the one given."""
+    return apply(functions.transpose, [a], name, axes=None if perm is None else tuple(perm))
+
+
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
+    """A new axis of length 1."""
+    return apply(functions.expand_dims, [input], name, axis=dim if axis is None else axis)
+
+
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Any:
+    """Without the axes of length 1, or without those given."""
+    axis = squeeze_dims if axis is None else axis
+    return apply(functions.squeeze, [input], name, axis=tuple(axis) if isinstance(axis, list) else axis)
+
+
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+    """The elements in the opposite order along some axes."""
+    return apply(functions.flip, [tensor], name, axis=tuple(axis) if isinstance(axis, list) else axis)
+
+
+def concat(values: Any, axis: int, name: str | None = None) -> Any:
+    """Tensors end to end along an axis."""
+    with writing(values):
+        parts = values if isinstance(values, (list, tuple)) else [values]
+        return named(wrap(functions.concat(operands(parts), axis=axis)), name)
+
+
+def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
+    """Tensors side by side along a new axis."""
+    with writing(values):
+        return named(wrap(functions.stack(operands(list(values)), axis=axis)), name)
+
+
+def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = None) -> Any:
+    """The parts of a tensor along an axis."""
+    return apply(functions.unstack, [value], None, axis=axis)
+
+
+def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None, name: str | None = None) -> Any:
+    """Cut into equal parts, or into parts of these sizes."""
+    with writing(value):
+        sizes, parts = num_or_size_splits, as_tensor(value)
+        if isinstance(sizes, (list, tuple)):
+            ends = np.cumsum([int(s) for s in sizes]).tolist()
+            starts = [0, *ends[:-1]]
+            cuts = [functions.slice_between(parts, a, b, axis=axis) for a, b in zip(starts, ends, strict=True)]
+            return [wrap(cut) for cut in cuts]
+        return wrap(functions.split(parts, sizes, axis=axis))
+
+
+def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
+    """Repeated so many times along each axis."""
+    with writing(input):
+        found = as_tensor(input)
+        for axis, times in enumerate(multiples):
+            found = wrap(functions.concat([found] * int(times), axis=axis)) if times != 1 else found
+        return named(found, name)
+
+
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
+    """The block that begins there and has that size; -1 means: up to the end."""
+    with writing(input_, begin, size):
+        found = as_tensor(input_)
+        for axis, (first, count) in enumerate(zip(_sizes(begin), _sizes(size), strict=True)):
+            last = None if not isinstance(count, Traced) and count == -1 else first + count
+            found = functions.slice_between(found, first, last, axis=axis)
+        return named(wrap(found), name)
+
+
+# -- picked and asked --------------------------------------------------------------------------------------
+
+
+def gather(params: Any, indices: Any, validate_indices: Any = None, name: str | None = None, axis: int = 0) -> Any:
+    """The slices of `params` at these indices."""
+    with writing(params, indices):
+        source, chosen = as_tensor(params), as_tensor(indices)
+        if chosen.type.rank == 0:
+            key = (*([np.s_[:]] * axis), chosen)
+            return named(wrap(getitem(source, key if axis else chosen)), name)
+        return named(wrap(functions.take(source, chosen, axis=axis)), name)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """Elements of `x` where the condition is true, of `y` elsewhere."""
+    if x is None or y is None:
+        raise TypeMismatch(
+            "tf.where without values gives indices, as many as the data says",
+            here(),
+            hint="give both: tf.where(c, x, y)",
+        )
+    with writing(condition, x, y):
+        return named(wrap(functions.where(as_tensor(condition), *operands([x, y]))), name)
+
+
+def one_hot(
+    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, dtype: Any = None, name: str | None = None
+) -> Any:
+    """A one at each index, in a new last axis of length `depth`."""
+    with writing(indices):
+        chosen = wrap(functions.one_hot(as_tensor(indices), depth, dtype=dtype_of(f32 if dtype is None else dtype)))
+        if on_value is not None or off_value is not None:
+            chosen = where(
+                cast(chosen, "bool"), 1 if on_value is None else on_value, 0 if off_value is None else off_value
+            )
+        return named(chosen, name)
+
+
+def shape(input: Any, name: str | None = None, out_type: Any = i32) -> Any:
+    """The dimensions of a tensor, as a tensor."""
+    with writing(input):
+        dims = functions.shape(as_tensor(input))
+        if not any(isinstance(d, Traced) for d in dims):
+            return named(write_constant(np.asarray(dims, dtype_of(out_type).numpy)), name)
+        return named(wrap(functions.astype(functions.stack(list(dims)), dtype_of(out_type))), name)
+
+
+def size(input: Any, name: str | None = None, out_type: Any = i32) -> Any:
+    """The number of elements, as a tensor."""
+    with writing(input):
+        count = functions.size(as_tensor(input))
+        found = functions.astype(count, dtype_of(out_type)) if isinstance(count, Traced) else np.int32(count)
+        return named(wrap(found), name)
+
+
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """The number of dimensions, as a tensor."""
+    with writing(input):
+        made: Tensor = named(write_constant(np.int32(as_tensor(input).type.rank)), name)
+        return made

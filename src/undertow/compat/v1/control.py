@@ -1,0 +1,410 @@
+"""Control: `tf.cond`, `tf.while_loop`, `tf.map_fn`; blocks that order or place what is written in them."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.place import here
+from undertow.compat.v1.tensor import (
+    Operation,
+    Tensor,
+    as_constant,
+    as_tensor,
+    get_context,
+    given,
+    is_tensor_like,
+    named,
+    wrap,
+    write_constant,
+    writing,
+)
+from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.frontend import forms, tree
+from undertow.frontend.builder import Builder
+from undertow.frontend.drive import Work, drive
+from undertow.frontend.flow import describe, merge
+from undertow.frontend.loops import graph_loop
+from undertow.frontend.operands import is_weak
+from undertow.frontend.traced import Traced, emit, operand
+from undertow.ir.graph import Attrs, Const, Port
+from undertow.ops.op import find
+
+__all__ = [
+    "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
+    "no_op", "while_loop",
+]  # fmt: skip
+
+
+# -- choice ------------------------------------------------------------------------------------------------
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:
+    """What one of the functions gives; only that one's operations run."""
+    then, other = true_fn or fn1, false_fn or fn2
+    for function in (then, other):
+        if not callable(function):
+            raise TypeMismatch(
+                f"tf.cond chooses between two functions, not {brief(function)}",
+                here(),
+                hint="write tf.cond(x > 0, lambda: a, lambda: b)",
+            )
+    assert then is not None and other is not None
+    with writing(pred) as graph:
+        truth = graph.writer.interpreter.truth(given(pred))
+        if not isinstance(truth, Traced):
+            return _unpacked((then if truth else other)(), strict)
+        builder = graph.ctx.open_builder
+        outside, span = builder.region, here()
+        port = graph.writer.resolve(truth)
+        assert isinstance(port, Port)
+        regions = builder.branch(port)
+        sides: list[Any] = []
+        try:
+            for region, function in zip(regions, (then, other), strict=True):
+                builder.region = region
+                sides.append(_side(_unpacked(function(), strict)))
+        finally:
+            builder.region = outside
+        values = _same_defaults([side for side, _ in sides])
+        differ = lambda a, b: (  # noqa: E731
+            f"this tf.cond gives {a} where the condition is true, but {b} where it is false",
+            span,
+        )
+        merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
+        leaves, structure = tree.flatten(merged, is_tensor_like)
+        found = [wrap(leaf) for leaf in leaves]
+        is_operation = sides[0][1]
+        done = [Operation(x) if k in is_operation else x for k, x in enumerate(found)]
+        return tree.unflatten(structure, done)
+
+
+def _unpacked(value: Any, strict: bool) -> Any:
+    """A list of one is that one, as in TensorFlow 1."""
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 and not strict else value
+
+
+def _side(value: Any) -> tuple[Any, frozenset[int]]:
+    """What a branch gives, variables read; and which of its leaves are operations, now tokens of one kind."""
+    if value is None:
+        raise CaptureError(
+            "a function of tf.cond returns nothing", here(), hint="return a tensor, or tf.no_op(), from both"
+        )
+    leaves, structure = tree.flatten(value, is_tensor_like)
+    operations = frozenset(k for k, leaf in enumerate(leaves) if isinstance(leaf, Operation))
+    found = [group(leaf).token if isinstance(leaf, Operation) else given(leaf) for leaf in leaves]
+    return tree.unflatten(structure, found), operations
+
+
+def _same_defaults(sides: list[Any]) -> list[Any]:
+    """Numbers that stand on both sides have the dtypes of this face: int32, float32."""
+    flat = [tree.flatten(side, is_tensor_like) for side in sides]
+    if flat[0][1] != flat[1][1]:
+        return sides
+    leaves: list[list[Any]] = [[], []]
+    for a, b in zip(flat[0][0], flat[1][0], strict=True):
+        pair = [a, b]
+        if not any(isinstance(x, Traced) for x in pair):
+            floats = any(np.asarray(x).dtype.kind == "f" for x in pair)
+            pair = [as_constant(float(x) if floats and is_weak(x) else x)[()] for x in pair]
+            pair = pair if pair[0] is not pair[1] else [pair[0], pair[0]]
+        for side, leaf in zip(leaves, pair, strict=True):
+            side.append(leaf)
+    return [tree.unflatten(structure, found) for (_, structure), found in zip(flat, leaves, strict=True)]
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str | None = None,
+) -> Any:
+    """What the first function gives whose condition is true; else what `default` gives."""
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
+    if not pairs:
+        raise TypeMismatch("tf.case has no cases", here(), hint="give pairs: [(x > 0, lambda: a)]")
+    if default is None:
+        _, default = pairs.pop()  # as in TensorFlow, one of the conditions must be true
+    chosen = default
+    for pred, function in reversed(pairs):
+        chosen = _choice(pred, function, chosen, strict)
+    return chosen()
+
+
+def _choice(pred: Any, function: Any, rest: Any, strict: bool) -> Callable[[], Any]:
+    return lambda: cond(pred, function, rest, strict)
+
+
+# -- repetition --------------------------------------------------------------------------------------------
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+    maximum_iterations: Any = None,
+    return_same_structure: bool = False,
+) -> Any:
+    """Apply `body` to the loop variables while `cond` of them is true."""
+    if isinstance(loop_vars, (list, tuple, dict)) and not loop_vars:
+        raise TypeMismatch("a tf.while_loop without variables", here(), hint="give them: tf.while_loop(c, b, [i])")
+    variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
+    with writing(*variables) as graph:
+        leaves, structure = tree.flatten(variables, is_tensor_like)
+        start = [_initial(given(leaf)) for leaf in leaves]
+        names = _variable_names(cond, variables)
+        interp, counter = graph.writer.interpreter, 0
+        if maximum_iterations is not None:
+            counter, start, names = 1, [np.int32(0), *start], ["iteration", *names]
+
+        def values_of(params: list[Any]) -> list[Any]:
+            found: list[Any] = tree.unflatten(structure, [wrap(p) for p in params[counter:]])
+            return found
+
+        def header(params: list[Any]) -> Work:
+            truth = interp.truth(given(cond(*values_of(params))))
+            if not isinstance(truth, Traced):
+                truth = write_constant(truth)
+            if counter:
+                going = wrap(params[0]) < as_tensor(maximum_iterations)
+                truth = emit("logical_and", [truth, going])[0]
+            return truth
+            yield
+
+        def step(params: list[Any]) -> Work:
+            after = body(*values_of(params))
+            after = list(after) if isinstance(after, (list, tuple)) else [after]
+            found, shape = tree.flatten(after, is_tensor_like)
+            if shape != structure:
+                raise TypeMismatch(
+                    f"the body of tf.while_loop gets {describe(variables)} and gives {describe(after)}",
+                    here(),
+                    hint="it gives as many values as there are loop variables, in the same structure",
+                )
+            found = [_next(given(value), param) for value, param in zip(found, params[counter:], strict=True)]
+            return [emit("add", [params[0], np.int32(1)])[0], *found] if counter else found
+            yield
+
+        results = drive(graph_loop(interp, start, names, header, step))[counter:]
+        tensors = [wrap(result) for result in results]
+        named(tensors[0], name)
+        if len(tensors) == 1 and not return_same_structure:
+            return tensors[0]
+        packed = tree.unflatten(structure, tensors)
+        return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
+
+
+def _initial(value: Any) -> Any:
+    return value if isinstance(value, Traced) else as_constant(value)[()]
+
+
+def _next(value: Any, param: Traced) -> Any:
+    """The next value of a loop variable; numbers and arrays take its dtype."""
+    return value if isinstance(value, Traced) or is_weak(value) else as_constant(value, param.dtype)[()]
+
+
+def _variable_names(function: Callable[..., Any], variables: Sequence[Any]) -> list[str]:
+    """The loop variables by the names that the condition gives them."""
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    names: list[str] = []
+    for number, variable in enumerate(variables):
+        stem = parameters[number] if len(parameters) == len(variables) else f"x{number}"
+        names += tree.paths(variable, stem, is_tensor_like)
+    return names
+
+
+def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | None = None, **_: Any) -> Any:
+    """`fn` on every element along the leading axis, all in parallel; the results are stacked."""
+    with writing(elems) as graph:
+        found = given(elems)
+        whole = found if isinstance(found, (tuple, dict, Traced)) else as_constant(found)
+
+        def body(values: list[Any]) -> Work:
+            leaves, structure = tree.flatten(values[0], is_tensor_like)
+            value = fn(tree.unflatten(structure, [wrap(leaf) for leaf in leaves]))
+            results, after = tree.flatten(value, is_tensor_like)
+            return tree.unflatten(after, [_initial(given(leaf)) for leaf in results])
+            yield
+
+        result = drive(forms.graph_map(graph.writer.interpreter, [whole], body))
+        leaves, structure = tree.flatten(result, is_tensor_like)
+        return tree.unflatten(structure, [wrap(leaf) for leaf in leaves])
+
+
+# -- order -------------------------------------------------------------------------------------------------
+
+
+def _tokens(values: Sequence[Any]) -> list[Traced]:
+    """What arrives when these are there or done."""
+    found: list[Traced] = []
+    for value in values:
+        if isinstance(value, Operation):
+            found.append(value.token)
+        elif is_tensor_like(value):
+            found.append(given(value))
+        else:
+            raise TypeMismatch(
+                f"{brief(value)} is neither a tensor nor an operation", here(), hint="give what an operation returned"
+            )
+    return found
+
+
+class control_dependencies:
+    """What is written in the block happens after these; None forgets the blocks around it."""
+
+    def __init__(self, control_inputs: Sequence[Any] | None) -> None:
+        if control_inputs is not None and not isinstance(control_inputs, (list, tuple)):
+            raise TypeMismatch(
+                f"tf.control_dependencies takes a list, not {brief(control_inputs)}",
+                here(),
+                hint="write tf.control_dependencies([x])",
+            )
+        self._inputs = control_inputs
+        self._before: list[tuple[Builder, tuple[Port, ...]]] = []
+
+    def __enter__(self) -> None:
+        inputs = [x.token if isinstance(x, Operation) else x for x in self._inputs or ()]
+        with writing(*inputs) as graph:
+            builder = graph.ctx.open_builder
+            self._before.append((builder, builder.controls))
+            if self._inputs is None:
+                builder.controls = ()
+                return
+            ports = [graph.writer.resolve(token) for token in _tokens(self._inputs)]
+            controls = [port for port in ports if isinstance(port, Port)]
+            builder.controls = tuple(dict.fromkeys((*builder.controls, *controls)))
+
+    def __exit__(self, *_: object) -> None:
+        builder, controls = self._before.pop()
+        builder.controls = controls
+
+
+def identity(input: Any, name: str | None = None) -> Any:
+    """The same value, after the control edges in force here."""
+    with writing(input):
+        return named(wrap(emit("identity", [as_tensor(input)])[0]), name)
+
+
+def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
+    """One operation that is done when all of these are."""
+    flat = [item for value in inputs for item in (value if isinstance(value, (list, tuple)) else [value])]
+    with writing(*(x.token if isinstance(x, Operation) else x for x in flat)) as graph:
+        builder = graph.ctx.open_builder
+        ports = [graph.writer.resolve(token) for token in _tokens(flat)]
+        controls = tuple(dict.fromkeys(port for port in ports if isinstance(port, Port)))
+        done = Const(np.asarray(True))
+        number = builder.add("identity", (done,), (done.type,), span=here(), name=name or "group", controls=controls)
+        return Operation(Tensor(builder, Port(number)))
+
+
+def no_op(name: str = "no_op") -> Operation:
+    """Does nothing, after the control edges in force here."""
+    return group(name=name)
+
+
+def Print(
+    input_: Any, data: Sequence[Any], message: str = "", first_n: Any = None, summarize: Any = None, name: Any = None
+) -> Any:
+    """The same value; when it is computed, the message and the data are printed."""
+    with writing(input_, *data):
+        shown = [as_tensor(value) for value in data]
+        template = _plain(message or "") + "".join("[{}]" for _ in shown)
+        token = _effect("print", shown, template)
+        with control_dependencies([token]):
+            return identity(input_, name)
+
+
+def Assert(condition: Any, data: Sequence[Any], summarize: Any = None, name: Any = None) -> Operation:
+    """An operation that fails where the condition is not true, showing the data."""
+    with writing(condition, *data):
+        template = "assertion failed: " + " ".join(_plain(v) if isinstance(v, str) else "[{}]" for v in data)
+        shown = [as_tensor(value) for value in data if not isinstance(value, str)]
+        return Operation(_effect("assert", [as_tensor(condition), *shown], template))
+
+
+def _plain(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _effect(op: str, values: Sequence[Tensor], template: str) -> Tensor:
+    """An operator that acts on the world, in no order but that of the control edges in force."""
+    builder = get_context().open_builder
+    attrs = Attrs(template=template)
+    inputs = [operand(value) for value in values]
+    types = find(op).type([builder.type_of(port) for port in inputs], attrs)
+    return Tensor(builder, Port(builder.add(op, inputs, types, attrs, here())))
+
+
+# -- places and names --------------------------------------------------------------------------------------
+
+_FIELD = re.compile(r"/(job|replica|task|device|cpu|gpu):([^/]*)", re.IGNORECASE)
+
+
+def merged_device(outer: str, inner: str) -> str:
+    """A device inside of another: what the inner name leaves open is taken from the outer.
+
+    >>> merged_device("/job:local/task:0", "/task:1/device:CPU:0")
+    '/job:local/task:1/device:CPU:0'
+    >>> merged_device("/job:local", "worker:1")
+    'worker:1'
+    """
+    parts = [{k.lower(): v for k, v in _FIELD.findall(name)} for name in (outer, inner)]
+    if not parts[1]:
+        return inner
+    for part in parts:
+        for short in ("cpu", "gpu"):
+            if short in part:
+                part["device"] = f"{short.upper()}:{part.pop(short)}"
+    both = {**parts[0], **parts[1]}
+    return "".join(f"/{key}:{both[key]}" for key in ("job", "replica", "task", "device") if key in both)
+
+
+class device:
+    """What is written in the block is placed there; recorded in the graph. None forgets the blocks around it."""
+
+    def __init__(self, device_name_or_function: Any) -> None:
+        name = device_name_or_function
+        if name is not None and not isinstance(name, str):
+            raise TypeMismatch(
+                f"a device is a name, not {brief(name)}", here(), hint='write tf.device("/job:local/task:1")'
+            )
+        self._name = name
+        self._before: list[tuple[Builder, str]] = []
+
+    def __enter__(self) -> None:
+        builder = get_default_graph().ctx.open_builder
+        self._before.append((builder, builder.device))
+        builder.device = "" if self._name is None else merged_device(builder.device, self._name)
+
+    def __exit__(self, *_: object) -> None:
+        builder, before = self._before.pop()
+        builder.device = before
+
+
+@contextlib.contextmanager
+def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
+    """Accepted; nodes are named after their operations and the branches that they stand in."""
+    yield f"{name or default_name or ''}/"

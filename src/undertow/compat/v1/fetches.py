@@ -1,0 +1,219 @@
+"""What a run asks for, and the program for it: the part of a graph that the fetches need, made ready for engines.
+
+A program is made once for each combination of what is fetched and fed, and kept by the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.api.function import Program, make_program
+from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.place import here
+from undertow.compat.v1.state import Variable
+from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
+from undertow.errors import GraphError, Span, TypeMismatch, brief
+from undertow.frontend import tree
+from undertow.frontend.capture import Captured
+from undertow.frontend.termination import refuse_endless
+from undertow.frontend.traced import Traced
+from undertow.frontend.traced import constant as as_numpy
+from undertow.ir.graph import Library, Port
+from undertow.ops.op import CATALOGUE
+from undertow.passes.dead import remove_dead
+from undertow.types import type_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fetched:
+    """A program, the tensors that it must be fed, in order, and the variables that it writes."""
+
+    program: Program
+    inputs: tuple[Port, ...]
+    seed: int | None  # where among the inputs the seed goes, if random numbers are drawn
+    written: frozenset[str]
+
+
+def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list[Any], tree.Structure]:
+    """The fetches one by one, as tensors and operations of this graph, and the structure around them."""
+    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, (Traced, Operation, Variable, str)))
+    odd = [token[1].value for token in structure if token[0] == "static"]
+    odd += [leaf for leaf in leaves if not isinstance(leaf, (Traced, Operation, Variable, str))]
+    if odd:
+        raise TypeMismatch(
+            f"{brief(odd[0])} cannot be fetched", span, hint="fetch tensors, operations and variables of the graph"
+        )
+    # Functions of ut give plain traced values.
+    leaves = [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves]
+    return [_fetch(graph, leaf, span) for leaf in leaves], structure
+
+
+def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
+    if isinstance(leaf, str):
+        return by_name(graph, leaf, span)
+    if isinstance(leaf, Variable):
+        if leaf.graph is not graph:
+            raise another_graph(leaf, span)
+        return leaf.fetched()
+    check_tensor(graph, leaf.token if isinstance(leaf, Operation) else leaf, "fetched", span)
+    return leaf
+
+
+def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> None:
+    """Is it a tensor of the main graph, outside of branches?"""
+    if tensor.builder.context is not graph.ctx:
+        raise another_graph(tensor, span)
+    builder = tensor.builder
+    if builder is not graph.main:
+        owner = f"the function `{builder.name}`" if builder.kind == "function" else f"the body of a {builder.kind}"
+        raise GraphError(
+            f"{tensor!r} belongs to {owner}: there is one for each call, and none can be {what}",
+            span,
+            hint="return it, and use what the call gives",
+        )
+    if builder.home(tensor.port) != 0:
+        raise GraphError(
+            f"{tensor!r} stands in one branch of a tf.cond, and cannot be {what}",
+            span,
+            hint="return it from both functions of the tf.cond, and use what that gives",
+        )
+
+
+def by_name(graph: Graph, name: str, span: Span | None) -> Any:
+    """`add:0` is a tensor, `add` an operation."""
+    stem, colon, index = name.partition(":")
+    number = graph.node_named(stem)
+    if number is None or (colon and not index.isdigit()) or int(index or 0) >= len(graph.main.nodes[number].types):
+        raise GraphError(f"there is no {name!r} in this graph", span, hint='tensors are called "add:0": see x.name')
+    tensor = Tensor(graph.main, Port(number, int(index or 0)))
+    return tensor if colon else Operation(tensor)
+
+
+def program_of(graph: Graph, fetches: Any, feeds: Mapping[Any, Any] | None = None) -> Fetched:
+    """The program for these fetches; feeds are tensors that are given instead of computed."""
+    span = here()
+    leaves, _ = flatten_fetches(graph, fetches, span)
+    return make_fetched(graph, leaves, [key.port for key in feeds or ()])
+
+
+def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port]) -> Fetched:
+    """The program for tensors and operations of the graph, made when it is first asked for."""
+    values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
+    orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
+    given = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
+    key = (tuple(values), tuple(orders), given)
+    with graph.lock:
+        if key not in graph.programs:
+            graph.programs[key] = _make(graph, [*values, *orders], len(values), given)
+        found: Fetched = graph.programs[key]
+        return found
+
+
+def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]) -> Fetched:
+    main = graph.main
+    instead = {port: graph.fed_param(port) for port in fed}
+    graph_of_main, params = main.extract(results, instead)
+    library = graph.library_of(graph_of_main)
+    if any(_acts(node.op) for body in library.functions.values() for node in body.nodes):
+        library, _ = remove_dead(library, effects=False)  # what no fetch needs does not happen
+    refuse_endless(library)
+    seed = main.key.node if main.key is not None and main.key.node in params else None
+    owner = {param.node: port for port, param in instead.items()}
+    inputs = tuple(owner.get(number, Port(number)) for number in params if number != seed)
+    written = _written(library)
+    structure = (("tuple", count), *([tree.LEAF] * count))
+    types = tuple(main.nodes[number].types[0] for number in params)
+    captured = Captured(library, types, (), structure, count, seed is not None, {}, written)
+    return Fetched(make_program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
+
+
+def _acts(op: str) -> bool:
+    return op in CATALOGUE and CATALOGUE[op].effect
+
+
+def _written(library: Library) -> frozenset[str]:
+    nodes = (node for body in library.functions.values() for node in body.nodes)
+    return frozenset(node.attrs.text("variable") for node in nodes if node.op == "assign")
+
+
+# -- feeds -------------------------------------------------------------------------------------------------
+
+
+def feeds_of(graph: Graph, feed_dict: Any, span: Span | None) -> dict[Port, Any]:
+    """What is fed, by port, checked against the tensors that it is fed to."""
+    if feed_dict is None:
+        return {}
+    if not isinstance(feed_dict, Mapping):
+        raise TypeMismatch(f"feed_dict is {brief(feed_dict)}, not a dict", span, hint="write feed_dict={x: 3}")
+    found: dict[Port, Any] = {}
+    for key, value in feed_dict.items():
+        tensor = by_name(graph, key, span) if isinstance(key, str) else key
+        if not isinstance(tensor, Tensor):
+            raise TypeMismatch(
+                f"{brief(tensor)} cannot be fed", span, hint="the keys of feed_dict are tensors, such as placeholders"
+            )
+        check_tensor(graph, tensor, "fed", span)
+        found[tensor.port] = _fed(tensor, value, span)
+    return found
+
+
+def _called(tensor: Tensor) -> str:
+    node = tensor.builder.nodes[tensor.port.node]
+    kind = "placeholder" if node.op == "param" else "tensor"
+    made = "" if node.span is None else f" of line {node.span.line}"
+    return f"{kind} `{tensor.name.rsplit(':', 1)[0]}`{made}"
+
+
+def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
+    called, wanted = _called(tensor), tensor.type
+    if isinstance(value, (Traced, Operation, Variable)):
+        raise TypeMismatch(
+            f"{called} is fed {value!r}, which has no value yet",
+            span,
+            hint="feed numbers and arrays; run the other tensor first, or build the graph on it",
+        )
+    try:
+        array = np.asarray(as_numpy(value))
+    except TypeMismatch as fault:
+        fault.what, fault.span = f"{called} is fed what is no value: {fault.what}", span
+        raise
+    found = type_of(array)
+    if not np.can_cast(array.dtype, wanted.dtype.numpy, "same_kind") and not (array.size == 0 and array.ndim):
+        other = (default_dtype(value) or found.dtype).numpy.name
+        raise TypeMismatch(
+            f"{called} is {wanted}, but is fed {_what(value, array)}",
+            span,
+            hint=f"feed {_kinds(wanted.dtype.kind)}, or make it tf.placeholder(tf.{other})",
+        )
+    if wanted.dtype.kind == "int" and array.size:
+        bounds = np.iinfo(wanted.dtype.numpy)  # type: ignore[type-var]
+        if array.max() > bounds.max or array.min() < bounds.min:
+            worst = array.max() if array.max() > bounds.max else array.min()
+            raise TypeMismatch(f"{called} is fed {worst}, which does not fit in {wanted.dtype}", span, "use tf.int64")
+    if not wanted.accepts(found.with_dtype(wanted.dtype)):
+        shape = ", ".join("None" if d is None else str(d) for d in wanted.shape)
+        raise TypeMismatch(
+            f"{called} has the shape [{shape}], but is fed a value of shape {list(array.shape)}",
+            span,
+            hint=f"feed that shape, or make it with shape={[None] * array.ndim}",
+        )
+    with np.errstate(all="ignore"):
+        return array.astype(wanted.dtype.numpy)[()]
+
+
+def _kinds(kind: str) -> str:
+    return {"bool": "True or False", "int": "integers", "float": "numbers"}[kind]
+
+
+def _what(value: Any, array: Any) -> str:
+    return brief(value) if array.ndim == 0 else f"an array of {array.dtype.name}"
+
+
+def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:
+    """The error of a placeholder that is needed, but not fed."""
+    called = _called(Tensor(graph.main, port))
+    return GraphError(f"{called} is needed, but not fed", span, hint="put it into feed_dict: sess.run(y, {x: 3})")

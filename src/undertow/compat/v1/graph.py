@@ -1,0 +1,270 @@
+"""`tf.Graph`: a main graph that is written while Python runs, the functions that it knows, and the default graph.
+
+Functions are written natively: their Python simply runs, and what it does with tensors writes nodes. So there is no
+syntax to capture; conditions and loops are `tf.cond` and `tf.while_loop`. No order is added to what acts on
+variables but that of the user's own control edges.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from undertow.compat.v1.place import here
+from undertow.errors import GraphError, Span
+from undertow.frontend import tree
+from undertow.frontend.builder import Builder
+from undertow.frontend.capture import Session as Capture
+from undertow.frontend.traced import Context, Traced, capturing
+from undertow.ir.graph import Const, FunctionGraph, Library, Operand, Port
+from undertow.types import Type
+
+# The newest Defined of each name in this process, so that functions survive `reset_default_graph`.
+NEWEST: dict[str, Any] = {}
+
+
+class NativeContext(Context):
+    """Writes at any time. Its place in the source is where Python stands, or where an @ut.function is captured."""
+
+    __slots__ = ("graph", "told")
+
+    graph: Graph
+    told: Span | None  # by the interpreter of captured functions
+
+    @property
+    def span(self) -> Span | None:
+        return self.told if self.session.is_capturing else here()
+
+    @span.setter
+    def span(self, value: Span | None) -> None:
+        self.told = value
+
+    def give(self, value: Any) -> Any:
+        """What an @ut.function gives, as tensors."""
+        from undertow.compat.v1.tensor import wrap  # which is written in terms of this file
+
+        if self.session.is_capturing:
+            return value
+        leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
+        return tree.unflatten(structure, [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves])
+
+
+class Writer(Capture):
+    """What traced values ask for while a TensorFlow-1 graph is written."""
+
+    def resolve(self, value: Traced) -> Operand:
+        """A tensor as seen where nodes are written now. A function sees from outside only constants."""
+        builder = self.ctx.open_builder
+        if value.builder.context is not self.ctx:
+            raise another_graph(value, here())
+        if value.builder is builder or builder.kind != "function" or self.is_capturing:
+            return super().resolve(value)
+        node = value.builder.nodes[value.port.node]
+        if node.op == "identity" and isinstance(node.inputs[0], Const):
+            return builder.gate(node.inputs[0], here(), node.name.rsplit("/", 1)[-1])
+        raise GraphError(
+            f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
+            here(),
+            hint="hand it over as an argument; from outside, a function sees only constants and variables",
+        )
+
+    @property
+    def is_capturing(self) -> bool:
+        """Is an @ut.function being captured, that this graph calls?"""
+        return bool(self._open)
+
+    def draw(self) -> Traced:
+        """A random key; functions of Defun have none, since their calls are written before their bodies."""
+        if self.ctx.open_builder.kind == "function" and not self.is_capturing:
+            raise GraphError(
+                f"`{self.ctx.open_builder.name}` draws random numbers, which functions of Defun cannot",
+                here(),
+                hint="draw them outside, and hand them over as an argument; or use @ut.function",
+            )
+        return super().draw()
+
+    def effect_token(self) -> Port:
+        self._refuse("what acts in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
+
+    def uses_variable(self, variable: Any, writes: bool) -> bool:
+        self._refuse(f"the ut.Variable `{variable.name}`", "tf.Variable")
+
+    def _refuse(self, what: str, instead: str) -> NoReturn:
+        raise GraphError(f"{what} has no place in a graph of compat.v1", here(), hint=f"use {instead}")
+
+
+def another_graph(value: Any, span: Span | None) -> GraphError:
+    """The error of something that is used in a graph that it does not belong to."""
+    return GraphError(
+        f"{value!r} belongs to another graph",
+        span,
+        hint="make everything in one graph: `with graph.as_default():`; after tf.reset_default_graph() make it anew",
+    )
+
+
+class Graph:
+    """What `tf.Graph()` makes: a main graph that grows as the program runs, and functions by name."""
+
+    def __init__(self) -> None:
+        self.writer = Writer(context=NativeContext)
+        self.writer.fresh_name("main")
+        ctx = self.writer.ctx
+        assert isinstance(ctx, NativeContext)
+        self.ctx = ctx
+        self.ctx.graph = self
+        self.main = Builder("main", "main", context=self.ctx)
+        self.ctx.builder = self.main
+        # Held while nodes are written or programs are made; runs do not hold it.
+        self.lock = threading.RLock()
+        self.declared: dict[str, Any] = {}  # name -> Declare
+        self.defined: dict[str, Any] = {}  # name -> Defined
+        self.candidates: dict[str, Any] = {}  # name -> the Defined that a call by that name meant, if none is added
+        self.tracing: list[str] = []  # functions whose bodies are being written, outermost first
+        self.variables: list[Any] = []
+        self.variable_scopes: list[tuple[str, bool]] = []  # full name, and whether variables are reused
+        self.programs: dict[Any, Any] = {}  # what is fetched and fed -> the program for it
+        self._callees: dict[str, str] = {}  # name of a function -> what it is called in graphs
+        self._functions: dict[str, str] = {}  # and back
+        self._fed: dict[Port, Port] = {}
+        self._named: dict[int, str] = {}  # node of main -> its unique name
+        self._taken: dict[str, int] = {}
+
+    # -- the default graph ---------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        """Operations are added to this graph, inside the `with`."""
+        graphs = _stack()
+        graphs.append(self)
+        try:
+            yield self
+        finally:
+            del graphs[len(graphs) - 1 - graphs[::-1].index(self)]
+
+    @contextlib.contextmanager
+    def writing_to(self, builder: Builder) -> Iterator[None]:
+        """Nodes go to this builder."""
+        outer, self.ctx.builder = self.ctx.builder, builder
+        try:
+            with self.as_default(), capturing(self.ctx):
+                yield
+        finally:
+            self.ctx.builder = outer
+
+    # -- names ---------------------------------------------------------------------------------------------
+
+    def callee(self, name: str) -> str:
+        """What a function is called in graphs."""
+        if name not in self._callees:
+            self._callees[name] = fresh = self.writer.fresh_name(name)
+            self._functions[fresh] = name
+        return self._callees[name]
+
+    def unique_name(self, node: int) -> str:
+        """The name of a node of the main graph, with a number behind it where an earlier one has it."""
+        for number in range(len(self._named), node + 1):
+            name = full = self.main.nodes[number].name
+            while full in self._taken:
+                full = f"{name}_{self._taken[name]}"
+                self._taken[name] += 1
+            self._taken[full] = 1
+            self._named[number] = full
+        return self._named[node]
+
+    def node_named(self, name: str) -> int | None:
+        """The node of the main graph with this unique name."""
+        for number in range(len(self.main.nodes)):
+            if self.unique_name(number) == name:
+                return number
+        return None
+
+    def param(self, type: Type, name: str, span: Span | None) -> Port:
+        """A parameter of the main graph, to be fed."""
+        port = self.main.param(type, name)
+        self.main.nodes[port.node] = replace(self.main.nodes[port.node], span=span)
+        return port
+
+    def fed_param(self, port: Port) -> Port:
+        """The parameter that takes the place of a tensor that is fed instead of computed."""
+        if port not in self._fed:
+            node = self.main.nodes[port.node]
+            self._fed[port] = self.param(self.main.type_of(port), node.name, node.span)
+        return self._fed[port]
+
+    # -- functions -----------------------------------------------------------------------------------------
+
+    def library_of(self, main: FunctionGraph) -> Library:
+        """Main and every function that it needs, traced where that has not been done."""
+        graphs, waiting, seen = self.writer.graphs, [main], {main.name}
+        for graph in waiting:  # which grows
+            for node in graph.nodes:
+                callee = node.attrs.get("callee", node.attrs.get("body"))
+                if isinstance(callee, str) and callee not in seen:
+                    seen.add(callee)
+                    if callee not in graphs:
+                        self._trace(self._functions[callee], node.span)
+                    waiting.append(graphs[callee])
+        return self.writer.library(main)
+
+    def _trace(self, name: str, span: Span | None) -> None:
+        declared: Any = self.declared.get(name)
+        found = self.defined.get(name) or self.candidates.get(name) or NEWEST.get(name)
+        # A definition that is older than the declaration, and other than it says, belongs to something else.
+        if found is None or (found.number < declared.number and found.params != declared.params):
+            raise GraphError(
+                f"`{name}` is declared and called, but never defined",
+                declared.span or span,
+                hint=f'define it: @function.Defun({declared.shown_params()}, func_name="{name}"), then add_to_graph',
+            )
+        found.trace(self)
+
+    # -- to look at ----------------------------------------------------------------------------------------
+
+    def get_tensor_by_name(self, name: str) -> Any:
+        """The tensor `name:0`."""
+        from undertow.compat.v1.fetches import by_name
+
+        return by_name(self, name, here())
+
+    def library(self, fetches: Any) -> Library:
+        """The function graphs that a run of these fetches needs, before they are simplified."""
+        from undertow.compat.v1.fetches import program_of
+
+        found: Library = program_of(self, fetches).program.captured.library
+        return found
+
+    def view(self, fetches: Any, simplify: bool | None = None) -> Any:
+        """The static graph that a run of these fetches runs: prints as text, shows as a picture in a notebook."""
+        from undertow.compat.v1.fetches import program_of
+
+        return program_of(self, fetches).program.view(simplify)
+
+
+_LOCAL = threading.local()
+
+
+def _stack() -> list[Graph]:
+    """The default graphs of this thread, the innermost last. As in TensorFlow, each thread has its own."""
+    if not hasattr(_LOCAL, "graphs"):
+        _LOCAL.graphs = [Graph()]
+    graphs: list[Graph] = _LOCAL.graphs
+    return graphs
+
+
+def get_default_graph() -> Graph:
+    """The graph that operations are added to now."""
+    return _stack()[-1]
+
+
+def reset_default_graph() -> None:
+    """Start anew with an empty graph. Functions survive: they are added again where they are called."""
+    if len(_stack()) > 1:
+        raise GraphError(
+            "reset_default_graph inside of a `with` that chooses the graph",
+            here(),
+            hint="call it outside of `with graph.as_default():` and `with tf.Session():`",
+        )
+    _stack()[0] = Graph()

@@ -1,0 +1,49 @@
+"""`tf.nn`: what neural networks add to arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from undertow.compat.v1.array import gather
+from undertow.compat.v1.math import reduce_sum, sigmoid, square, tanh
+from undertow.compat.v1.tensor import apply
+from undertow.frontend import functions
+
+__all__ = [
+    "bias_add", "embedding_lookup", "l2_loss", "log_softmax", "relu", "sigmoid", "softmax", "softplus", "tanh",
+]  # fmt: skip
+
+
+def relu(features: Any, name: str | None = None) -> Any:
+    """The larger of x and 0."""
+    return apply(functions.relu, [features], name)
+
+
+def softplus(features: Any, name: str | None = None) -> Any:
+    """log(1 + exp(x)), without overflow."""
+    return apply(functions.softplus, [features], name)
+
+
+def softmax(logits: Any, axis: int = -1, name: str | None = None) -> Any:
+    """Exponentials that add up to 1 along an axis."""
+    return apply(functions.softmax, [logits], name, axis=axis)
+
+
+def log_softmax(logits: Any, axis: int = -1, name: str | None = None) -> Any:
+    """The logarithm of softmax, without overflow."""
+    return apply(functions.log_softmax, [logits], name, axis=axis)
+
+
+def bias_add(value: Any, bias: Any, name: str | None = None) -> Any:
+    """A vector added along the last axis."""
+    return apply(functions.add, [value, bias], name)
+
+
+def embedding_lookup(params: Any, ids: Any, name: str | None = None) -> Any:
+    """The rows of a table at these indices."""
+    return gather(params, ids, name=name)
+
+
+def l2_loss(t: Any, name: str | None = None) -> Any:
+    """Half of the sum of squares."""
+    return reduce_sum(square(t)) / 2

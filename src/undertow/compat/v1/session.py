@@ -1,0 +1,250 @@
+"""`Session.run(fetches, feed_dict)`: runs what the fetches need, and keeps the values of variables between runs.
+
+A run's writes are committed when it succeeds. Runs that write are serialised; those that only read wait for nobody
+and see the last committed values.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
+from undertow.api.options import Settings, settings
+from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
+from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.place import here
+from undertow.compat.v1.tensor import Operation
+from undertow.errors import GraphError, TypeMismatch, UndertowError, brief
+from undertow.frontend import tree
+from undertow.ir.graph import Port
+
+__all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
+
+_LOCAL = threading.local()
+
+
+def _sessions() -> list[Session]:
+    """The sessions of this thread's `with` blocks, the innermost last."""
+    if not hasattr(_LOCAL, "sessions"):
+        _LOCAL.sessions = []
+    found: list[Session] = _LOCAL.sessions
+    return found
+
+
+def get_default_session() -> Session | None:
+    """The session of the innermost `with`, if there is one."""
+    return _sessions()[-1] if _sessions() else None
+
+
+def session_for(session: Session | None, what: Any) -> Session:
+    """The session that is given, or that of the innermost `with`."""
+    found = session or get_default_session()
+    if found is None:
+        raise GraphError(
+            f"there is no session to run {what!r} in",
+            here(),
+            hint="use `with tf.Session():`, or give one: x.eval(session=sess)",
+        )
+    return found
+
+
+class ConfigProto:
+    """Accepted by sessions; how to run is said by `Session(engine=...)` and `ut.options`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
+
+
+class Session:
+    """Runs parts of a graph. A context manager; `close` ends it. Keywords are options of runs: engine, timeout, ..."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
+        self._options = options
+        self._settings()  # says so at once if there is no such option
+        if target:
+            raise GraphError(
+                f"there is no cluster behind {brief(target)}",
+                here(),
+                hint="leave the target out to run in this process",
+            )
+        if graph is not None and not isinstance(graph, Graph):
+            raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
+        self.graph = get_default_graph() if graph is None else graph
+        # Replaced as a whole when a run commits, under the lock, and never changed: readers need no lock.
+        self._values: dict[str, Any] = {}
+        self._writing = threading.Lock()
+        self._is_open = True
+        self._entered: list[Any] = []
+
+    def _settings(self) -> Settings:
+        return settings().with_(**self._options)
+
+    def __enter__(self) -> Session:
+        self._check_open()
+        chosen = self.graph.as_default()
+        chosen.__enter__()
+        self._entered.append(chosen)
+        _sessions().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sessions = _sessions()
+        del sessions[len(sessions) - 1 - sessions[::-1].index(self)]
+        self._entered.pop().__exit__(None, None, None)
+        self.close()
+
+    def as_default(self) -> _Default:
+        """`with sess.as_default():` makes it the one that `eval` uses, and does not close it."""
+        return _Default(self)
+
+    def close(self) -> None:
+        """Forget the values of variables."""
+        self._is_open = False
+        self._values = {}
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise GraphError(
+                "this session is closed",
+                here(),
+                hint="make another one; `with tf.Session() as sess:` closes it at its end",
+            )
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """The values of the fetches: one, or lists, tuples and dicts of them, nested as you like."""
+        return copy_context().run(self._run, fetches, feed_dict)
+
+    def behaviors(self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET) -> Behaviors:
+        """Every outcome that a run may have, whatever the order in which it fires; see `ut.behaviors`."""
+        return copy_context().run(self._behaviors, fetches, feed_dict, budget)
+
+    def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
+        asked = self._asked(fetches, feed_dict)
+        inputs = self._inputs(asked, self._settings())
+        graphs = asked.fetched.program.captured.library.functions.values()
+        names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
+        state = {name: value for name, value in self._values.items() if name in names}
+        return find_behaviors(asked.fetched.program, inputs, state, budget, asked.results)
+
+    def _run(self, fetches: Any, feed_dict: Any) -> Any:
+        asked, chosen = self._asked(fetches, feed_dict), self._settings()
+        if not asked.leaves:
+            return asked.results([])
+        return asked.results(self._execute(asked.fetched, self._inputs(asked, chosen), chosen))
+
+    def _asked(self, fetches: Any, feed_dict: Any) -> _Asked:
+        self._check_open()
+        span = here()
+        leaves, structure = flatten_fetches(self.graph, fetches, span)
+        fed = feeds_of(self.graph, feed_dict, span)
+        try:
+            fetched = make_fetched(self.graph, leaves, list(fed))
+        except UndertowError as fault:
+            fault.span = fault.span or span
+            raise
+        for port in fetched.inputs:
+            if port not in fed:
+                raise missing(self.graph, port, span)
+        return _Asked(leaves, structure, fetched, fed)
+
+    def _inputs(self, asked: _Asked, chosen: Settings) -> list[Any]:
+        inputs = [asked.fed[port] for port in asked.fetched.inputs]
+        if asked.fetched.seed is not None:
+            seed = chosen.limits.seed
+            inputs.insert(asked.fetched.seed, np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
+        return inputs
+
+    def _execute(self, fetched: Fetched, inputs: list[Any], chosen: Settings) -> list[Any]:
+        with self.graph.lock:
+            plan = fetched.program.plan(chosen.find_engine(), chosen.simplify)
+        try:
+            if not fetched.written:
+                return plan.run(inputs, chosen.limits, dict(self._values))[0]
+            with self._writing:
+                state = dict(self._values)
+                values, _ = plan.run(inputs, chosen.limits, state)
+                self._commit(state)
+                return values
+        except OSError as fault:
+            path = chosen.limits.trace
+            if path is None or isinstance(path, list) or isinstance(fault, BrokenPipeError):
+                raise
+            raise UndertowError(
+                f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
+                hint="name a file in a folder that exists and has room",
+            ) from fault
+
+    def _commit(self, state: dict[str, Any]) -> None:
+        before = self._values
+        self._values = {name: value if value is before.get(name) else _frozen(value) for name, value in state.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a run was asked for."""
+
+    leaves: list[Any]  # tensors and operations
+    structure: tree.Structure
+    fetched: Fetched
+    fed: dict[Port, Any]
+
+    def results(self, values: Sequence[Any]) -> Any:
+        """Values of the tensors, in the structure of the fetches."""
+        rest = iter(values)
+        return tree.unflatten(
+            self.structure, [None if isinstance(leaf, Operation) else _own(next(rest)) for leaf in self.leaves]
+        )
+
+
+class InteractiveSession(Session):
+    """A session that is the default one from when it is made until it is closed."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
+        super().__init__(target, graph, config, **options)
+        self._default_graph = None if graph is None else graph.as_default()
+        if self._default_graph is not None:
+            self._default_graph.__enter__()
+        _sessions().append(self)
+
+    def close(self) -> None:
+        """Forget the values of variables; the session is no longer the default one."""
+        if self in _sessions():
+            _sessions().remove(self)
+            if self._default_graph is not None:
+                self._default_graph.__exit__(None, None, None)
+        super().close()
+
+
+class _Default:
+    """A session as the default one, inside a `with`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> Session:
+        self._session._check_open()
+        _sessions().append(self._session)
+        return self._session
+
+    def __exit__(self, *_: object) -> None:
+        sessions = _sessions()
+        del sessions[len(sessions) - 1 - sessions[::-1].index(self._session)]
+
+
+def _frozen(value: Any) -> Any:
+    array = np.array(value, copy=True)
+    array.flags.writeable = False
+    return array[()]
+
+
+def _own(value: Any) -> Any:
+    """A value that the user may change: never that of a variable or a constant."""
+    return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value

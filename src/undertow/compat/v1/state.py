@@ -1,0 +1,399 @@
+"""`tf.Variable`: a handle in the graph. Its value lives in each session, from its initializer on.
+
+A variable that is used as a tensor is read there, after the control edges in force; nothing else orders reads and
+assignments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.compat.v1.control import control_dependencies, group
+from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.place import here
+from undertow.compat.v1.tensor import Operation, Tensor, TensorShape, as_tensor, fitted, given, named, writing
+from undertow.errors import GraphError, TypeMismatch, brief
+from undertow.frontend import random
+from undertow.frontend.annotations import convert
+from undertow.frontend.operands import is_weak
+from undertow.frontend.traced import Traced, operand
+from undertow.ir.graph import Attrs, Port
+from undertow.ops.op import find
+from undertow.types import Type, dtype_of, f32
+from undertow.types import type_of as numpy_type_of
+
+__all__ = [
+    "AUTO_REUSE",
+    "Variable",
+    "assign",
+    "assign_add",
+    "assign_sub",
+    "constant_initializer",
+    "get_variable",
+    "global_variables",
+    "global_variables_initializer",
+    "glorot_uniform_initializer",
+    "initialize_all_variables",
+    "local_variables_initializer",
+    "ones_initializer",
+    "random_normal_initializer",
+    "random_uniform_initializer",
+    "trainable_variables",
+    "variable_scope",
+    "variables_initializer",
+    "zeros_initializer",
+]  # fmt: skip
+
+AUTO_REUSE = "auto"
+
+
+class Variable:
+    """A value that a session keeps between runs."""
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool = True,
+        collections: Any = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        dtype: Any = None,
+        shape: Any = None,
+        **_: Any,
+    ) -> None:
+        if initial_value is None:
+            raise TypeMismatch("a variable needs an initial value", here(), hint="write tf.Variable(0.0)")
+        value = initial_value() if callable(initial_value) and not is_tensor(initial_value) else initial_value
+        with writing(value) as graph:
+            builder = graph.ctx.open_builder
+            if builder is not graph.main or builder.region != 0:
+                raise GraphError(
+                    "a variable is made inside of a function, a branch or a loop",
+                    here(),
+                    hint="make it outside; it may be read and assigned there",
+                )
+            self.graph = graph
+            self.trainable = bool(trainable)
+            self.span = here()
+            self.name = _free_name(graph, _scoped(graph, name or "Variable"))
+            with control_dependencies(None):  # its first value depends on nothing around it
+                self.initial_value: Tensor = as_tensor(value, dtype if not is_tensor(value) else None)
+                if dtype is not None and self.initial_value.dtype != dtype_of(dtype):
+                    raise TypeMismatch(
+                        f"variable `{self.name}` shall hold {dtype_of(dtype)}, but its initial value is "
+                        f"{self.initial_value.type}",
+                        here(),
+                        hint="convert it with tf.cast, or change dtype=",
+                    )
+                self.type = self._held(shape, validate_shape)
+                self.initializer = self._assign("set", self.initial_value).op
+            self._fetched: Tensor | None = None
+            graph.variables.append(self)
+
+    def _held(self, shape: Any, validate_shape: bool) -> Type:
+        """The type that it holds: that of its initial value, unless a shape leaves dimensions open."""
+        found = self.initial_value.type
+        if shape is None:
+            return found if validate_shape else found.with_shape((None,) * found.rank)
+        wanted = found.with_shape(tuple(None if d is None else int(d) for d in shape))
+        if not wanted.accepts(found):
+            raise TypeMismatch(
+                f"variable `{self.name}` shall hold {wanted}, but its initial value is {found}",
+                here(),
+                hint="give it that shape, or leave out shape=",
+            )
+        return wanted
+
+    # -- what it is ----------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its elements."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Its dimensions."""
+        return TensorShape(d if isinstance(d, int) else None for d in self.type.shape)
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self.shape
+
+    @property
+    def op(self) -> Operation:
+        """The operation that reads it, where nothing orders it."""
+        return Operation(self.fetched())
+
+    def __repr__(self) -> str:
+        return f"<tf.Variable {self.name!r}: {self.type}>"
+
+    __hash__ = object.__hash__  # == compares values, as for tensors
+    __array_ufunc__ = None  # so that NumPy leaves `array + variable` to us
+
+    # -- reading and assigning -----------------------------------------------------------------------------
+
+    def read_value(self) -> Tensor:
+        """The value at this place: after the control edges in force here."""
+        with writing(self):
+            return self._read()
+
+    value = read_value
+    __undertow_read__ = read_value
+
+    def _read(self) -> Tensor:
+        builder = self.graph.ctx.open_builder
+        attrs = self._attrs()
+        number = builder.add("read", (), find("read").type([], attrs), attrs, here(), self.name)
+        return Tensor(builder, Port(number))
+
+    def fetched(self) -> Tensor:
+        """The read that fetches of the variable itself share: in the main graph, ordered by nothing."""
+        if self._fetched is None:
+            main = self.graph.main
+            with self.graph.lock, self.graph.writing_to(main):
+                saved = main.region, main.controls, main.device
+                main.region, main.controls, main.device = 0, (), ""
+                try:
+                    self._fetched = self._read()
+                finally:
+                    main.region, main.controls, main.device = saved
+        return self._fetched
+
+    def initialized_value(self) -> Tensor:
+        """Its initial value, for the initial values of others."""
+        return self.initial_value
+
+    def eval(self, session: Any = None) -> Any:
+        """Its value in a session, by default that of the innermost `with`."""
+        return self.fetched().eval(session=session)
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Give it a value in a session, at once."""
+        from undertow.compat.v1.session import session_for
+
+        session_for(session, self).run(self.initializer, {self.initial_value: value})
+
+    def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Replace the value; gives the new one."""
+        return named(self._assign("set", value), name)
+
+    def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Add to the value, atomically; gives the new one."""
+        return named(self._assign("add", delta), name)
+
+    def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Subtract from the value, atomically; gives the new one."""
+        return named(self._assign("subtract", delta), name)
+
+    def _assign(self, how: str, value: Any) -> Tensor:
+        with writing(self, value) as graph:
+            builder = graph.ctx.open_builder
+            found = self._fitting(given(value))
+            port = operand(found)
+            attrs = self._attrs(how=how)
+            types = find("assign").type([builder.type_of(port)], attrs)
+            number = builder.add("assign", (port,), types, attrs, here(), f"{self.name}.{how}")
+            return Tensor(builder, Port(number))
+
+    def _fitting(self, value: Any) -> Any:
+        """What is assigned, in the variable's dtype; whether the shape fits is said by the type rule."""
+        what, dtype = f"the value for variable `{self.name}`", self.type.dtype
+        found = value if isinstance(value, Traced) or is_weak(value) else fitted(value, dtype)
+        rank = found.type.rank if isinstance(found, Traced) else 0 if is_weak(found) else numpy_type_of(found).rank
+        try:
+            return convert(found, Type(dtype, (None,) * rank), what, {})[0]
+        except TypeMismatch as fault:
+            fault.what = fault.what.replace(" is annotated", " is what it holds")
+            fault.hint = f"convert it with tf.cast(x, tf.{dtype.numpy.name})"
+            raise
+
+    def _attrs(self, **more: Any) -> Attrs:
+        shape = tuple(d if isinstance(d, int) else None for d in self.type.shape)
+        return Attrs(variable=self.name, dtype=self.type.dtype.name, shape=shape, **more)
+
+
+def is_tensor(value: Any) -> bool:
+    """Is it a tensor or a variable?"""
+    return isinstance(value, (Traced, Variable))
+
+
+def _free_name(graph: Graph, name: str) -> str:
+    taken = {variable.name for variable in graph.variables}
+    free, count = name, 0
+    while free in taken:
+        count += 1
+        free = f"{name}_{count}"
+    return free
+
+
+def _install() -> None:
+    """Whatever is done with a variable is done with its value there."""
+    binary = "add sub mul truediv floordiv mod pow matmul and or xor".split()  # noqa: SIM905
+    compare = "lt le gt ge eq ne getitem".split()  # noqa: SIM905
+    unary = "neg pos abs invert bool int float index len iter".split()  # noqa: SIM905
+
+    def forward(name: str) -> Any:
+        return lambda self, *others: getattr(self.read_value(), f"__{name}__")(*others)
+
+    for name in [*binary, *(f"r{name}" for name in binary), *compare, *unary]:
+        setattr(Variable, f"__{name}__", forward(name))
+
+
+_install()
+
+
+# -- by name -----------------------------------------------------------------------------------------------
+
+
+def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
+    """Replace the value of a variable; gives the new one."""
+    return _variable(ref).assign(value, name=name)
+
+
+def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """Add to a variable, atomically; gives the new value."""
+    return _variable(ref).assign_add(value, name=name)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """Subtract from a variable, atomically; gives the new value."""
+    return _variable(ref).assign_sub(value, name=name)
+
+
+def _variable(ref: Any) -> Variable:
+    if not isinstance(ref, Variable):
+        raise TypeMismatch(f"{brief(ref)} is not a variable: nothing can be assigned to it", here(), "use tf.Variable")
+    return ref
+
+
+def global_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the default graph."""
+    return [v for v in get_default_graph().variables if scope is None or v.name.startswith(scope)]
+
+
+def trainable_variables(scope: str | None = None) -> list[Variable]:
+    """Those that optimizers update."""
+    return [v for v in global_variables(scope) if v.trainable]
+
+
+def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
+    """An operation that gives these variables their initial values."""
+    return group(*(variable.initializer for variable in var_list), name=name)
+
+
+def global_variables_initializer() -> Operation:
+    """An operation that gives every variable of the default graph its initial value."""
+    return variables_initializer(global_variables())
+
+
+initialize_all_variables = global_variables_initializer
+
+
+def local_variables_initializer() -> Operation:
+    """Accepted: there are no local variables."""
+    return group(name="init")
+
+
+# -- scopes ------------------------------------------------------------------------------------------------
+
+
+def _scoped(graph: Graph, name: str) -> str:
+    scopes = graph.variable_scopes
+    return f"{scopes[-1][0]}/{name}" if scopes else name
+
+
+@contextlib.contextmanager
+def variable_scope(name_or_scope: Any, default_name: str | None = None, reuse: Any = None, **_: Any) -> Iterator[str]:
+    """Names of variables made inside begin with this one; `reuse` lets get_variable find those that there are."""
+    graph = get_default_graph()
+    full = _scoped(graph, str(name_or_scope or default_name))
+    inherited = graph.variable_scopes[-1][1] if graph.variable_scopes else False
+    graph.variable_scopes.append((full, bool(reuse) or inherited))
+    try:
+        yield full
+    finally:
+        graph.variable_scopes.pop()
+
+
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = f32,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    **_: Any,
+) -> Variable:
+    """The variable of this name, made now; inside of a scope with `reuse`, the one that there is."""
+    graph = get_default_graph()
+    full = _scoped(graph, name)
+    known = next((v for v in graph.variables if v.name == full), None)
+    reuses = bool(graph.variable_scopes) and graph.variable_scopes[-1][1]
+    if known is not None:
+        if not reuses:
+            raise GraphError(
+                f"there is a variable `{full}` already, made in line {known.span.line if known.span else '?'}",
+                here(),
+                hint="get it with tf.variable_scope(..., reuse=True), or choose another name",
+            )
+        found: Variable = known
+        return found
+    wanted = dtype_of(dtype)
+    if callable(initializer) or initializer is None:
+        if shape is None:
+            raise TypeMismatch(f"the shape of variable `{full}` is not given", here(), hint="write shape=[2, 3]")
+        size = [int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape])]
+        make = initializer or (glorot_uniform_initializer() if wanted.kind == "float" else zeros_initializer())
+        initializer = make(size, wanted)
+    return Variable(initializer, trainable=trainable, name=name, dtype=wanted)
+
+
+Initializer = Callable[[Sequence[int], Any], Any]
+
+
+def constant_initializer(value: Any = 0) -> Initializer:
+    """Fills a variable with this value."""
+    return lambda shape, dtype: np.broadcast_to(np.asarray(value, dtype_of(dtype).numpy), tuple(shape))
+
+
+def zeros_initializer() -> Initializer:
+    """Fills a variable with zeros."""
+    return constant_initializer(0)
+
+
+def ones_initializer() -> Initializer:
+    """Fills a variable with ones."""
+    return constant_initializer(1)
+
+
+def random_normal_initializer(mean: float = 0.0, stddev: float = 1.0, seed: Any = None) -> Initializer:
+    """Fills a variable with normal numbers."""
+    return lambda shape, dtype: _drawn(random.normal, shape, mean, stddev, dtype)
+
+
+def random_uniform_initializer(minval: float = 0.0, maxval: float = 1.0, seed: Any = None) -> Initializer:
+    """Fills a variable with uniform numbers."""
+    return lambda shape, dtype: _drawn(random.uniform, shape, minval, maxval, dtype)
+
+
+def glorot_uniform_initializer(seed: Any = None) -> Initializer:
+    """Uniform numbers in a range that keeps the size of signals from layer to layer."""
+
+    def make(shape: Sequence[int], dtype: Any) -> Any:
+        fans = (shape[-2], shape[-1]) if len(shape) > 1 else (sum(shape) or 1, sum(shape) or 1)
+        limit = float(np.sqrt(6.0 / (fans[0] + fans[1])))
+        return _drawn(random.uniform, shape, -limit, limit, dtype)
+
+    return make
+
+
+def _drawn(draw: Any, shape: Sequence[int], a: float, b: float, dtype: Any) -> Any:
+    from undertow.compat.v1.array import drawn
+
+    return drawn(draw, shape, a, b, dtype)
