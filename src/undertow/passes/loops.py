@@ -1,8 +1,8 @@
-"""Loops become calls: a loop is a tail-recursive function, and autodiff and others that know calls need know no loops.
+"""Loops become calls: a loop is a tail-recursive function, so a pass that knows calls need not know loops.
 
-The function takes what the loop takes and gives the last value of each variable. Where the predicate is true it runs the
-body and calls itself with the next values; where it is false the variables are the results. Values and effects stay
-the same; each iteration is now an activation, and adds to the depth.
+The function takes what the loop takes and gives the last value of each variable. Where the predicate is true it runs
+the body and calls itself with the next values; where it is false the variables are the results. Values and effects
+stay the same; each iteration is now an activation, and adds to the depth.
 
 >>> from undertow.ir.text import dump, parse
 >>> library = parse('''
@@ -48,7 +48,7 @@ def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
     """The library with calls for the loops of the named graphs, and for those inside of these loops.
 
     A loop graph becomes a function of its own name. If a loop elsewhere still enters it, it stays beside that function,
-    which is then called `name.calls`. Loops inside of a map's body are those of the map's graph, which has a name itself.
+    which is then called `name.calls`. Loops in the body of a map are those of the map's graph, to be named itself.
     """
     graphs, chosen = library.functions, set(names)
     turned = _bodies(graphs, chosen)
@@ -143,7 +143,7 @@ def _as_function(loop: FunctionGraph, name: str) -> FunctionGraph:
 
 
 def _true_side(copy: Copy, pred: Port) -> int:
-    """Where the loop goes on. A body without variables, or with none that changes, may have no such branch yet."""
+    """Where the loop goes on; a body without variables may have no such branch yet."""
     sides = copy.branches.get((copy.graph.results[0], 0))
     if sides is not None:
         return copy.place(sides[0])
