@@ -375,6 +375,40 @@ def _is_link(f: Facts, n: Node) -> bool:
     return call.op == "call" and call.region == n.region
 
 
+def _is_gradient(f: Facts, n: Node) -> bool:
+    """Has it a cotangent for each result that is `given`, and an output for each argument that is `wanted`?"""
+    callee, given, wanted = f.callee(n), n.attrs.get("given"), n.attrs.get("wanted")
+    if callee is None or not isinstance(given, tuple) or not isinstance(wanted, tuple):
+        return False
+    results = dict(enumerate(callee.type_of(port) for port in callee.results))
+    params = dict(enumerate(callee.nodes[param].types[0] for param in callee.params))
+    return (
+        all(type(k) is int and k in results for k in given)
+        and all(type(k) is int and k in params for k in wanted)
+        and len(set(given)) == len(given) == len(n.inputs) - 1
+        and len(set(wanted)) == len(wanted) == len(n.types)
+        and all(results[k].accepts(f.type(x)) for k, x in zip(given, n.inputs[1:], strict=True))  # type: ignore[index]
+        and all(taken.accepts(params[k]) for k, taken in zip(wanted, n.types, strict=True))  # type: ignore[index]
+        and all(t.dtype.kind == "float" for t in (*n.types, *map(f.type, n.inputs[1:])))
+    )
+
+
+def _are_rows(f: Facts, n: Node) -> bool:
+    """Are the operands of a collect_rows numbers of rows, and rows, of what is collected?"""
+    table, indices, rows = f.collected(n), f.type(n.inputs[0]), f.type(n.inputs[1])
+    if table is None or not table.shape or indices.dtype.kind != "int":
+        return False
+    return table.with_shape((*indices.shape, *table.shape[1:])).accepts(rows)
+
+
+def _is_collected(f: Facts, n: Node) -> bool:
+    """Is it the caller of an entry that takes what was collected, and with it something of that type?"""
+    type_ = f.collected(n)
+    return type_ is not None and not _shares_entries(f, n) and _accepts(type_, f.type(n.inputs[1])) and (
+        n.types[0].accepts(type_)
+    )
+
+
 def _shares_entries(f: Facts, n: Node) -> bool:
     """Does it enter a graph of the group that it stands in?"""
     callee = f.callee(n)
@@ -422,7 +456,33 @@ CALLS: list[Row[Node]] = [
         lambda f, n, k: _accepts(n.types[0], f.shared(n)),
         "a node does not accept the shared value that it reads",
     ),
-    ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call of the same region"),
+    (
+        "resume gradient collected",
+        lambda f, n, k: _is_link(f, n),
+        "the first input of a resume, gradient or collected is not a call of the same region",
+    ),
+    ("gradient", lambda f, n, k: f.gradients[f.link(n).node] == 1, "a call has two gradients"),
+    (
+        "gradient",
+        lambda f, n, k: _is_gradient(f, n),
+        "a gradient has not just a cotangent for each result `given` and an output for each argument `wanted`",
+    ),
+    (
+        "collect collect_rows",
+        lambda f, n, k: n.types == (CTL,) and f.collected(n) is not None,
+        "a collect gives no order token, or names nothing that its entry is given",
+    ),
+    (
+        "collect",
+        lambda f, n, k: _accepts(f.collected(n) or CTL, f.type(n.inputs[0])),
+        "what is collected has another type than what the entry is given",
+    ),
+    ("collect_rows", lambda f, n, k: _are_rows(f, n), "what is collected are not rows of what the entry is given"),
+    (
+        "collected",
+        lambda f, n, k: _is_collected(f, n),
+        "a collected does not take something that the entry which it calls is given, of its type",
+    ),
     ("resume", lambda f, n, k: 0 < phase_of(n) < _phases(f, n), "the callee has no such later phase"),
     ("resume", lambda f, n, k: len(f.resumes[f.link(n).node, phase_of(n)]) == 1, "a phase of a call is resumed twice"),
     (
@@ -522,6 +582,17 @@ STATIC_NODES: list[Row[Node]] = [
         lambda f, n, k: all(n.types[0].accepts(f.type(operand)) for operand in n.inputs),
         "a type changes on the way",
     ),
+    ("collect collect_rows", lambda f, n, k: n.types == (CTL,), "a collect gives no order token"),
+    (
+        "collected",
+        lambda f, n, k: n.attrs["index"] in f.hoists.get(n.attrs.integer("site"), ()),
+        "a collected takes something that its site does not give to an entry",
+    ),
+    (
+        "collected",
+        lambda f, n, k: _handed_on(f, n),
+        "a type changes on the way",
+    ),
     ("hoist_read", lambda f, n, k: bool(n.controls), "a hoist_read has no control edge that could trigger it"),
 ]
 
@@ -538,7 +609,7 @@ STATICS: list[Row[StaticGraph]] = [
 
 STATIC_EDGES: list[Row[Node]] = [
     (
-        "call_start call hoist return enter_start enter exit fan_start fan gather",
+        "call_start call hoist return enter_start enter exit fan_start fan gather collected",
         lambda f, n, k: n.region == f.site(n).caller,
         "a node stands elsewhere than its site: what enters together must be dead together",
     ),
@@ -614,6 +685,11 @@ STATIC_EDGES: list[Row[Node]] = [
         "hoist_read",
         lambda f, n, k: _reads_its_entry(f, n),
         "a hoist_read may run below an entry whose value it does not take, or takes one that it is never below",
+    ),
+    (
+        "collect collect_rows",
+        lambda f, n, k: 0 not in f.entry_sites(n.region),
+        "a collect may run below no entry",
     ),
     (
         "merge",

@@ -318,6 +318,8 @@ class _Flattener:
                 draft.controls = self.controls(body, node)
                 body.ports[Port(number)] = self.place(draft), 0
                 self.reads.append((draft, "", node.attrs.integer("index")))
+            elif node.op == "collected":
+                self.wire_collected(body, number, node)
             else:
                 self.wire_plain(body, number, node)
         if body.graph.kind == "loop":
@@ -446,6 +448,15 @@ class _Flattener:
                 self.hoists.setdefault((callee.graph.group, index - own), []).append(wire)
         returns = self.pop("return", body, number, node, start, **attrs)
         self.results += zip(returns, [callee] * len(returns), visit.results, strict=True)
+
+    def wire_collected(self, body: _Body, number: int, node: Node) -> None:
+        """What was collected below the entry that a call made."""
+        link, value = node.inputs
+        assert isinstance(link, Port)
+        attrs = Attrs(site=body.sites[link.node][0], index=node.attrs.integer("index"))
+        draft = _Draft("collected", node.name, body, node.region, node.types, attrs=attrs, span=node.span)
+        draft.inputs, draft.controls = [self.source(body, value)], self.controls(body, node)
+        body.ports[Port(number)] = self.place(draft), 0
 
     def wire_loop(self, body: _Body, number: int, node: Node) -> None:
         loop = self.inner("loop", body, node)

@@ -230,6 +230,10 @@ class _Planner:
             extra = self.site(node)[0]
             if node.op == "hoist":
                 extra = extra, node.attrs.integer("index")
+        elif node.op in ("collect", "collect_rows"):
+            extra = node.attrs.integer("index")
+        elif node.op == "collected":
+            extra = self.site(node)[0], node.attrs.integer("index")
         elif node.op == "input":
             extra = self.graph.inputs.index(number) + 1
         elif node.op == "start":

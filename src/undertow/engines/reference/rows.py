@@ -21,7 +21,7 @@ COUNT = DEAD - 1  # the part of `pend` that counts tokens
 
 # What a row does when it fires. A forward hands its one value on: merge, return, exit, outer, hoist_read.
 KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
-FAN, FAN_START, GATHER, KERNELS, STATE, HOIST = range(9, 15)
+FAN, FAN_START, GATHER, KERNELS, STATE, HOIST, COLLECT, COLLECTED = range(9, 17)
 CODES = {
     "merge": FORWARD,
     "return": FORWARD,
@@ -29,6 +29,9 @@ CODES = {
     "outer": FORWARD,
     "hoist_read": FORWARD,
     "hoist": HOIST,
+    "collect": COLLECT,
+    "collect_rows": COLLECT,
+    "collected": COLLECTED,
     "switch": SWITCH,
     "call": CALL,
     "call_start": CALL_START,

@@ -13,12 +13,14 @@ import numpy as np
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
 from undertow.engines.contract import Options, State
-from undertow.engines.reference.frame import NONE, Frame
+from undertow.engines.reference.frame import NONE, Frame, Sum
 from undertow.engines.reference.frames import Frames, Pool, Ready
 from undertow.engines.reference.report import deadlock
 from undertow.engines.reference.rows import (
     CALL,
     CALL_START,
+    COLLECT,
+    COLLECTED,
     COUNT,
     DEAD,
     ENTER,
@@ -45,6 +47,7 @@ from undertow.types import DType, Type
 
 Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and how to take out of it what fires next
 
+ZERO = Sum()  # nothing was collected
 _BURST = 32  # firings between two looks at the clock
 
 
@@ -138,6 +141,15 @@ class Run(Frames):
                             value = slots[first]
                             self.hoist(slots[extra[0].cell] or self.call(frame, extra[0]), extra[1], value)
                             out = NOWHERE
+                        elif code == COLLECT:
+                            value = GO
+                            assert frame.entry is not None
+                            frame.entry.sums.setdefault(extra, Sum()).add(slots[first:last])
+                            out = outs[0]
+                        elif code == COLLECTED:
+                            found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
+                            value = found.total(slots[first])
+                            out = outs[0]
                         elif code == NEXT:
                             value = slots[first]
                             target = slots[extra.after] or self.iterate(frame, extra)
