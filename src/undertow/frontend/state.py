@@ -95,6 +95,9 @@ class Variable:
         if current is None or current.builder is None:
             return self._value
         builder = current.builder
+        given = current.session.bound(self)
+        if given is not self:
+            return given
         ordered = current.session.uses_variable(self, writes=False)
         before = (current.session.effect_token(),) if ordered else ()
         attrs = Attrs(**self._held(current.session.variable_name(self)))

@@ -404,8 +404,11 @@ def _are_rows(f: Facts, n: Node) -> bool:
 def _is_collected(f: Facts, n: Node) -> bool:
     """Is it the caller of an entry that takes what was collected, and with it something of that type?"""
     type_ = f.collected(n)
-    return type_ is not None and not _shares_entries(f, n) and _accepts(type_, f.type(n.inputs[1])) and (
-        n.types[0].accepts(type_)
+    return (
+        type_ is not None
+        and not _shares_entries(f, n)
+        and _accepts(type_, f.type(n.inputs[1]))
+        and (n.types[0].accepts(type_))
     )
 
 

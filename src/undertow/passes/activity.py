@@ -24,7 +24,8 @@ _NOTHING: frozenset[Place] = frozenset()
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A derivative of a graph as visited in its first phases: for each of them, the results that have a cotangent and
-    the parameters that want one."""
+    the parameters that want one.
+    """
 
     graph: str
     given: tuple[tuple[int, ...], ...]
@@ -111,12 +112,13 @@ class Activity:
         for number, node in enumerate(graph.nodes):
             if node.op == "param":
                 found = [frozenset({(phase_of(node), node.attrs.integer("index"))})]
-            elif node.op in body.targets or node.op in ENTERS or node.op == "resume":
+            elif node.op in ENTERS or node.op == "resume":
                 found = [self._through(body, number, node, index) for index in range(len(node.types))]
             elif node.op == "start" or not any(map(is_float, node.types)):
                 continue
             else:
-                found = [_NOTHING.union(*(depends.get(x, _NOTHING) for x in _smooth_operands(node)))] * len(node.types)
+                sources = [depends.get(x, _NOTHING) for x in _smooth_operands(node) if isinstance(x, Port)]
+                found = [_NOTHING.union(*sources)] * len(node.types)
             for index, (type_, places) in enumerate(zip(node.types, found, strict=True)):
                 if places and is_float(type_):
                     depends[Port(number, index)] = places

@@ -1,8 +1,9 @@
-"""Write the extended graph of an ask: the forward body, and behind it the gradient row of every active node, in reverse.
+"""Write the extended graph of an ask: the forward body, then the gradient row of every active node, in reverse.
 
-The phase that undoes forward phase p of P comes as phase 2 P - 1 - p of the same activation: it finds the forward values
-in the frame and computes nothing twice. Switch and Merge are each other's gradient, on the same predicate; the side that
-nobody used gets an explicit zero, live under its pivot. A call and its gradient are one site: a `call`, then a `resume`.
+The phase that undoes forward phase p of P comes as phase 2 P - 1 - p of the same activation: it finds the forward
+values in the frame and computes nothing twice. Switch and Merge are each other's gradient, on the same predicate; the
+side that nobody used gets an explicit zero, live under its pivot. A call and its gradient are one site: a `call`, then
+a `resume`.
 
 Where arguments are *collected* (see `entries`), the cotangents of each use go to the entry, in the branch where the use
 is; and each phase gives an order token when it and all below it have collected.
@@ -88,9 +89,6 @@ class Pen:
 
     def zero(self, like: Port) -> Port:
         """A zero of the type of a value, live in the region at hand."""
-        if self.type_of(like).is_static:
-            made = zeros_like(self.term(like)).operand
-            return self.port(made)
         return self.port(zeros_like(self.term(like)).operand)
 
     def join(self, tokens: Sequence[Port]) -> Port:
@@ -223,9 +221,7 @@ class _Backward:
             cotangent = self.found.get(param)
             type_ = graph.type_of(param)
             results.append(
-                pen.zero(self.copy.ports[param])
-                if cotangent is None
-                else pen.port(fitted(cotangent, type_).operand)
+                pen.zero(self.copy.ports[param]) if cotangent is None else pen.port(fitted(cotangent, type_).operand)
             )
         if self.order.entries is not None and self.order.entries.collects:
             results.append(self.all_tokens())

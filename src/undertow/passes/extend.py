@@ -1,8 +1,9 @@
 """Extend: replace every `gradient` of a call by a second visit to the same activation.
 
 A `gradient` node names a call of the same region, cotangents for some of its results (`given`) and the arguments whose
-cotangents are `wanted`. The call becomes a call of the *extended* function, which has a backward phase for each forward
-phase; the gradient becomes a `resume`. Plain functions stay beside the extended ones: what needs no gradient calls those.
+cotangents are `wanted`. The call becomes a call of the *extended* function, which has a backward phase for each
+forward phase; the gradient becomes a `resume`. Plain functions stay beside the extended ones: what needs no gradient
+calls those.
 
 Gradients inside of what is differentiated are replaced first, so derivatives of any order are the same machinery. Only
 the outermost one collects (`entries`); `collect=False` leaves that out altogether, for engines that know no entries.
@@ -41,9 +42,7 @@ def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
 
 def _targets(graph: FunctionGraph) -> list[str]:
     """What a graph takes the gradient of."""
-    return [
-        graph.nodes[link_of(node)].attrs.text("callee") for node in graph.nodes if node.op == "gradient"
-    ]
+    return [graph.nodes[link_of(node)].attrs.text("callee") for node in graph.nodes if node.op == "gradient"]
 
 
 def reachable(library: Library, names: Iterable[str]) -> list[str]:
