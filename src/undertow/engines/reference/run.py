@@ -276,10 +276,10 @@ class Run(Frames):
 
     def fan_start(self, frame: Frame, given: Value, out: Out, site: SitePlan, phase: int) -> Value:
         """Start all lanes, as many as there are elements or, in a later phase, as there were; their number."""
-        count = given if phase else np.int64(len(given))
-        for lane in self.revisit(frame, site, None) if phase else self.spread(frame, site, len(given)):
+        lanes = self.revisit(frame, site, None) if phase else self.spread(frame, site, len(given))
+        for lane in lanes:
             self.feed(lane, GO, out)
-        return count
+        return np.int64(len(lanes))
 
     def fan(self, frame: Frame, given: Value, out: Out, site: SitePlan, phase: int) -> None:
         """Give each lane its element; or all of them the same order token."""
