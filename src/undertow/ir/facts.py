@@ -58,9 +58,9 @@ STATIC_FORMS = {
     "next": Form(1, 1, ("site",)),
     "exit": Form(1, 1, ("site", "index")),
     "outer": Form(1, 1, ("site",)),
-    "fan_start": Form(1, 2, ("site",)),
-    "fan": Form(1, 1, ("site", "index")),
-    "gather": Form(1, 1, ("site", "index")),
+    "fan_start": Form(1, 2, ("site",), is_phased=True),
+    "fan": Form(1, 1, ("site", "index"), is_phased=True),
+    "gather": Form(1, 1, ("site", "index"), is_phased=True),
 }
 _PRIMITIVE = Form()
 
@@ -193,7 +193,7 @@ class Facts:
 
     @cached_property
     def resumes(self) -> dict[tuple[int, int], list[int]]:
-        """The resume nodes of each (call, later phase)."""
+        """The resume nodes of each (call or map, later phase)."""
         found: dict[tuple[int, int], list[int]] = {}
         for number, node in enumerate(self.nodes):
             if node.op == "resume":
@@ -207,8 +207,13 @@ class Facts:
         """For each node, the last phase of its frame that it waits for."""
         return node_phases(self.graph)
 
+    def waits_for(self, port: Port) -> int:
+        """The last phase, of the frame that a port's tokens arrive in, that they wait for."""
+        node = self.nodes[port.node]
+        return phase_of(node) if self.is_static and is_inward(node, port.index) else self.phases[port.node]
+
     def before(self, node: Node) -> int | None:
-        """Of a later visit, by resume or call_start: the node that makes the visit before it."""
+        """Of a later visit, by resume, call_start or fan_start: the node that makes the visit before it."""
         phase = phase_of(node) - 1
         if node.op == "resume":
             call = self.link(node).node
