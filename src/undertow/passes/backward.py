@@ -356,11 +356,7 @@ class _Backward:
         first = self.graph.nodes[call]
         back = 2 * ask.visits - 1 - phase
         cotangents = [self.found.pop(Port(number, k), None) for k in range(len(node.types))]
-        if is_checkpoint(first):
-            link = self.call_again(first, ask)
-        else:
-            link = self.copy.ports[Port(call, 0)]
-        inputs: list[Operand] = [link]
+        inputs: list[Operand] = []
         for index in ask.given[phase]:
             cotangent = cotangents[index]
             like = self.copy.ports[Port(number, index)]
@@ -368,6 +364,7 @@ class _Backward:
                 inputs.append(pen.zero(like))
             else:
                 inputs.append(fitted(cotangent, node.types[index]).operand)
+        link = self.call_again(first, ask, inputs) if is_checkpoint(first) else self.copy.ports[Port(call, 0)]
         is_map = first.op == "map"
         gone = entries.values[ask] if entries is not None and phase == 0 else {}
         wanted = [index for index in ask.wanted[phase] if index not in gone]
@@ -379,7 +376,7 @@ class _Backward:
         if entries is not None and entries.collects:
             types.append(CTL)
         name = f"d.{first.name.rsplit('/', 1)[-1]}"
-        resume = pen.add("resume", inputs, tuple(types), Attrs(**phase_attr(back)), name=name)
+        resume = pen.add("resume", (link, *inputs), tuple(types), Attrs(**phase_attr(back)), name=name)
         for at, index in enumerate(wanted):
             found = pen.term(Port(resume, at))
             if is_map and phase == 0 and index >= plain.carried:
@@ -388,12 +385,16 @@ class _Backward:
         if entries is not None and entries.collects:
             self.tokens.setdefault(pen.region, []).append(Port(resume, len(wanted)))
 
-    def call_again(self, node: Node, ask: Ask) -> Port:
-        """A call whose forward values were not kept, made again."""
+    def call_again(self, node: Node, ask: Ask, cotangents: Sequence[Operand]) -> Port:
+        """A call whose forward values were not kept, made again: not before its cotangents are there.
+
+        Otherwise all such calls of a run would be made at once, and keep what they compute at once.
+        """
         made = self.extended_call(node, ask)
         inputs = tuple(map(self.copy.operand, made.inputs))
         name = f"d.{node.name.rsplit('/', 1)[-1]}.again"
-        return Port(self.pen.add("call", inputs, node.types, made.attrs, name=name))
+        after = tuple(dict.fromkeys(x for x in cotangents if isinstance(x, Port)))
+        return Port(self.pen.add("call", inputs, node.types, made.attrs, after, name))
 
 
 def is_checkpoint(node: Node) -> bool:
