@@ -10,6 +10,10 @@ from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
 from undertow.api.function import Function as Function
 from undertow.api.function import function as function
+from undertow.api.grad import checkpoint as checkpoint
+from undertow.api.grad import grad as grad
+from undertow.api.grad import value_and_grad as value_and_grad
+from undertow.api.grad import vjp as vjp
 from undertow.api.load import load as load
 from undertow.api.options import options as options
 from undertow.api.save import save as save

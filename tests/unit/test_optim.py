@@ -484,3 +484,40 @@ def test_norms_at_the_edges() -> None:
     assert np.isnan(ut.optim.clip_by_norm(np.array([1, np.nan]), 1)).all()
     with pytest.raises(TypeMismatch, match=r"`grads\.0` is an i64\[2\], but gradients are floats"):
         ut.optim.global_norm([np.arange(2)])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Gradients that Undertow computes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_training_with_gradients(engine: str) -> None:
+    table, w = ut.Variable(np.ones((4, 2)), name="table"), ut.Variable(np.ones(2), name="w")
+    variables = {"table": table, "w": w}
+    updater = ut.optim.Updater(ut.optim.Adam(0.1), variables)
+
+    @ut.function
+    def loss(words, target):
+        return ut.sum((table.take(words) @ w - target) ** 2)
+
+    @ut.function
+    def step(words, target):
+        value, grads = ut.value_and_grad(loss, variables=variables)(words, target)
+        updater.apply(ut.optim.clip_by_norm(grads, 10.0))
+        return value
+
+    words, target = np.array([0, 2, 2]), np.array([1.0, -1.0, -1.0])
+    losses = [step.run(words, target, engine=engine) for _ in range(40)]
+    assert losses[-1] < 0.01 * losses[0] and np.all(table.value[[1, 3]] == 1)
+
+
+def test_gradients_by_variables_that_are_read() -> None:
+    """In a function that is differentiated by a variable, the variable still has its methods."""
+    table, w = ut.Variable(np.ones((3, 2)), name="table"), ut.Variable(np.full(2, 3.0), name="w")
+
+    @ut.function
+    def f(words):
+        return ut.sum(table.take(words) * w.read())
+
+    found = ut.grad(f, variables=[table, w])(np.array([0, 0, 2]))
+    assert found[0].tolist() == [[6, 6], [0, 0], [3, 3]] and found[1].tolist() == [3, 3]

@@ -25,6 +25,7 @@ from undertow.frontend.state import transaction
 from undertow.frontend.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
+from undertow.passes.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
 from undertow.passes.simplify import simplify
@@ -39,16 +40,16 @@ class Program:
 
     captured: Captured
     name: str
-    simple: Library  # simplified
-    hoisted: Library  # and with what is invariant in recursions hoisted
+    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by what `library` is told
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
 
     def library(self, engine: Engine, simplify: bool) -> Library:
         """The library that an engine runs."""
-        if not simplify:
-            return self.captured.library
-        return self.hoisted if engine.takes_hoisted else self.simple
+        key = engine.takes_hoisted and simplify, simplify
+        if key not in self.libraries:
+            self.libraries[key] = make_library(self.captured.library, *key)
+        return self.libraries[key]
 
     def static(self, library: Library) -> StaticGraph:
         """The static graph of one of the libraries, made when someone asks for it."""
@@ -68,13 +69,20 @@ class Program:
         return GraphView(self.static(library), library)
 
 
-def make_program(captured: Captured, name: str) -> Program:
+def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Library:
     """What is captured, made ready for engines."""
-    simple, _ = simplify(captured.library)
-    hoisted, report = hoist(simple)
+    if is_simple:
+        library, _ = simplify(library)
+    library, report = extend(library, collect=takes_hoisted)
+    if not is_simple:
+        return library
     if report.counts:
-        hoisted, _ = simplify(hoisted)  # constants have come where arguments were
-    return Program(captured, name, simple, hoisted)
+        library, _ = simplify(library)
+    if takes_hoisted:
+        library, report = hoist(library)
+        if report.counts:
+            library, _ = simplify(library)  # constants have come where arguments were
+    return library
 
 
 class Programs:
@@ -287,7 +295,7 @@ class Function:
         definition = self.__undertow_definition__
         with capturing(None):
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
-        program = make_program(captured, definition.name)
+        program = Program(captured, definition.name)
         self._programs.add(key, program)
         return program
 

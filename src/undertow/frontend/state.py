@@ -16,7 +16,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch
 from undertow.frontend.annotations import as_array, convert
-from undertow.frontend.array_functions import check_static_indices
+from undertow.frontend.array_functions import check_static_indices, take
 from undertow.frontend.operands import as_operand, integers, is_weak
 from undertow.frontend.traced import Traced, constant, context, operand, read
 from undertow.ir.graph import Attrs, Port
@@ -143,6 +143,9 @@ class Variable:
         if current is None or current.builder is None:
             return self._apply(op, {self.name: self._value}, operands, Attrs(**self._held(self.name)))
         builder = current.builder
+        given = current.session.bound(self)
+        if given is not self:
+            return take(given, operands[0], axis=0) if operands else given
         ordered = current.session.uses_variable(self, writes=False)
         before = (current.session.effect_token(),) if ordered else ()
         ports = [operand(x) for x in operands]
