@@ -1,0 +1,185 @@
+// The plan: a static graph as rows of integers, ready to run. Immutable once it is decoded; shared by all runs.
+//
+// A body (main, function, loop, map) has regions: itself and its branches. A region has slots, one for each value that
+// lives in it, and for each phase a program: stages, each a straight run of operators and then what is entered together
+// (branches, calls, loops, maps). A stage begins when all that the stage before it entered has come back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "undertow/attrs.h"
+#include "undertow/kernel.h"
+#include "undertow/memory.h"
+
+namespace undertow {
+
+constexpr int64_t kUnknown = -1;  // a length that only the run knows
+
+/// A place for one value of each lane.
+struct Slot {
+  DType dtype;
+  std::vector<int64_t> shape;
+  bool is_dynamic;  ///< some length is known only at run time: the column holds boxes
+  int64_t count;    ///< elements, if not dynamic
+  int64_t bytes;    ///< of one lane: of its elements, or of its box
+  int64_t offset;   ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
+
+  int rank() const { return static_cast<int>(shape.size()); }
+};
+
+/// A constant: a column of one value.
+struct Constant {
+  Slot slot;
+  std::unique_ptr<std::byte[]> memory;
+  std::byte* data;  ///< aligned and padded
+};
+
+/// A slot of the region at hand, or, below zero, constant number ~index.
+using Operand = int32_t;
+constexpr int32_t kNoSlot = INT32_MIN;  // an output that nobody uses, or an order token
+
+struct OpItem {
+  int32_t node;
+  int32_t kernel;  ///< number in Plan::kernels, or -1: the host runs it
+  bool is_effect;  ///< the host runs it, lane by lane
+  std::vector<Operand> inputs;
+  std::vector<int32_t> outputs;
+};
+
+struct Transfer {
+  Operand from;  ///< in the region outside
+  int32_t to;    ///< slot inside
+};
+
+struct MergeRow {
+  int32_t to;
+  Operand sides[2];
+};
+
+/// One visit to the two sides of a branch.
+struct BranchItem {
+  int32_t branch;  ///< number among the branches of its region
+  int32_t pred;    ///< slot
+  bool is_first;   ///< lanes are divided now; else they were in an earlier phase
+  int32_t regions[2];
+  int32_t programs[2];  ///< the phase of each side's program
+  std::vector<Transfer> transfers[2];
+  std::vector<MergeRow> merges;
+};
+
+struct CallItem {
+  int32_t site;   ///< label
+  int32_t call;   ///< number among the calls of its region
+  int32_t phase;  ///< 0: a call, else a resume
+  int32_t body;   ///< region entered
+  int32_t group;  ///< of bodies that are recursive together
+  std::vector<Operand> arguments;
+  std::vector<Operand> hoists;    ///< given to the entry that it makes
+  bool makes_entry;
+  std::vector<int32_t> results;   ///< slots
+  std::vector<int32_t> visits;    ///< of the callee, by the visits - 1 of the caller; phase 0 only
+};
+
+struct LoopItem {
+  int32_t site;
+  int32_t loop;
+  int32_t body;
+  int32_t branch;                  ///< of the loop's body: going on or leaving
+  std::vector<Transfer> variables;
+  std::vector<Transfer> outers;
+  std::vector<Operand> next;       ///< of each variable, in the branch where the loop goes on
+  struct Exit {
+    Operand from;  ///< in the loop's body
+    int32_t to;    ///< slot outside
+  };
+  std::vector<Exit> exits;
+};
+
+struct MapItem {
+  int32_t site;
+  int32_t map;
+  int32_t phase;
+  int32_t body;
+  Operand counted;                 ///< its leading length is the number of lanes; phase 0 only
+  std::vector<Transfer> mapped;
+  std::vector<Transfer> outers;
+  std::vector<LoopItem::Exit> results;
+  std::vector<int32_t> visits;
+};
+
+/// Reads what the entry was given, or what main shares.
+struct ReadItem {
+  int32_t to;
+  int32_t index;   ///< of what the entry was given, or slot of main
+  bool is_shared;  ///< by main
+};
+
+struct CollectItem {
+  int32_t node;
+  int32_t index;
+  Operand values[2];  ///< one; or numbers of rows, and rows
+  int32_t kind;       ///< 0: whole, 1: rows, 2: an outer product of two vectors that is not made lane by lane
+};
+
+struct CollectedItem {
+  int32_t call;
+  int32_t index;
+  Operand like;
+  int32_t to[2];  ///< the second only where rows are taken
+};
+
+struct Item {
+  enum class Kind : uint8_t { Op, Branch, Call, Loop, Map, Read, Collect, Collected };
+  Kind kind;
+  int32_t number;  ///< in the table of its kind
+};
+
+struct Stage {
+  std::vector<Item> straight;
+  std::vector<Item> entered;
+};
+
+struct Program {
+  std::vector<Stage> stages;
+};
+
+struct Region {
+  enum class Kind : uint8_t { Main, Function, Loop, Map, Branch };
+  Kind kind;
+  int32_t body;  ///< region of the body that it belongs to
+  int32_t group;
+  std::vector<Slot> slots;
+  std::vector<int32_t> boxed;  ///< slots that are dynamic
+  int64_t row;                 ///< bytes per lane of the slots that share a block
+  int32_t branches, calls, loops, maps;  ///< how many of each it has
+  int32_t hoisted;                       ///< values that its entries are given
+  std::vector<Program> phases;
+  std::vector<std::vector<int32_t>> params;   ///< slots by phase; -1: nobody uses it
+  std::vector<std::vector<int32_t>> results;  ///< slots by phase; kNoSlot: an order token
+};
+
+class Plan {
+ public:
+  /// Decode; throws std::invalid_argument where the rows make no sense.
+  Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
+
+  std::vector<Region> regions;  // the first is main
+  std::vector<Constant> constants;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<OpItem> ops;
+  std::vector<BranchItem> branches;
+  std::vector<CallItem> calls;
+  std::vector<LoopItem> loops;
+  std::vector<MapItem> maps;
+  std::vector<ReadItem> reads;
+  std::vector<CollectItem> collects;
+  std::vector<CollectedItem> collecteds;
+  int32_t nodes = 0;  // of the static graph
+  int32_t groups = 0;
+};
+
+}  // namespace undertow

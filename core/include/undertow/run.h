@@ -1,0 +1,80 @@
+// One run of a plan: what it is told, what it tells, and what it needs of its host.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "undertow/plan.h"
+
+namespace undertow {
+
+/// A value on its own: dtype and rank are known from the plan.
+struct Value {
+  std::vector<int64_t> shape;
+  std::vector<std::byte> bytes;
+};
+
+/// What runs operators that act on the world, and those that have no kernel; and may stop the run by throwing.
+class Host {
+ public:
+  virtual ~Host() = default;
+  virtual void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) = 0;
+  virtual void poll() = 0;  ///< called every few milliseconds
+};
+
+struct RunOptions {
+  int64_t width = 4096;  ///< lanes of a wave, at most
+  int64_t frames = std::numeric_limits<int64_t>::max();
+  int64_t max_depth = std::numeric_limits<int64_t>::max();
+  int64_t memory = std::numeric_limits<int64_t>::max();
+  double timeout = std::numeric_limits<double>::infinity();
+  bool check_finite = false;
+};
+
+struct Label {
+  int32_t site;
+  int64_t index;  ///< of the iteration or lane; -1 for calls
+};
+
+/// Why a run stopped.
+struct Stop {
+  enum class Kind : uint8_t {
+    Fault,           // of a kernel: `values` are the operands of the lane
+    NotFinite,       // `values` is what the operator gave
+    UnequalLanes,    // arrays of `a` and of `b` elements are mapped together
+    UnequalResults,  // of the lanes of a map: `values` are those of one map
+    UnequalVisits,   // `a` lanes are resumed with an array of `b` elements
+    Memory,          // `a` bytes
+    Frames,
+    Depth,
+    Timeout,
+    OutOfMemory,
+    Internal,
+  };
+  Kind kind;
+  int32_t node = -1;
+  std::vector<Label> tag = {};  ///< innermost first
+  std::vector<Value> values = {};
+  std::vector<Type> types = {};  ///< of the values
+  int64_t a = 0, b = 0;
+};
+
+struct RunStats {
+  int64_t activations = 0;
+  int64_t waves = 0;
+  int64_t lanes = 0;       ///< of all waves
+  int64_t peak_width = 0;
+  int64_t peak_frames = 0;
+  int64_t peak_bytes = 0;
+  int64_t max_depth = 0;
+  std::vector<Label> deepest;
+  std::vector<int64_t> fired;  ///< lanes by node, of operators
+};
+
+/// Run; gives a value for each result of main. Throws Stop, and what the host throws.
+std::vector<Value> run_lockstep(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                                RunStats& stats);
+
+}  // namespace undertow

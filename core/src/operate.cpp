@@ -1,0 +1,281 @@
+#include "operate.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "undertow/elementwise.h"
+
+namespace undertow {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+constexpr size_t kMostOperands = 64;
+
+template <class T>
+bool is_finite(const std::byte* data, int64_t count) {
+  const T* values = reinterpret_cast<const T*>(data);
+  for (int64_t k = 0; k < count; ++k)
+    if (!std::isfinite(values[k])) return false;
+  return true;
+}
+
+}  // namespace
+
+Value value_of(const View& view) {
+  Value value;
+  value.shape.assign(view.shape, view.shape + view.rank);
+  value.bytes.resize(z(view.bytes()));
+  if (!value.bytes.empty()) std::memcpy(value.bytes.data(), view.data, value.bytes.size());
+  return value;
+}
+
+View Operate::lane_view(const Table& table, Operand x, int64_t k) {
+  const Slot& slot = tables_.slot(*table.region, x);
+  const Column column = tables_.column(table, x);
+  if (slot.is_dynamic) {
+    const Box* box = column.lane<Box>(k);
+    return {box->data, 0, box->shape, slot.rank(), slot.dtype};
+  }
+  return {column.data + k * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
+}
+
+void Operate::fault(const Table& table, const OpItem& item, int64_t at) {
+  lane = at;
+  Stop stop{Stop::Kind::Fault};
+  stop.node = item.node;
+  for (Operand x : item.inputs) {
+    const View view = lane_view(table, x, at);
+    stop.values.push_back(value_of(view));
+    stop.types.push_back({view.dtype, view.rank});
+  }
+  throw stop;
+}
+
+void Operate::run(Table& table, const OpItem& item) {
+  bool is_uniform = true, is_boxed = false;
+  for (Operand x : item.inputs) {
+    if (x < 0) continue;
+    const Column& column = table.columns[x];
+    is_uniform = is_uniform && column.stride == 0;
+    is_boxed = is_boxed || table.region->slots[z(x)].is_dynamic;
+  }
+  for (int32_t to : item.outputs) is_boxed = is_boxed || (to != kNoSlot && table.region->slots[z(to)].is_dynamic);
+  if (item.is_effect) is_uniform = false;
+  const int64_t lanes = is_uniform ? 1 : table.lanes;
+  stats_.fired[z(item.node)] += table.lanes;
+  if (item.kernel < 0) {
+    run_host(table, item, lanes, is_uniform);
+  } else {
+    const Kernel& kernel = *plan_.kernels[z(item.kernel)];
+    if (is_boxed)
+      run_boxed(table, item, kernel, lanes, is_uniform);
+    else if (!run_flat(table, item, kernel, lanes, is_uniform))
+      run_static(table, item, kernel, lanes, is_uniform);
+  }
+  if (options_.check_finite) check_finite(table, item);
+}
+
+bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+  const Elementwise* each = kernel.elementwise();
+  if (each == nullptr || item.outputs[0] == kNoSlot) return false;
+  const Slot& out = table.region->slots[z(item.outputs[0])];
+  const void* data[3] = {nullptr, nullptr, nullptr};
+  int mask = 0;
+  for (size_t k = 0; k < item.inputs.size(); ++k) {
+    const Slot& slot = tables_.slot(*table.region, item.inputs[k]);
+    const Column column = tables_.column(table, item.inputs[k]);
+    data[k] = column.data;
+    const bool is_single = slot.count == 1 && column.stride == 0;
+    if (!is_single && (slot.count != out.count || slot.rank() != out.rank())) return false;
+    if (!is_single && column.stride == 0 && lanes > 1) return false;
+    if (is_single && (out.count > 1 || lanes > 1)) mask |= 1 << k;
+  }
+  const Flat flat = each->flat[mask];
+  if (flat == nullptr) return false;
+  const int64_t count = lanes * out.count;
+  if (each->scan != nullptr) {
+    const int64_t bad = each->scan(data[1], (mask & 2) != 0 ? 1 : count);
+    if (bad >= 0) fault(table, item, out.count == 0 ? 0 : bad / out.count);
+  }
+  std::byte* to = tables_.own(table, item.outputs[0], is_uniform);
+  flat(data[0], data[1], data[2], to, count);
+  return true;
+}
+
+void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+  View inputs[kMostOperands];
+  for (size_t k = 0; k < item.inputs.size(); ++k) {
+    const Slot& slot = tables_.slot(*table.region, item.inputs[k]);
+    const Column column = tables_.column(table, item.inputs[k]);
+    inputs[k] = {column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype};
+  }
+  std::vector<View> outputs;
+  for (int32_t to : item.outputs) {
+    if (to == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
+    const Slot& slot = table.region->slots[z(to)];
+    std::byte* data = tables_.own(table, to, is_uniform);
+    outputs.push_back({data, slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
+  }
+  if (const Fault found = kernel.run(lanes, inputs, outputs.data(), scratch_)) fault(table, item, found.lane);
+}
+
+void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+  std::vector<Group> groups;
+  for (int64_t k = 0; k < lanes; ++k) {
+    std::vector<int64_t> key;
+    for (size_t i = 0; i < item.inputs.size(); ++i) {
+      const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
+      const Column column = tables_.column(table, item.inputs[i]);
+      if (slot.is_dynamic) key.push_back(reinterpret_cast<int64_t>(column.lane<Box>(k)->shape));
+      if (((kernel.deciding() >> i) & 1) != 0) {
+        const View view = lane_view(table, item.inputs[i], k);
+        const int64_t bytes = view.bytes();
+        const size_t first = key.size();
+        key.resize(first + z((bytes + 7) / 8), 0);
+        if (bytes > 0) std::memcpy(key.data() + first, view.data, z(bytes));
+      }
+    }
+    Group* found = nullptr;
+    for (size_t g = groups.size(); g-- > 0 && found == nullptr;)
+      if (groups[g].key == key) found = &groups[g];
+    if (found == nullptr) {
+      groups.push_back({std::move(key), {}});
+      found = &groups.back();
+    }
+    found->lanes.push_back(static_cast<int32_t>(k));
+  }
+  for (const Group& group : groups) run_group(table, item, kernel, group, groups.size() == 1, is_uniform);
+}
+
+void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, const Group& group, bool is_all,
+                        bool is_uniform) {
+  const int64_t lanes = static_cast<int64_t>(group.lanes.size());
+  std::vector<Block*> temporary;
+  struct Cleanup {
+    Tables& tables;
+    std::vector<Block*>& blocks;
+    ~Cleanup() {
+      for (Block* block : blocks) tables.pool.drop(block);
+    }
+  } cleanup{tables_, temporary};
+  View inputs[kMostOperands];
+  for (size_t i = 0; i < item.inputs.size(); ++i) {
+    const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
+    const Column column = tables_.column(table, item.inputs[i]);
+    if (!slot.is_dynamic) {
+      inputs[i] = {column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype};
+      if (is_all || column.stride == 0) continue;
+      Block* block = tables_.pool.take(slot.bytes * lanes);
+      temporary.push_back(block);
+      for (int64_t k = 0; k < lanes; ++k)
+        if (slot.bytes > 0)
+          std::memcpy(block->data() + k * slot.bytes, column.lane<std::byte>(group.lanes[z(k)]), z(slot.bytes));
+      inputs[i].data = block->data();
+      inputs[i].stride = slot.bytes;
+      continue;
+    }
+    const Box* first = column.lane<Box>(group.lanes[0]);
+    inputs[i] = {first->data, 0, first->shape, slot.rank(), slot.dtype};
+    const int64_t bytes = inputs[i].bytes();
+    bool is_same = true, is_row = true;
+    for (int64_t k = 1; k < lanes && (is_same || is_row); ++k) {
+      const std::byte* data = column.lane<Box>(group.lanes[z(k)])->data;
+      is_same = is_same && data == first->data;
+      is_row = is_row && data == first->data + k * bytes;
+    }
+    if (lanes == 1 || is_row) {
+      inputs[i].stride = bytes;
+    } else if (!is_same) {
+      Block* block = tables_.pool.take(bytes * lanes);
+      temporary.push_back(block);
+      for (int64_t k = 0; k < lanes; ++k)
+        if (bytes > 0) std::memcpy(block->data() + k * bytes, column.lane<Box>(group.lanes[z(k)])->data, z(bytes));
+      inputs[i].data = block->data();
+      inputs[i].stride = bytes;
+    }
+  }
+  std::vector<Shape> shapes(item.outputs.size());
+  if (kernel.shape(inputs, shapes.data())) fault(table, item, group.lanes[0]);
+  std::vector<View> outputs;
+  std::vector<Block*> made;
+  for (size_t k = 0; k < item.outputs.size(); ++k) {
+    if (item.outputs[k] == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
+    const Slot& slot = table.region->slots[z(item.outputs[k])];
+    const int64_t bytes = shapes[k].count() * size_of(slot.dtype);
+    if (!slot.is_dynamic && is_all) {
+      made.push_back(nullptr);
+      outputs.push_back({tables_.own(table, item.outputs[k], is_uniform), slot.bytes, slot.shape.data(), slot.rank(),
+                         slot.dtype});
+      continue;
+    }
+    Block* block = tables_.pool.take(bytes * lanes);
+    temporary.push_back(block);
+    made.push_back(block);
+    const int64_t* shape = tables_.shape({shapes[k].sizes, z(shapes[k].rank)});
+    outputs.push_back({block->data(), bytes, shape, slot.rank(), slot.dtype});
+  }
+  if (const Fault found = kernel.run(lanes, inputs, outputs.data(), scratch_))
+    fault(table, item, group.lanes[z(found.lane)]);
+  for (size_t k = 0; k < item.outputs.size(); ++k) {
+    if (made[k] == nullptr) continue;
+    const Slot& slot = table.region->slots[z(item.outputs[k])];
+    std::byte* to = tables_.own(table, item.outputs[k], is_uniform);
+    for (int64_t n = 0; n < lanes; ++n) {
+      std::byte* data = made[k]->data() + n * outputs[k].stride;
+      if (slot.is_dynamic) {
+        ++made[k]->refs;
+        reinterpret_cast<Box*>(to)[group.lanes[z(n)]] = {made[k], data, outputs[k].shape};
+      } else if (slot.bytes > 0) {
+        std::memcpy(to + group.lanes[z(n)] * slot.bytes, data, z(slot.bytes));
+      }
+    }
+  }
+}
+
+void Operate::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform) {
+  for (int64_t k = 0; k < lanes; ++k) {
+    lane = k;
+    std::vector<View> inputs;
+    for (Operand x : item.inputs) inputs.push_back(lane_view(table, x, k));
+    std::vector<Value> outputs(item.outputs.size());
+    host_.apply(item.node, inputs, outputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (item.outputs[i] == kNoSlot) continue;
+      const Slot& slot = table.region->slots[z(item.outputs[i])];
+      std::byte* to = tables_.own(table, item.outputs[i], is_uniform);
+      const Value& value = outputs[i];
+      if (slot.is_dynamic) {
+        Block* block = tables_.pool.take(static_cast<int64_t>(value.bytes.size()));
+        if (!value.bytes.empty()) std::memcpy(block->data(), value.bytes.data(), value.bytes.size());
+        reinterpret_cast<Box*>(to)[k] = {block, block->data(), tables_.shape(value.shape)};
+      } else {
+        if (value.bytes.size() != z(slot.bytes)) throw Stop{Stop::Kind::Internal, item.node};
+        if (slot.bytes > 0) std::memcpy(to + k * slot.bytes, value.bytes.data(), z(slot.bytes));
+      }
+    }
+  }
+}
+
+void Operate::check_finite(const Table& table, const OpItem& item) {
+  for (int32_t to : item.outputs) {
+    if (to == kNoSlot) continue;
+    const Slot& slot = table.region->slots[z(to)];
+    if (slot.dtype != DType::F32 && slot.dtype != DType::F64) continue;
+    const int64_t lanes = table.columns[to].stride == 0 ? 1 : table.lanes;
+    for (int64_t k = 0; k < lanes; ++k) {
+      const View view = lane_view(table, to, k);
+      const std::byte* data = static_cast<const std::byte*>(view.data);
+      if (slot.dtype == DType::F32 ? is_finite<float>(data, view.count()) : is_finite<double>(data, view.count()))
+        continue;
+      lane = k;
+      Stop stop{Stop::Kind::NotFinite};
+      stop.node = item.node;
+      stop.values.push_back(value_of(view));
+      stop.types.push_back({view.dtype, view.rank});
+      throw stop;
+    }
+  }
+}
+
+}  // namespace undertow

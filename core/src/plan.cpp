@@ -1,0 +1,486 @@
+// Decode a plan: every number is looked at once, here, so that a run need not.
+#include "undertow/plan.h"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "undertow/isa.h"
+
+namespace undertow {
+namespace {
+
+constexpr int64_t kVersion = 1;
+constexpr int64_t kMost = int64_t{1} << 24;       // of anything that is counted
+constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one value
+constexpr int64_t kInBlock = 64;                  // bytes of a value that shares a block with others
+
+[[noreturn]] void fail(const char* what) { throw std::invalid_argument(std::string("not a plan: ") + what); }
+
+class Reader {
+ public:
+  explicit Reader(std::span<const int64_t> rows) : rows_(rows) {}
+
+  int64_t next() {
+    if (at_ >= rows_.size()) fail("it ends too early");
+    return rows_[at_++];
+  }
+  int32_t between(int64_t low, int64_t high) {
+    const int64_t value = next();
+    if (value < low || value >= high) fail("a number is out of range");
+    return static_cast<int32_t>(value);
+  }
+  int32_t count() {
+    const int64_t value = next();
+    if (value < 0 || value > kMost || static_cast<uint64_t>(value) > rows_.size() - at_ + 1) fail("a count is wrong");
+    return static_cast<int32_t>(value);
+  }
+  bool flag() { return between(0, 2) != 0; }
+  int32_t any() { return between(INT32_MIN, int64_t{INT32_MAX} + 1); }
+  std::vector<int32_t> list() {
+    std::vector<int32_t> found(static_cast<size_t>(count()));
+    for (int32_t& value : found) value = any();
+    return found;
+  }
+  bool at_end() const { return at_ == rows_.size(); }
+
+ private:
+  std::span<const int64_t> rows_;
+  size_t at_ = 0;
+};
+
+Slot read_slot(Reader& in) {
+  Slot slot{};
+  slot.dtype = static_cast<DType>(in.between(0, kDTypes));
+  const int rank = in.between(0, kMostAxes - 4);
+  slot.count = 1;
+  for (int axis = 0; axis < rank; ++axis) {
+    const int64_t length = in.next();
+    if (length < kUnknown || length > kMostBytes) fail("a length is wrong");
+    slot.shape.push_back(length);
+    if (length == kUnknown) slot.is_dynamic = true;
+    if (!slot.is_dynamic && length != 0 && slot.count > kMostBytes / length) fail("a value is too large");
+    slot.count *= length;
+  }
+  slot.bytes = slot.is_dynamic ? 3 * static_cast<int64_t>(sizeof(void*)) : slot.count * size_of(slot.dtype);
+  slot.offset = slot.bytes <= kInBlock ? 0 : -1;
+  return slot;
+}
+
+std::vector<Transfer> read_transfers(Reader& in) {
+  std::vector<Transfer> found(static_cast<size_t>(in.count()));
+  for (Transfer& transfer : found) transfer = {in.any(), in.any()};
+  return found;
+}
+
+std::vector<LoopItem::Exit> read_exits(Reader& in) {
+  std::vector<LoopItem::Exit> found(static_cast<size_t>(in.count()));
+  for (LoopItem::Exit& exit : found) exit = {in.any(), in.any()};
+  return found;
+}
+
+}  // namespace
+
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Plan& plan) : plan_(plan) {}
+
+  void check() {
+    if (plan_.regions.empty() || plan_.regions[0].kind != Region::Kind::Main) fail("the first region is not main");
+    for (const Region& region : plan_.regions) check_region(region);
+    const Region& main = plan_.regions[0];
+    if (main.params.size() != 1 || main.results.size() != 1 || main.phases.size() != 1) fail("main has phases");
+  }
+
+ private:
+  const Region& region(int32_t number) const {
+    if (number < 0 || static_cast<size_t>(number) >= plan_.regions.size()) fail("there is no such region");
+    return plan_.regions[static_cast<size_t>(number)];
+  }
+  const Slot& slot(const Region& in, int32_t number) const {
+    if (number < 0 || static_cast<size_t>(number) >= in.slots.size()) fail("there is no such slot");
+    return in.slots[static_cast<size_t>(number)];
+  }
+  const Slot& operand(const Region& in, Operand x) const {
+    if (x >= 0) return slot(in, x);
+    if (static_cast<size_t>(~x) >= plan_.constants.size()) fail("there is no such constant");
+    return plan_.constants[static_cast<size_t>(~x)].slot;
+  }
+  /// May a value of one slot be put into another? Lengths that only the run knows may meet any.
+  static void accept(const Slot& to, const Slot& from) {
+    if (to.dtype != from.dtype || to.rank() != from.rank()) fail("a value of another type goes into a slot");
+    for (size_t axis = 0; axis < to.shape.size(); ++axis)
+      if (to.shape[axis] != kUnknown && to.shape[axis] != from.shape[axis]) fail("a value of another shape goes there");
+  }
+  static void accept_row(const Slot& lane, const Slot& stack) {
+    if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) fail("a lane is no row of the stack");
+    for (size_t axis = 0; axis < lane.shape.size(); ++axis)
+      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown && stack.shape[axis + 1] != kUnknown)
+        fail("a lane is no row of the stack");
+  }
+  static void below(int32_t number, int32_t count) {
+    if (number < 0 || number >= count) fail("a number is out of range");
+  }
+
+  void check_region(const Region& in) {
+    const Region& body = region(in.body);
+    if (body.kind == Region::Kind::Branch || body.body != in.body) fail("a region belongs to no body");
+    if (body.phases.size() != in.phases.size()) fail("a region has other phases than its body");
+    if (in.kind != Region::Kind::Branch && &body != &in) fail("a body belongs to another");
+    if (in.group < 0 || in.group >= plan_.groups) fail("there is no such group");
+    for (const auto& params : in.params)
+      for (int32_t number : params)
+        if (number != kNoSlot) slot(in, number);
+    for (const auto& results : in.results)
+      for (int32_t number : results)
+        if (number != kNoSlot) slot(in, number);
+    for (const Program& program : in.phases)
+      for (const Stage& stage : program.stages) {
+        for (const Item& item : stage.straight) check_item(in, item, true);
+        for (const Item& item : stage.entered) check_item(in, item, false);
+      }
+  }
+
+  void check_item(const Region& in, const Item& item, bool is_straight) {
+    const auto at = static_cast<size_t>(item.number);
+    const auto exists = [&](size_t count) {
+      if (item.number < 0 || at >= count) fail("there is no such item");
+    };
+    using Kind = Item::Kind;
+    const bool enters =
+        item.kind == Kind::Branch || item.kind == Kind::Call || item.kind == Kind::Loop || item.kind == Kind::Map;
+    if (enters == is_straight) fail("an item stands in the wrong place");
+    switch (item.kind) {
+      case Kind::Op: {
+        exists(plan_.ops.size());
+        const OpItem& op = plan_.ops[at];
+        below(op.node, plan_.nodes);
+        for (Operand x : op.inputs) operand(in, x);
+        for (int32_t to : op.outputs)
+          if (to != kNoSlot) slot(in, to);
+        break;
+      }
+      case Kind::Branch: {
+        exists(plan_.branches.size());
+        const BranchItem& branch = plan_.branches[at];
+        below(branch.branch, in.branches);
+        const Slot& pred = slot(in, branch.pred);
+        if (pred.dtype != DType::Bool || pred.rank() != 0) fail("a branch is not decided by a bool");
+        for (int side = 0; side < 2; ++side) {
+          const Region& inner = region(branch.regions[side]);
+          if (inner.kind != Region::Kind::Branch || inner.body != in.body) fail("a side is no branch of this body");
+          below(branch.programs[side], static_cast<int32_t>(inner.phases.size()));
+          for (const Transfer& t : branch.transfers[side]) accept(slot(inner, t.to), operand(in, t.from));
+          for (const MergeRow& merge : branch.merges) accept(slot(in, merge.to), operand(inner, merge.sides[side]));
+        }
+        break;
+      }
+      case Kind::Call: {
+        exists(plan_.calls.size());
+        const CallItem& call = plan_.calls[at];
+        below(call.call, in.calls);
+        const Region& callee = region(call.body);
+        if (callee.kind != Region::Kind::Function || callee.group != call.group) fail("a call enters no function");
+        below(call.phase, static_cast<int32_t>(callee.phases.size()));
+        const auto phase = static_cast<size_t>(call.phase);
+        if (call.arguments.size() != callee.params[phase].size()) fail("a call has other arguments than its callee");
+        if (call.results.size() != callee.results[phase].size()) fail("a call has other results than its callee");
+        for (size_t k = 0; k < call.arguments.size(); ++k)
+          if (callee.params[phase][k] != kNoSlot)
+            accept(slot(callee, callee.params[phase][k]), operand(in, call.arguments[k]));
+        for (size_t k = 0; k < call.results.size(); ++k)
+          if (call.results[k] != kNoSlot) {
+            if (callee.results[phase][k] == kNoSlot) fail("a result is not there");
+            accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
+          }
+        for (Operand x : call.hoists) operand(in, x);
+        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) != callee.hoisted : !call.hoists.empty())
+          fail("an entry is not given what it needs");
+        check_visits(in, callee, call.visits, call.phase);
+        break;
+      }
+      case Kind::Loop: {
+        exists(plan_.loops.size());
+        const LoopItem& loop = plan_.loops[at];
+        below(loop.loop, in.loops);
+        const Region& body = region(loop.body);
+        if (body.kind != Region::Kind::Loop || body.phases.size() != 1) fail("a loop enters no loop");
+        below(loop.branch, body.branches);
+        const BranchItem* found = nullptr;
+        for (const Stage& stage : body.phases[0].stages)
+          for (const Item& inner : stage.entered)
+            if (inner.kind == Kind::Branch && inner.number >= 0 &&
+                static_cast<size_t>(inner.number) < plan_.branches.size() &&
+                plan_.branches[static_cast<size_t>(inner.number)].branch == loop.branch)
+              found = &plan_.branches[static_cast<size_t>(inner.number)];
+        if (found == nullptr) fail("nothing decides whether a loop goes on");
+        const Region& going = region(found->regions[0]);
+        if (loop.next.size() != loop.variables.size()) fail("a loop variable has no next value");
+        for (size_t k = 0; k < loop.variables.size(); ++k) {
+          accept(slot(body, loop.variables[k].to), operand(in, loop.variables[k].from));
+          accept(slot(body, loop.variables[k].to), operand(going, loop.next[k]));
+        }
+        for (const Transfer& t : loop.outers) accept(slot(body, t.to), operand(in, t.from));
+        for (const LoopItem::Exit& exit : loop.exits) accept(slot(in, exit.to), operand(body, exit.from));
+        break;
+      }
+      case Kind::Map: {
+        exists(plan_.maps.size());
+        const MapItem& map = plan_.maps[at];
+        below(map.map, in.maps);
+        const Region& body = region(map.body);
+        if (body.kind != Region::Kind::Map) fail("a map enters no map");
+        below(map.phase, static_cast<int32_t>(body.phases.size()));
+        if (map.phase == 0 && operand(in, map.counted).rank() == 0) fail("a map over a scalar");
+        for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from));
+        for (const Transfer& t : map.outers) accept(slot(body, t.to), operand(in, t.from));
+        for (const LoopItem::Exit& r : map.results) accept_row(operand(body, r.from), slot(in, r.to));
+        check_visits(in, body, map.visits, map.phase);
+        break;
+      }
+      case Kind::Read: {
+        exists(plan_.reads.size());
+        const ReadItem& read = plan_.reads[at];
+        if (read.is_shared)
+          accept(slot(in, read.to), slot(plan_.regions[0], read.index));
+        else
+          below(read.index, region(in.body).hoisted), slot(in, read.to);
+        break;
+      }
+      case Kind::Collect: {
+        exists(plan_.collects.size());
+        const CollectItem& collect = plan_.collects[at];
+        below(collect.node, plan_.nodes);
+        below(collect.index, region(in.body).hoisted);
+        operand(in, collect.values[0]);
+        operand(in, collect.values[1]);
+        break;
+      }
+      case Kind::Collected: {
+        exists(plan_.collecteds.size());
+        const CollectedItem& collected = plan_.collecteds[at];
+        below(collected.call, in.calls);
+        if (collected.index < 0) fail("a number is out of range");
+        operand(in, collected.like);
+        for (int32_t to : collected.to)
+          if (to != kNoSlot) slot(in, to);
+        break;
+      }
+    }
+  }
+
+  void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
+    if (phase > 0) return;
+    if (visits.size() != in.phases.size()) fail("it is not said how often something is visited");
+    for (int32_t count : visits)
+      if (count < 0 || count > static_cast<int32_t>(entered.phases.size())) fail("a phase is visited that is not there");
+  }
+
+  const Plan& plan_;
+};
+
+}  // namespace
+
+Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> given)
+    : constants(std::move(given)) {
+  Reader in(rows);
+  if (in.next() != kVersion) fail("it is of another version");
+  nodes = in.between(0, kMost);
+  groups = in.between(0, kMost);
+  if (in.count() != static_cast<int32_t>(constants.size())) fail("constants are missing");
+  const auto word = [&]() -> const std::string& {
+    return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];
+  };
+  const int32_t kernel_count = in.count();
+  for (int32_t k = 0; k < kernel_count; ++k) {
+    const std::string& op = word();
+    Attrs attrs;
+    const int32_t attr_count = in.count();
+    for (int32_t a = 0; a < attr_count; ++a) {
+      const std::string& name = word();
+      switch (in.between(0, 4)) {
+        case 0:
+          attrs.set(name, in.next());
+          break;
+        case 1:
+          attrs.set(name, word());
+          break;
+        case 2: {
+          OptionalInts items;
+          const int32_t count = in.count();
+          for (int32_t i = 0; i < count; ++i) {
+            const bool is_there = in.flag();
+            const int64_t value = in.next();
+            items.push_back(is_there ? std::optional(value) : std::nullopt);
+          }
+          attrs.set(name, std::move(items));
+          break;
+        }
+        default:
+          in.next();
+      }
+    }
+    std::vector<Type> types[2];
+    for (auto& list : types) {
+      const int32_t count = in.count();
+      for (int32_t i = 0; i < count; ++i) {
+        const auto dtype = static_cast<DType>(in.between(0, kDTypes));
+        list.push_back({dtype, in.between(0, kMostAxes - 4)});
+      }
+    }
+    try {
+      kernels.push_back(bind(op, {attrs, types[0], types[1], functions()}));
+    } catch (const std::exception&) {
+      kernels.push_back(nullptr);  // the host says what is wrong with it
+    }
+  }
+  for (int kind = 0; kind < 8; ++kind) {
+    const int32_t count = in.count();
+    for (int32_t i = 0; i < count; ++i) switch (static_cast<Item::Kind>(kind)) {
+        case Item::Kind::Op: {
+          OpItem op;
+          op.node = in.any();
+          op.kernel = in.between(-1, kernel_count);
+          op.is_effect = in.flag();
+          op.inputs = in.list();
+          op.outputs = in.list();
+          if (op.inputs.size() > 64) fail("an operator has too many operands");
+          if (op.kernel >= 0 && !kernels[static_cast<size_t>(op.kernel)]) op.kernel = -1;
+          ops.push_back(std::move(op));
+          break;
+        }
+        case Item::Kind::Branch: {
+          BranchItem branch;
+          branch.branch = in.any();
+          branch.pred = in.any();
+          branch.is_first = in.flag();
+          for (int32_t& side : branch.regions) side = in.any();
+          for (int32_t& program : branch.programs) program = in.any();
+          for (auto& transfers : branch.transfers) transfers = read_transfers(in);
+          branch.merges.resize(static_cast<size_t>(in.count()));
+          for (MergeRow& merge : branch.merges) {
+            merge.to = in.any();
+            for (Operand& side : merge.sides) side = in.any();
+          }
+          branches.push_back(std::move(branch));
+          break;
+        }
+        case Item::Kind::Call: {
+          CallItem call;
+          call.site = in.any();
+          call.call = in.any();
+          call.phase = in.any();
+          call.body = in.any();
+          call.group = in.any();
+          call.makes_entry = in.flag();
+          call.arguments = in.list();
+          call.hoists = in.list();
+          call.results = in.list();
+          call.visits = in.list();
+          calls.push_back(std::move(call));
+          break;
+        }
+        case Item::Kind::Loop: {
+          LoopItem loop;
+          loop.site = in.any();
+          loop.loop = in.any();
+          loop.body = in.any();
+          loop.branch = in.any();
+          loop.variables = read_transfers(in);
+          loop.outers = read_transfers(in);
+          loop.next = in.list();
+          loop.exits = read_exits(in);
+          loops.push_back(std::move(loop));
+          break;
+        }
+        case Item::Kind::Map: {
+          MapItem map;
+          map.site = in.any();
+          map.map = in.any();
+          map.phase = in.any();
+          map.body = in.any();
+          map.counted = in.any();
+          map.mapped = read_transfers(in);
+          map.outers = read_transfers(in);
+          map.results = read_exits(in);
+          map.visits = in.list();
+          maps.push_back(std::move(map));
+          break;
+        }
+        case Item::Kind::Read: {
+          ReadItem read{};
+          read.to = in.any();
+          read.index = in.any();
+          read.is_shared = in.flag();
+          reads.push_back(read);
+          break;
+        }
+        case Item::Kind::Collect: {
+          CollectItem collect{};
+          collect.node = in.any();
+          collect.index = in.any();
+          collect.kind = in.between(0, 3);
+          for (Operand& value : collect.values) value = in.any();
+          collects.push_back(collect);
+          break;
+        }
+        case Item::Kind::Collected: {
+          CollectedItem collected{};
+          collected.call = in.any();
+          collected.index = in.any();
+          collected.like = in.any();
+          for (int32_t& to : collected.to) to = in.any();
+          collecteds.push_back(collected);
+          break;
+        }
+      }
+  }
+  const int32_t region_count = in.count();
+  const auto read_lists = [&](std::vector<std::vector<int32_t>>& lists) {
+    lists.resize(static_cast<size_t>(in.count()));
+    for (auto& list : lists) list = in.list();
+  };
+  for (int32_t number = 0; number < region_count; ++number) {
+    Region region{};
+    region.kind = static_cast<Region::Kind>(in.between(0, 5));
+    region.body = in.between(0, region_count);
+    region.group = in.any();
+    const int32_t slots = in.count();
+    for (int32_t k = 0; k < slots; ++k) {
+      region.slots.push_back(read_slot(in));
+      Slot& slot = region.slots.back();
+      if (slot.is_dynamic) region.boxed.push_back(k);
+      if (slot.offset == 0) {
+        slot.offset = region.row;
+        region.row += slot.bytes;
+      }
+    }
+    for (int32_t* count : {&region.branches, &region.calls, &region.loops, &region.maps, &region.hoisted})
+      *count = in.between(0, kMost);
+    const int32_t phases = in.count();
+    for (int32_t p = 0; p < phases; ++p) {
+      Program program;
+      program.stages.resize(static_cast<size_t>(in.count()));
+      for (Stage& stage : program.stages)
+        for (auto* items : {&stage.straight, &stage.entered}) {
+          items->resize(static_cast<size_t>(in.count()));
+          for (Item& item : *items) {
+            item.kind = static_cast<Item::Kind>(in.between(0, 8));
+            item.number = in.any();
+          }
+        }
+      region.phases.push_back(std::move(program));
+    }
+    read_lists(region.params);
+    read_lists(region.results);
+    if (region.kind != Region::Kind::Branch &&
+        (region.params.size() != region.phases.size() || region.results.size() != region.phases.size()))
+      fail("a body does not say what each phase takes and gives");
+    regions.push_back(std::move(region));
+  }
+  if (!in.at_end()) fail("it goes on behind its end");
+  Checker(*this).check();
+}
+
+}  // namespace undertow

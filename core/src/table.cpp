@@ -1,0 +1,236 @@
+#include "table.h"
+
+#include <cstring>
+
+namespace undertow {
+namespace {
+
+template <class T>
+void gather(const std::byte* from, int64_t stride, const int32_t* index, std::byte* to, int64_t count) {
+  T* out = reinterpret_cast<T*>(to);
+  if (stride == static_cast<int64_t>(sizeof(T))) {
+    const T* in = reinterpret_cast<const T*>(from);
+    for (int64_t k = 0; k < count; ++k) out[k] = in[index[k]];
+  } else {
+    for (int64_t k = 0; k < count; ++k) out[k] = *reinterpret_cast<const T*>(from + index[k] * stride);
+  }
+}
+
+template <class T>
+void scatter(const std::byte* from, int64_t stride, const int32_t* index, std::byte* to, int64_t count) {
+  T* out = reinterpret_cast<T*>(to);
+  if (stride == 0) {
+    const T value = *reinterpret_cast<const T*>(from);
+    for (int64_t k = 0; k < count; ++k) out[index[k]] = value;
+  } else {
+    const T* in = reinterpret_cast<const T*>(from);
+    for (int64_t k = 0; k < count; ++k) out[index[k]] = in[k];
+  }
+}
+
+template <class T>
+void fill(const std::byte* from, std::byte* to, int64_t count) {
+  const T value = *reinterpret_cast<const T*>(from);
+  T* out = reinterpret_cast<T*>(to);
+  for (int64_t k = 0; k < count; ++k) out[k] = value;
+}
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+}  // namespace
+
+Table* Tables::make(const Region& region, int64_t lanes, int32_t visits) {
+  if (region.kind != Region::Kind::Branch) {
+    frames += lanes;
+    if (frames > most_frames) {
+      frames -= lanes;
+      throw OverLimit{OverLimit::Kind::Frames};
+    }
+    if (frames > peak_frames) peak_frames = frames;
+  }
+  Table* table = new Table;
+  table->region = &region;
+  table->lanes = lanes;
+  table->visits = visits;
+  const int64_t slots = static_cast<int64_t>(region.slots.size());
+  try {
+    table->columns_block = pool.take(slots * static_cast<int64_t>(sizeof(Column)));
+    table->columns = reinterpret_cast<Column*>(table->columns_block->data());
+    for (int64_t k = 0; k < slots; ++k) new (table->columns + k) Column;
+    // Every column on a boundary of 64 bytes, with as many behind it that may be written.
+    if (region.row > 0) table->block = pool.take(region.row * lanes + slots * 128);
+  } catch (...) {
+    if (region.kind != Region::Kind::Branch) frames -= lanes;
+    pool.drop(table->columns_block);
+    delete table;
+    throw;
+  }
+  table->branches.resize(z(region.branches));
+  table->calls.resize(z(region.calls));
+  table->maps.resize(z(region.maps), nullptr);
+  return table;
+}
+
+void Tables::drop(Table& table, int32_t number) {
+  Column& column = table.columns[number];
+  if (column.data == nullptr) return;
+  const Slot& slot = table.region->slots[z(number)];
+  if (slot.is_dynamic) {
+    const int64_t count = column.stride == 0 ? 1 : table.lanes;
+    for (int64_t k = 0; k < count; ++k) pool.drop(column.lane<Box>(k)->block);
+  }
+  pool.drop(column.block);
+  column = {};
+}
+
+void Tables::end(Table* root) {
+  std::vector<Table*> todo{root};
+  while (!todo.empty()) {
+    Table* table = todo.back();
+    todo.pop_back();
+    if (table == nullptr) continue;
+    for (Sides& sides : table->branches)
+      for (int side = 0; side < 2; ++side) {
+        todo.push_back(sides.table[side]);
+        pool.drop(sides.index[side]);
+      }
+    for (CallState& call : table->calls)
+      for (Entry& entry : call.entries)
+        for (Sum& sum : entry.sums) {
+          pool.drop(sum.whole);
+          for (Sum::Rows& rows : sum.rows) {
+            pool.drop(rows.numbers);
+            pool.drop(rows.rows);
+          }
+        }
+    for (Table* map : table->maps) todo.push_back(map);
+    const int32_t slots = static_cast<int32_t>(table->region->slots.size());
+    for (int32_t k = 0; k < slots; ++k) drop(*table, k);
+    pool.drop(table->block);
+    pool.drop(table->columns_block);
+    pool.drop(table->index);
+    pool.drop(table->numbers);
+    pool.drop(table->entries);
+    if (table->region->kind != Region::Kind::Branch) frames -= table->lanes;
+    delete table;
+  }
+}
+
+std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
+  const Slot& slot = table.region->slots[z(number)];
+  Column& column = table.columns[number];
+  if (column.data != nullptr && column.stride != 0) return column.data;
+  const int64_t lanes = is_uniform ? 1 : table.lanes;
+  drop(table, number);
+  if (slot.offset >= 0) {
+    std::byte* data = table.block->data() + (slot.offset * table.lanes + 63) / 64 * 64 + number * 64;
+    // Offsets grow with the number of the slot, so rounding up leaves every column room of its own.
+    ++table.block->refs;
+    column = {table.block, data, is_uniform ? 0 : slot.bytes};
+  } else {
+    Block* block = pool.take(slot.bytes * lanes);
+    column = {block, block->data(), is_uniform ? 0 : slot.bytes};
+  }
+  if (slot.is_dynamic) std::memset(column.data, 0, z(slot.bytes * lanes));
+  if (slot.bytes == 0 && !is_uniform) column.stride = 0;  // lanes without elements are all the same
+  return column.data;
+}
+
+const int64_t* Tables::shape(std::span<const int64_t> sizes) {
+  const auto found = shapes_.emplace(sizes.begin(), sizes.end()).first;
+  static const int64_t nothing = 0;
+  return found->empty() ? &nothing : found->data();
+}
+
+Box Tables::boxed(const Slot& slot, const Column& column, int64_t lane) {
+  std::byte* data = column.data + lane * column.stride;
+  Box box{column.block, data, static_shape(slot)};
+  if (column.block == nullptr) return box;  // it outlives the run
+  if (column.stride == 0 || slot.bytes % 64 == 0) {
+    ++column.block->refs;
+    return box;
+  }
+  // Kernels want values of their own on boundaries: what stands between others is copied.
+  Block* block = pool.take(slot.bytes);
+  std::memcpy(block->data(), data, z(slot.bytes));
+  return {block, block->data(), box.shape};
+}
+
+void Tables::take(Table& to, int32_t number, const Slot& from_slot, Column from, const int32_t* index, int64_t count) {
+  const Slot& slot = to.region->slots[z(number)];
+  if (slot.is_dynamic) {
+    const bool is_uniform = from.stride == 0;
+    Box* boxes = reinterpret_cast<Box*>(own(to, number, is_uniform));
+    for (int64_t k = 0; k < (is_uniform ? 1 : count); ++k) boxes[k] = box_of(from_slot, from, index ? index[k] : k);
+    return;
+  }
+  if (from.stride == 0 || index == nullptr) {
+    if (from.block != nullptr) ++from.block->refs;
+    drop(to, number);
+    to.columns[number] = from;
+    return;
+  }
+  std::byte* out = own(to, number);
+  switch (slot.bytes) {
+    case 1:
+      return gather<uint8_t>(from.data, from.stride, index, out, count);
+    case 4:
+      return gather<uint32_t>(from.data, from.stride, index, out, count);
+    case 8:
+      return gather<uint64_t>(from.data, from.stride, index, out, count);
+    default:
+      for (int64_t k = 0; k < count; ++k)
+        std::memcpy(out + k * slot.bytes, from.data + index[k] * from.stride, z(slot.bytes));
+  }
+}
+
+void Tables::put(const Slot& slot, Column to, const int32_t* places, int64_t at, const Slot& from_slot, Column from,
+                 int64_t first, int64_t count) {
+  if (slot.is_dynamic) {
+    for (int64_t k = 0; k < count; ++k) {
+      Box* box = to.lane<Box>(places ? places[k] : at + k);
+      pool.drop(box->block);
+      *box = box_of(from_slot, from, first + k);
+    }
+    return;
+  }
+  if (slot.bytes == 0) return;
+  const std::byte* source = from.data + first * from.stride;
+  if (places != nullptr) {
+    switch (slot.bytes) {
+      case 1:
+        return scatter<uint8_t>(source, from.stride, places, to.data, count);
+      case 4:
+        return scatter<uint32_t>(source, from.stride, places, to.data, count);
+      case 8:
+        return scatter<uint64_t>(source, from.stride, places, to.data, count);
+      default:
+        for (int64_t k = 0; k < count; ++k)
+          std::memcpy(to.data + places[k] * slot.bytes, source + k * from.stride, z(slot.bytes));
+        return;
+    }
+  }
+  std::byte* out = to.data + at * slot.bytes;
+  if (from.stride != 0) {
+    std::memcpy(out, source, z(count * slot.bytes));
+    return;
+  }
+  switch (slot.bytes) {
+    case 1:
+      return fill<uint8_t>(source, out, count);
+    case 4:
+      return fill<uint32_t>(source, out, count);
+    case 8:
+      return fill<uint64_t>(source, out, count);
+    default:
+      for (int64_t k = 0; k < count; ++k) std::memcpy(out + k * slot.bytes, source, z(slot.bytes));
+  }
+}
+
+Block* Tables::copy_index(const int32_t* index, int64_t count) {
+  Block* block = pool.take(4 * count);
+  std::memcpy(block->data(), index, z(4 * count));
+  return block;
+}
+
+}  // namespace undertow

@@ -1,0 +1,168 @@
+// Tables: the slots of one region for some lanes, as columns; and what hangs on them between phases.
+#pragma once
+
+#include <set>
+#include <span>
+#include <vector>
+
+#include "undertow/memory.h"
+#include "undertow/plan.h"
+
+namespace undertow {
+
+/// A value whose shape only the run knows. Shapes are interned: equal ones have one address.
+struct Box {
+  Block* block;
+  std::byte* data;
+  const int64_t* shape;
+};
+
+/// The value of a slot for all lanes. Stride 0: one value for all. Without a block it belongs to somebody else who
+/// lives longer. Columns of boxed slots hold boxes, and are never shared between tables.
+struct Column {
+  Block* block = nullptr;
+  std::byte* data = nullptr;  ///< null: not there yet
+  int64_t stride = 0;
+
+  template <class T>
+  T* lane(int64_t k) const {
+    return reinterpret_cast<T*>(data + k * stride);
+  }
+};
+
+struct Table;
+struct Chunk;
+struct Request;
+
+/// What was collected for one value that an entry was given.
+struct Sum {
+  Block* whole = nullptr;
+  struct Rows {
+    int64_t count;
+    Block* numbers;  // i64
+    Block* rows;
+  };
+  std::vector<Rows> rows;
+};
+
+/// What an activation that entered a recursion was given, for all that runs below it.
+struct Entry {
+  std::vector<Column> values;  // of one lane, owned by the caller's table; boxed ones point to a box
+  std::vector<Sum> sums;
+};
+
+/// The lanes that one call of one table has in one chunk.
+struct Piece {
+  Table* parent;
+  int32_t site;
+  int32_t call;
+  int64_t from, count;  ///< lanes of the parent
+  Table* child;
+  int64_t at;  ///< first lane of the child
+  Chunk* chunk;
+  Request* request;
+};
+
+struct CallState {
+  std::vector<Piece*> pieces;
+  std::vector<Entry> entries;
+};
+
+struct Sides {
+  Table* table[2] = {nullptr, nullptr};
+  Block* index[2] = {nullptr, nullptr};  ///< lanes of the parent, i32; null where all of them are there, or none
+  int64_t count[2] = {0, 0};
+};
+
+struct Table {
+  const Region* region;
+  int64_t lanes;
+  int32_t visits;  ///< phases that will be visited
+  Column* columns;
+  Block* block = nullptr;  ///< of the small columns
+  Block* columns_block = nullptr;
+
+  // Where it comes from. A branch, loop or map stands in a parent; a function has pieces.
+  Table* parent = nullptr;
+  Block* index = nullptr;  ///< lane -> lane of the parent, i32; null: the same, or all come from lane 0
+  Chunk* chunk = nullptr;
+  int32_t site = 0;
+  int64_t iteration = 0;     ///< of a loop
+  Block* numbers = nullptr;  ///< of a map: the number of each lane within its parent lane, i64
+
+  Entry* entry = nullptr;    ///< all lanes are below this one
+  Block* entries = nullptr;  ///< or each below one of its own: Entry*
+
+  std::vector<Sides> branches;
+  std::vector<CallState> calls;
+  std::vector<Table*> maps;
+
+  int64_t parent_lane(int64_t lane) const {
+    if (index != nullptr) return reinterpret_cast<const int32_t*>(index->data())[lane];
+    return parent != nullptr && parent->lanes == 1 ? 0 : lane;
+  }
+};
+
+/// Activations that run together, from when they are called until their last phase has ended.
+struct Chunk {
+  std::vector<Table*> roots;  ///< one for each function
+  std::vector<Piece*> pieces;
+  int64_t lanes = 0;
+  int32_t visits = 1;
+  int64_t depth = 0;
+  int64_t asked = 0;  ///< lanes that have asked for the next phase
+};
+
+/// Makes and ends tables, and moves values between columns.
+class Tables {
+ public:
+  Tables(const Plan& plan, int64_t memory) : plan_(plan), pool(memory) {}
+
+  Table* make(const Region& region, int64_t lanes, int32_t visits);
+  void end(Table* table);  ///< and all that hangs on it
+
+  Column column(const Table& table, Operand x) const {
+    if (x < 0) return {nullptr, plan_.constants[static_cast<size_t>(~x)].data, 0};
+    return table.columns[x];
+  }
+  const Slot& slot(const Region& region, Operand x) const {
+    return x < 0 ? plan_.constants[static_cast<size_t>(~x)].slot : region.slots[static_cast<size_t>(x)];
+  }
+
+  /// A column of its own for a slot that has none yet; `lanes` of it, or one for all.
+  std::byte* own(Table& table, int32_t slot, bool is_uniform = false);
+  void drop(Table& table, int32_t slot);
+
+  /// Put lanes of a value into a slot of a table that is not there yet: those that `index` names, or all.
+  void take(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, int64_t count);
+  /// Write lanes of a value to some lanes of a column that is there: to lane at, at + 1, ..., or where `places` says.
+  void put(const Slot& slot, Column to, const int32_t* places, int64_t at, const Slot& from_slot, Column from,
+           int64_t first, int64_t count);
+  /// A value of a static slot as a box.
+  Box boxed(const Slot& slot, const Column& column, int64_t lane);
+  Box box_of(const Slot& slot, const Column& column, int64_t lane) {
+    if (!slot.is_dynamic) return boxed(slot, column, lane);
+    Box box = *column.lane<Box>(lane);
+    if (box.block != nullptr) ++box.block->refs;
+    return box;
+  }
+
+  const int64_t* shape(std::span<const int64_t> sizes);
+  const int64_t* static_shape(const Slot& slot) { return shape(slot.shape); }
+
+  Block* copy_index(const int32_t* index, int64_t count);
+
+ private:
+  const Plan& plan_;
+
+ public:
+  Pool pool;
+  int64_t frames = 0;  ///< lanes of bodies that are alive
+  int64_t peak_frames = 0;
+  int64_t most_frames = INT64_MAX;
+
+ private:
+  std::set<std::vector<int64_t>> shapes_;
+};
+
+}  // namespace undertow

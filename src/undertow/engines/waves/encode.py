@@ -1,0 +1,432 @@
+"""A static graph as rows of integers: what the core decodes into a plan.
+
+Names and attributes end here. Every value gets a slot of the region that it lives in; order tokens get none, since the
+order of items says all that they say. `core/src/plan.cpp` reads just what is written here, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from undertow.engines.waves.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, Item, Items
+from undertow.ir.graph import Array, Attr, Const, Node, Operand, Port, StaticGraph
+from undertow.ir.walk import phase_of
+from undertow.ops.op import CATALOGUE
+from undertow.types import CTL, DTYPES, Type
+
+VERSION = 1
+DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
+_KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
+_NO_SLOT = -(2**31)
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Rows, the words that they name, and constants."""
+
+    rows: npt.NDArray[np.int64]
+    words: list[str]
+    constants: list[Array]
+
+
+def encode(graph: StaticGraph) -> Encoded:
+    """Everything that the core must know of a graph."""
+    return _Encoder(graph).run()
+
+
+@dataclass(slots=True, eq=False)
+class _Body:
+    """What a body takes and gives, phase by phase: ports, without order tokens."""
+
+    params: list[dict[int, Port]] = field(default_factory=list)  # by index
+    results: list[dict[int, Port]] = field(default_factory=list)
+    hoisted: int = 0
+
+
+class _Encoder:
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.items = Items(graph)
+        self.rows: list[int] = []
+        self.words: dict[str, int] = {}
+        self.constants: dict[Const, int] = {}
+        self.slots: dict[Port, int] = {}
+        self.slot_types: list[list[Type]] = [[] for _ in graph.regions]
+        self.groups = _groups(graph, self.items.owner)
+        self.branch_numbers: dict[tuple[Port, int], int] = {}  # within the region
+        self.site_numbers: dict[int, int] = {}  # of each site: within its region, among those of its kind
+        self.counts = [[0, 0, 0, 0] for _ in graph.regions]  # branches, calls, loops, maps
+        self.bodies = {
+            number: _Body([{} for _ in range(count)], [{} for _ in range(count)])
+            for number, (region, count) in enumerate(zip(graph.regions, self.items.phase_count, strict=True))
+            if region.kind != "branch"
+        }
+        self.tables: dict[int, list[list[int]]] = {kind: [] for kind in range(8)}
+        self.kernels: list[list[int]] = []
+
+    def run(self) -> Encoded:
+        self.number_things()
+        self.find_slots()
+        programs = [self.programs(number) for number in range(len(self.graph.regions))]
+        out = self.rows
+        out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
+        out.append(len(self.kernels))
+        for kernel in self.kernels:
+            out += kernel
+        for kind in range(8):
+            out.append(len(self.tables[kind]))
+            for row in self.tables[kind]:
+                out += row
+        out.append(len(self.graph.regions))
+        for number, program in enumerate(programs):
+            self.write_region(number, program)
+        constants = [const.value for const in self.constants]
+        return Encoded(np.array(out, np.int64), list(self.words), constants)
+
+    # -- numbers and slots ---------------------------------------------------------------------------------
+
+    def number_things(self) -> None:
+        for (pred, parent), _ in self.items.pairs.items():
+            self.branch_numbers[pred, parent] = self.counts[parent][0]
+            self.counts[parent][0] += 1
+        for number, site in enumerate(self.graph.sites, 1):
+            at = {"call": 1, "loop": 2, "map": 3}[site.kind]
+            self.site_numbers[number] = self.counts[site.caller][at]
+            self.counts[site.caller][at] += 1
+
+    def find_slots(self) -> None:
+        graph = self.graph
+        used = {x for node in graph.nodes for x in node.inputs} | {r.pred for r in graph.regions} | set(graph.fetches)
+        for number, node in enumerate(graph.nodes):
+            if node.op in ("call", "enter", "next", "hoist", "call_start", "enter_start", "fan_start", "start"):
+                if node.op == "hoist":
+                    body = self.bodies[graph.sites[node.attrs.integer("site") - 1].callee]
+                    body.hoisted = max(body.hoisted, node.attrs.integer("index") + 1)
+                continue
+            for index, type_ in enumerate(node.types):
+                port = Port(number, index)
+                if type_ == CTL or (node.op == "switch" and port not in used):
+                    continue
+                region = node.region
+                if node.op == "switch":
+                    region = self.items.region_of(port)
+                elif node.op == "fan":
+                    region = graph.sites[node.attrs.integer("site") - 1].callee
+                self.slots[port] = len(self.slot_types[region])
+                self.slot_types[region].append(type_)
+            self.note_ends(number, node)
+
+    def note_ends(self, number: int, node: Node) -> None:
+        """What a node has to do with the arguments and results of a body."""
+        graph = self.graph
+        if node.types and node.types[0] == CTL:
+            return
+        if node.op == "input":
+            self.bodies[0].params[0][node.attrs.integer("index")] = Port(number)
+        elif node.op == "merge" and not self.items.is_branch_merge(node):
+            maker = next(graph.nodes[x.node] for x in node.inputs if isinstance(x, Port))
+            if maker.op == "call":
+                phase, index = phase_of(maker), maker.attrs.integer("index")
+                self.bodies[node.region].params[phase][index] = Port(number)
+        elif node.op == "return":
+            body = self.bodies[graph.sites[node.attrs.integer("site") - 1].callee]
+            source = node.inputs[0]
+            assert isinstance(source, Port)
+            body.results[phase_of(node)][node.attrs.integer("index")] = source
+
+    def slot(self, operand: Operand) -> int:
+        """The number of an operand: of a slot, or below zero of a constant."""
+        if isinstance(operand, Const):
+            return -1 - self.constants.setdefault(operand, len(self.constants))
+        return self.slots[operand]
+
+    def word(self, text: str) -> int:
+        return self.words.setdefault(text, len(self.words))
+
+    # -- programs ------------------------------------------------------------------------------------------
+
+    def programs(self, region: int) -> list[list[tuple[list[int], list[int]]]]:
+        """For each phase of a region its stages: items as pairs of kind and number."""
+        found = []
+        for phase in range(self.items.phase_count[self.items.owner[region]]):
+            stages = []
+            for stage in self.items.stages(region, phase):
+                straight = [x for item in stage.straight for x in self.written(item)]
+                entered = [x for item in stage.entered for x in self.written(item)]
+                stages.append((straight, entered))
+            found.append(stages)
+        return found
+
+    def written(self, item: Item) -> list[int]:
+        """Write an item into the table of its kind; its kind and number, or nothing where it only orders others."""
+        row = _WRITERS[item.kind](self, item)
+        if row is None:
+            return []
+        self.tables[item.kind].append(row)
+        return [item.kind, len(self.tables[item.kind]) - 1]
+
+    def write_op(self, item: Item) -> list[int] | None:
+        number = item.key[1]
+        node, op = self.graph.nodes[number], CATALOGUE[self.graph.nodes[number].op]
+        is_effect = op.effect or op.state is not None
+        if not is_effect and all(type_ == CTL for type_ in node.types):
+            return None
+        kernel = -1
+        if not is_effect:
+            kernel = len(self.kernels)
+            self.kernels.append(self.kernel(node))
+        inputs = [self.slot(x) for x in node.inputs]
+        outputs = [self.slots.get(Port(number, k), _NO_SLOT) for k in range(len(node.types))]
+        return [number, kernel, int(is_effect), len(inputs), *inputs, len(outputs), *outputs]
+
+    def kernel(self, node: Node) -> list[int]:
+        attrs = [(key, value) for key, value in node.attrs.items() if key != "device"]
+        row = [self.word(node.op), len(attrs)]
+        for key, value in attrs:
+            row += [self.word(key), *self.attribute(value)]
+        for types in ([self.graph.type_of(x) for x in node.inputs], node.types):
+            row.append(len(types))
+            for type_ in types:
+                row += [DTYPE_NUMBERS[type_.dtype.name], type_.rank]
+        return row
+
+    def attribute(self, value: Attr) -> list[int]:
+        """0: an integer, 1: a word, 2: a tuple of integers, in pairs of (is there, value)."""
+        if isinstance(value, str):
+            return [1, self.word(value)]
+        if isinstance(value, tuple):
+            row = [2, len(value)]
+            for part in value:
+                row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
+            return row
+        return [0, int(value)] if value is not None else [3, 0]  # type: ignore[arg-type]
+
+    def write_branch(self, item: Item) -> list[int]:
+        _, node, index, parent, phase = item.key
+        pred = Port(node, index)
+        sides = self.items.pairs[pred, parent]
+        others = (self.items.items.get(self.items.branch_key(pred, parent, earlier)) for earlier in range(phase))
+        row = [self.branch_numbers[pred, parent], self.slots[pred], int(not any(others)), *sides, phase, phase]
+        for side in range(2):
+            transfers = [
+                (self.slot(self.graph.nodes[n].inputs[1]), self.slots[Port(n, side)])
+                for n in item.nodes
+                if self.graph.nodes[n].op == "switch" and Port(n, side) in self.slots
+            ]
+            row += _flat(transfers)
+        merges = [
+            (self.slots[Port(n)], *(self.slot(x) for x in self.graph.nodes[n].inputs))
+            for n in item.nodes
+            if self.graph.nodes[n].op == "merge" and Port(n) in self.slots
+        ]
+        return row + _flat(merges)
+
+    def by_index(self, item: Item, op: str) -> list[tuple[int, int]]:
+        """The nodes of an item with some operator, by their index."""
+        nodes = self.graph.nodes
+        return sorted((nodes[n].attrs.integer("index"), n) for n in item.nodes if nodes[n].op == op)
+
+    def write_call(self, item: Item) -> list[int]:
+        _, number, phase = item.key
+        site, nodes = self.graph.sites[number - 1], self.graph.nodes
+        body = self.bodies[site.callee]
+        given = {index: nodes[n].inputs[0] for index, n in self.by_index(item, "call") if nodes[n].types[0] != CTL}
+        arguments = [self.slot(given[index]) for index in sorted(body.params[phase])]
+        hoists = [self.slot(nodes[n].inputs[0]) for _, n in self.by_index(item, "hoist")]
+        taken = dict(self.by_index(item, "return"))
+        results = [
+            self.slots.get(Port(taken[index]), _NO_SLOT) if index in taken else _NO_SLOT
+            for index in sorted(body.results[phase])
+        ]
+        visits = self.visits(CALL, number, item.region) if phase == 0 else []
+        row = [number, self.site_numbers[number], phase, site.callee, self.groups[site.callee], int(bool(hoists))]
+        for part in (arguments, hoists, results, visits):
+            row += [len(part), *part]
+        return row
+
+    def visits(self, kind: int, site: int, region: int) -> list[int]:
+        """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
+        found = []
+        for count in range(1, self.items.phase_count[self.items.owner[region]] + 1):
+            phases = [
+                item.key[2] + 1
+                for phase in range(self.items.phase_count[self.items.owner[self.graph.sites[site - 1].callee]])
+                if (item := self.items.items.get((kind, site, phase))) is not None and item.phase < count
+            ]
+            found.append(max(phases, default=0))
+        return found
+
+    def outers(self, item: Item) -> list[tuple[int, int]]:
+        nodes = self.graph.nodes
+        return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in item.nodes if nodes[n].op == "outer"]
+
+    def write_loop(self, item: Item) -> list[int]:
+        number, nodes = item.key[1], self.graph.nodes
+        body = self.graph.sites[number - 1].callee
+        enters = {n: index for index, n in self.by_index(item, "enter") if nodes[n].types[0] != CTL}
+        variables: list[tuple[int, int]] = []
+        after: list[int] = []
+        pred: Port | None = None
+        for at, node in enumerate(nodes):
+            if node.op != "merge" or node.region != body or node.types[0] == CTL or self.items.is_branch_merge(node):
+                continue
+            enter, back = sorted((x for x in node.inputs if isinstance(x, Port)), key=lambda x: x.node not in enters)
+            variables.append((self.slot(nodes[enter.node].inputs[0]), self.slots[Port(at)]))
+            after.append(self.slot(nodes[back.node].inputs[0]))
+        exits = []
+        for at in item.nodes:
+            if nodes[at].op == "exit":
+                source = nodes[at].inputs[0]
+                assert isinstance(source, Port)
+                switch = nodes[source.node]
+                pred = switch.inputs[0] if isinstance(switch.inputs[0], Port) else pred
+                if Port(at) in self.slots:
+                    exits.append((self.slot(switch.inputs[1]), self.slots[Port(at)]))
+        if pred is None:
+            pred = self.loop_predicate(body)
+        row = [number, self.site_numbers[number], body, self.branch_numbers[pred, body]]
+        row += _flat(variables) + _flat(self.outers(item))
+        return [*row, len(after), *after, *_flat(exits)]
+
+    def loop_predicate(self, body: int) -> Port:
+        """What decides whether a loop that gives nothing goes on: its next values stand in that branch."""
+        for node in self.graph.nodes:
+            if node.op == "next" and self.graph.regions[node.region].parent == body:
+                pred = self.graph.regions[node.region].pred
+                assert pred is not None
+                return pred
+        raise AssertionError("a loop without a way round")
+
+    def write_map(self, item: Item) -> list[int]:
+        _, number, phase = item.key
+        site, nodes = self.graph.sites[number - 1], self.graph.nodes
+        starts = [n for n in item.nodes if nodes[n].op == "fan_start"]
+        counted = self.slot(nodes[starts[0]].inputs[0]) if phase == 0 else 0
+        mapped = [
+            (self.slot(nodes[n].inputs[0]), self.slots[Port(n)])
+            for _, n in self.by_index(item, "fan")
+            if Port(n) in self.slots
+        ]
+        results = [
+            (self.slot(nodes[n].inputs[0]), self.slots[Port(n)])
+            for _, n in self.by_index(item, "gather")
+            if Port(n) in self.slots
+        ]
+        row = [number, self.site_numbers[number], phase, site.callee, counted]
+        row += _flat(mapped) + _flat(self.outers(item)) + _flat(results)
+        visits = self.visits(MAP, number, item.region) if phase == 0 else []
+        return [*row, len(visits), *visits]
+
+    def write_read(self, item: Item) -> list[int]:
+        node = self.graph.nodes[item.key[1]]
+        source = node.inputs[0]
+        assert isinstance(source, Port)
+        maker = self.graph.nodes[source.node]
+        index = maker.attrs.integer("index") if maker.op == "hoist" else self.slots[source]
+        return [self.slots[Port(item.key[1])], index, int(maker.op != "hoist")]
+
+    def write_collect(self, item: Item) -> list[int]:
+        node = self.graph.nodes[item.key[1]]
+        values = [self.slot(x) for x in node.inputs]
+        return [item.key[1], node.attrs.integer("index"), len(values) - 1, values[0], values[-1]]
+
+    def write_collected(self, item: Item) -> list[int]:
+        number = item.key[1]
+        node = self.graph.nodes[number]
+        call = self.site_numbers[node.attrs.integer("site")]
+        to = [self.slots.get(Port(number, k), _NO_SLOT) for k in range(len(node.types))]
+        return [call, node.attrs.integer("index"), self.slot(node.inputs[0]), to[0], to[1] if len(to) > 1 else _NO_SLOT]
+
+    # -- regions -------------------------------------------------------------------------------------------
+
+    def write_region(self, number: int, program: list[list[tuple[list[int], list[int]]]]) -> None:
+        region, owner, out = self.graph.regions[number], self.items.owner[number], self.rows
+        body = self.bodies[owner]
+        out += [_KINDS[region.kind], owner, self.groups[owner], len(self.slot_types[number])]
+        for type_ in self.slot_types[number]:
+            out += type_row(type_)
+        out += [*self.counts[number], body.hoisted]
+        out.append(len(program))
+        for stages in program:
+            out.append(len(stages))
+            for straight, entered in stages:
+                out += [len(straight) // 2, *straight, len(entered) // 2, *entered]
+        if region.kind == "branch":
+            out += [0, 0]
+            return
+        params = [[self.slots[found[index]] for index in sorted(found)] for found in body.params]
+        results = [[self.slots[found[index]] for index in sorted(found)] for found in body.results]
+        if number == 0:
+            params = [[self.slots.get(Port(n), _NO_SLOT) for n in self.graph.inputs]]
+            results = [[self.slots.get(port, _NO_SLOT) for port in self.graph.fetches]]
+        for lists in (params, results):
+            out.append(len(lists))
+            for part in lists:
+                out += [len(part), *part]
+
+
+_WRITERS = {
+    OP: _Encoder.write_op,
+    BRANCH: _Encoder.write_branch,
+    CALL: _Encoder.write_call,
+    LOOP: _Encoder.write_loop,
+    MAP: _Encoder.write_map,
+    READ: _Encoder.write_read,
+    COLLECT: _Encoder.write_collect,
+    COLLECTED: _Encoder.write_collected,
+}
+
+
+def type_row(type_: Type) -> list[int]:
+    """A dtype, a rank, and the lengths, -1 where only the run knows them."""
+    dims = [n if isinstance(n, int) else _UNKNOWN for n in type_.shape]
+    return [DTYPE_NUMBERS[type_.dtype.name], len(dims), *dims]
+
+
+def _flat(pairs: Sequence[tuple[int, ...]]) -> list[int]:
+    return [len(pairs), *(x for pair in pairs for x in pair)]
+
+
+def _groups(graph: StaticGraph, owner: Sequence[int]) -> list[int]:
+    """A number for each region: equal for bodies that are recursive together (Tarjan, without recursion)."""
+    enters: dict[int, list[int]] = {}
+    for site in graph.sites:
+        enters.setdefault(owner[site.caller], []).append(site.callee)
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    group = [-1] * len(graph.regions)
+    stack: list[int] = []
+    count = 0
+    for root in sorted(set(owner)):
+        if root in index:
+            continue
+        path = [(root, iter(enters.get(root, ())))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        while path:
+            at, rest = path[-1]
+            for callee in rest:
+                if callee not in index:
+                    index[callee] = low[callee] = len(index)
+                    stack.append(callee)
+                    path.append((callee, iter(enters.get(callee, ()))))
+                    break
+                if group[callee] < 0:
+                    low[at] = min(low[at], index[callee])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[at])
+                if low[at] == index[at]:
+                    while group[at] < 0:
+                        group[stack.pop()] = count
+                    count += 1
+    return [group[owner[region]] for region in range(len(graph.regions))]
+
+
+assert set(DTYPE_NUMBERS) == set(DTYPES) - {"ctl"}

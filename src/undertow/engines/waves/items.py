@@ -1,0 +1,253 @@
+"""What happens in a region, as items: operators, and what is entered (branches, calls, loops, maps), in stages.
+
+An item is *blocking* if a call stands behind it. Items that need no call's result come before the first point where
+calls are made, those that need only results of these calls before the second, and so on: so as many calls as possible
+are made together. Branches, loops and maps without calls end where they stand, and only order what needs them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from undertow.errors import GraphError
+from undertow.ir.graph import Node, Port, StaticGraph
+from undertow.ir.walk import body_of, is_inward, node_phases, phase_of, port_regions
+from undertow.ops.op import CATALOGUE
+
+# What an item is, and what tells it apart from others of its kind.
+OP, BRANCH, CALL, LOOP, MAP, READ, COLLECT, COLLECTED = range(8)
+Key = tuple[int, ...]  # (kind, node) or (kind, site, phase) or (BRANCH, node and index of predicate, parent, phase)
+
+_SITED = {"return": CALL, "gather": MAP, "exit": LOOP}
+_STARTS = {"call_start": CALL, "fan_start": MAP, "enter_start": LOOP}
+_ARGUMENTS = {"call": CALL, "hoist": CALL, "fan": MAP, "enter": LOOP}
+_SINGLE = {"hoist_read": READ, "collect": COLLECT, "collect_rows": COLLECT, "collected": COLLECTED}
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One thing that happens in a region, in one phase."""
+
+    key: Key
+    region: int
+    phase: int
+    nodes: list[int] = field(default_factory=list)  # all that it stands for
+    needs: list[Port] = field(default_factory=list)  # ports of its region that come before it
+    is_blocking: bool = False
+
+    @property
+    def kind(self) -> int:
+        return self.key[0]
+
+
+@dataclass(slots=True, eq=False)
+class Stage:
+    """A straight run of operators, then what is entered together."""
+
+    straight: list[Item] = field(default_factory=list)
+    entered: list[Item] = field(default_factory=list)
+
+
+class Items:
+    """The items of a static graph, and in which stages they happen."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.owner = body_of(graph)
+        self.region_of = port_regions(graph)
+        self.phases = node_phases(graph)
+        self.pairs = graph.branches()
+        self.items: dict[Key, Item] = {}
+        self.of_region: dict[tuple[int, int], list[Item]] = {}
+        self.phase_count = [1] * len(graph.regions)  # of each body
+        for number, node in enumerate(graph.nodes):
+            body = self.owner[node.region]
+            self.phase_count[body] = max(self.phase_count[body], self.phases[number] + 1)
+        self._gather()
+        self._find_branches()
+        for item in self.items.values():
+            self.of_region.setdefault((item.region, item.phase), []).append(item)
+        self._find_blocking()
+
+    # -- items ---------------------------------------------------------------------------------------------
+
+    def _item(self, key: Key, region: int, phase: int) -> Item:
+        if key not in self.items:
+            self.items[key] = Item(key, region, phase)
+        return self.items[key]
+
+    def _gather(self) -> None:
+        """All items but branches."""
+        for number, node in enumerate(self.graph.nodes):
+            phase = self.phases[number]
+            if node.op in CATALOGUE:
+                item = self._item((OP, number), node.region, phase)
+            elif node.op in _SINGLE:
+                item = self._item((_SINGLE[node.op], number), node.region, phase)
+                if node.op == "collected":
+                    item.needs += self._all_of(CALL, node)
+            elif node.op in _STARTS:
+                key = (_STARTS[node.op], node.attrs.integer("site"), phase_of(node))
+                item = self._item(key, node.region, phase)
+                item.phase = phase
+            elif node.op in _ARGUMENTS:
+                key = (_ARGUMENTS[node.op], node.attrs.integer("site"), phase_of(node))
+                item = self._item(key, node.region, phase)
+            elif node.op in _SITED:
+                key = (_SITED[node.op], node.attrs.integer("site"), phase_of(node))
+                self._item(key, node.region, phase).nodes.append(number)
+                continue  # it waits for the item
+            elif node.op == "outer":
+                site = self.graph.sites[node.attrs.integer("site") - 1]
+                key = (LOOP if site.kind == "loop" else MAP, node.attrs.integer("site"), 0)
+                item = self._item(key, site.caller, 0)
+                item.nodes.append(number)
+                item.needs += _ports(node.inputs)
+                continue
+            else:
+                continue
+            item.nodes.append(number)
+            if node.op != "hoist_read":
+                item.needs += _ports(node.inputs)
+            item.needs += node.controls
+
+    def _all_of(self, kind: int, node: Node) -> Iterator[Port]:
+        """The results of a site, in all phases: ports that say that it has come back."""
+        for number, other in enumerate(self.graph.nodes):
+            if _SITED.get(other.op) == kind and other.attrs["site"] == node.attrs["site"]:
+                yield Port(number)
+
+    def _find_branches(self) -> None:
+        """An item for each phase in which something happens in a branch, on either side, or at its ends."""
+        happens: dict[int, set[int]] = {}
+        for item in self.items.values():
+            happens.setdefault(item.region, set()).add(item.phase)
+        ends: dict[tuple[Port, int], list[int]] = {}
+        for number, node in enumerate(self.graph.nodes):
+            if node.op == "switch":
+                pred = node.inputs[0]
+                assert isinstance(pred, Port)
+                ends.setdefault((pred, node.region), []).append(number)
+            elif self.is_branch_merge(node):
+                ends.setdefault(self.pair_of(node), []).append(number)
+        for (pred, parent), sides in sorted(self.pairs.items(), key=lambda pair: -pair[0][1]):
+            phases = {phase for side in sides for phase in happens.get(side, ())}
+            phases |= {self.phases[number] for number in ends.get((pred, parent), ())}
+            for phase in phases:
+                item = self._item(self.branch_key(pred, parent, phase), parent, phase)
+                item.needs.append(pred)
+                happens.setdefault(parent, set()).add(phase)
+            for number in ends.get((pred, parent), ()):
+                item = self.items[self.branch_key(pred, parent, self.phases[number])]
+                item.nodes.append(number)
+                if self.graph.nodes[number].op == "switch":
+                    item.needs += _ports(self.graph.nodes[number].inputs)
+
+    def branch_key(self, pred: Port, parent: int, phase: int) -> Key:
+        return BRANCH, pred.node, pred.index, parent, phase
+
+    def is_branch_merge(self, node: Node) -> bool:
+        """Does a merge end a branch? Others are parameters and loop variables."""
+        if node.op != "merge":
+            return False
+        first = node.inputs[0]
+        assert isinstance(first, Port)
+        return not is_inward(self.graph.nodes[first.node], first.index)
+
+    def pair_of(self, merge: Node) -> tuple[Port, int]:
+        """The predicate of the branch that a merge ends, and the region that it stands in."""
+        first = merge.inputs[0]
+        assert isinstance(first, Port)
+        region = self.graph.regions[self.region_of(first)]
+        if region.pred is None or region.parent is None:
+            raise GraphError(f"{merge.name} does not take its values from the sides of one branch", merge.span)
+        return region.pred, region.parent
+
+    # -- order ---------------------------------------------------------------------------------------------
+
+    def _find_blocking(self) -> None:
+        """A call blocks, and so does what a call stands in. Inner regions come after outer ones, so go backwards."""
+        blocks: set[tuple[int, int]] = set()  # (region, phase)
+        order = sorted(self.of_region, key=lambda key: -key[0])
+        for region, phase in order:
+            for item in self.of_region[region, phase]:
+                if item.kind == CALL:
+                    item.is_blocking = True
+                elif item.kind == BRANCH:
+                    sides = self.pairs[Port(item.key[1], item.key[2]), region]
+                    item.is_blocking = any((side, phase) in blocks for side in sides)
+                elif item.kind in (LOOP, MAP):
+                    body = self.graph.sites[item.key[1] - 1].callee
+                    inner = 0 if item.kind == LOOP else item.key[2]
+                    item.is_blocking = body < region or (body, inner) in blocks
+                if item.is_blocking:
+                    blocks.add((region, phase))
+
+    def producer(self, port: Port) -> Key | None:
+        """The item that a port waits for; None where it is there when its region begins."""
+        number, node = port.node, self.graph.nodes[port.node]
+        if node.op in CATALOGUE:
+            return OP, number
+        if node.op in _SINGLE:
+            return _SINGLE[node.op], number
+        if node.op in _SITED:
+            return _SITED[node.op], node.attrs.integer("site"), phase_of(node)
+        if self.is_branch_merge(node):
+            return self.branch_key(*self.pair_of(node), self.phases[number])
+        return None
+
+    def stages(self, region: int, phase: int) -> list[Stage]:
+        """What happens in a region in a phase."""
+        items = self.of_region.get((region, phase), [])
+        place = {item.key: n for n, item in enumerate(items)}
+        before: list[set[int]] = []
+        after: list[list[int]] = [[] for _ in items]
+        for n, item in enumerate(items):
+            needed = {place[key] for port in item.needs if (key := self.producer(port)) in place}
+            if item.kind in (CALL, MAP) and (earlier := (*item.key[:2], item.key[2] - 1)) in place:
+                needed.add(place[earlier])
+            needed.discard(n)
+            before.append(needed)
+            for m in needed:
+                after[m].append(n)
+        levels: list[tuple[int, int]] = [(0, 0)] * len(items)
+        missing = [len(needed) for needed in before]
+        ready = [n for n, count in enumerate(missing) if count == 0]
+        heapq.heapify(ready)
+        order: list[int] = []
+        while ready:
+            n = heapq.heappop(ready)
+            order.append(n)
+            levels[n] = max((self._after(items[m], levels[m]) for m in before[n]), default=(0, 0))
+            for m in after[n]:
+                missing[m] -= 1
+                if missing[m] == 0:
+                    heapq.heappush(ready, m)
+        if len(order) != len(items):
+            raise GraphError(f"region {self.graph.regions[region].name} waits for itself")
+        last: dict[int, int] = {}  # of each level of calls: the last stage before them
+        for n, item in enumerate(items):
+            if not item.is_blocking:
+                last[levels[n][0]] = max(last.get(levels[n][0], 0), levels[n][1])
+        stages: dict[tuple[int, int], Stage] = {}
+        for n in order:
+            item, (level, step) = items[n], levels[n]
+            if item.is_blocking:
+                stages.setdefault((level, max(step, last.get(level, 0))), Stage()).entered.append(item)
+            elif item.kind in (BRANCH, LOOP, MAP):
+                stages.setdefault((level, step), Stage()).entered.append(item)
+            else:
+                stages.setdefault((level, step), Stage()).straight.append(item)
+        return [stages[key] for key in sorted(stages)]
+
+    def _after(self, item: Item, level: tuple[int, int]) -> tuple[int, int]:
+        """The earliest place for what waits for an item."""
+        if item.is_blocking:
+            return level[0] + 1, 0
+        return (level[0], level[1] + 1) if item.kind in (BRANCH, LOOP, MAP) else level
+
+
+def _ports(operands: Iterable[object]) -> list[Port]:
+    return [operand for operand in operands if isinstance(operand, Port)]
