@@ -166,6 +166,8 @@ class Plan {
  public:
   /// Decode; throws std::invalid_argument where the rows make no sense.
   Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
 
   std::vector<Region> regions;  // the first is main
   std::vector<Constant> constants;

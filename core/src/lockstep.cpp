@@ -1,0 +1,1091 @@
+// The lockstep schedule: waves of lanes go through the stages of their regions together.
+//
+// A fiber is one table on its way through the program of one phase. All fibers of a wave run until each of them waits
+// for calls; then all calls into one group of functions, whatever table and site they come from, become one child wave,
+// chunk by chunk if that is wide. The stack of waves is a list on the heap: depth is the user's.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "operate.h"
+#include "table.h"
+#include "undertow/run.h"
+
+namespace undertow {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+struct Fiber {
+  enum class Kind : uint8_t { Root, Branch, Loop, Map };
+  Kind kind;
+  Table* table;
+  const Program* program;
+  int32_t phase;
+  size_t stage = 0;
+  int64_t pending = 0;        ///< what it entered and has not come back
+  Fiber* parent = nullptr;    ///< waits for it
+  const LoopItem* loop = nullptr;
+};
+
+}  // namespace
+
+/// A call or resume that a fiber waits for.
+struct Request {
+  Fiber* fiber;
+  const CallItem* item;
+  Table* table;
+  int64_t left;  ///< lanes that have not come back
+};
+
+namespace {
+
+struct Group {
+  int32_t group;
+  int32_t visits;
+  std::vector<Request*> requests;
+  size_t request = 0;  ///< the next lanes to be called are those of this request
+  int64_t lane = 0;    ///< from this one on
+};
+
+struct Wave {
+  Chunk* chunk = nullptr;
+  int32_t phase = 0;
+  std::vector<Fiber*> ready;
+  std::vector<Request*> calls;
+  std::vector<Chunk*> resumed;  ///< all their lanes have asked for the next phase
+  int64_t waiting = 0;          ///< resumes that have not come back
+  std::vector<Group> groups;
+};
+
+class Lockstep {
+ public:
+  Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
+      : plan_(plan),
+        options_(options),
+        host_(host),
+        stats_(stats),
+        tables_(plan, options.memory),
+        operate_(plan, tables_, host, options, stats) {
+    tables_.most_frames = options.frames;
+    stats_.fired.assign(z(plan.nodes), 0);
+  }
+
+  ~Lockstep() {
+    for (Chunk* chunk : chunks_) end_chunk(chunk, false);
+    if (main_ != nullptr) tables_.end(main_);
+    for (Fiber* fiber : fibers_) delete fiber;
+    for (Request* request : requests_) delete request;
+    for (Table* table : loose_) tables_.end(table);
+  }
+
+  std::vector<Value> run(std::span<const View> inputs) {
+    began_ = last_poll_ = std::chrono::steady_clock::now();
+    try {
+      start(inputs);
+      while (!waves_.empty()) step();
+      return results();
+    } catch (const OverLimit& over) {
+      Stop stop{over.kind == OverLimit::Kind::Frames    ? Stop::Kind::Frames
+                : over.kind == OverLimit::Kind::Depth   ? Stop::Kind::Depth
+                : over.kind == OverLimit::Kind::Memory  ? Stop::Kind::Memory
+                                                        : Stop::Kind::OutOfMemory};
+      stop.a = tables_.pool.live();
+      finish_stats();
+      if (at_ != nullptr) stop.tag = tag(*at_, 0);
+      throw stop;
+    } catch (Stop& stop) {
+      if (at_ != nullptr && stop.tag.empty()) stop.tag = tag(*at_, operate_.lane);
+      finish_stats();
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw Stop{Stop::Kind::OutOfMemory};
+    }
+  }
+
+  /// The labels of a lane, innermost first.
+  std::vector<Label> tag(const Table& table, int64_t lane) const {
+    std::vector<Label> labels;
+    const Table* at = &table;
+    while (at != nullptr && at->region->kind != Region::Kind::Main) {
+      switch (at->region->kind) {
+        case Region::Kind::Function: {
+          const Piece* found = nullptr;
+          for (const Piece* piece : at->chunk->pieces)
+            if (piece->child == at && lane >= piece->at && lane < piece->at + piece->count) found = piece;
+          if (found == nullptr) return labels;
+          labels.push_back({found->site, -1});
+          lane = found->from + (lane - found->at);
+          at = found->parent;
+          continue;
+        }
+        case Region::Kind::Loop:
+          labels.push_back({at->site, at->iteration});
+          break;
+        case Region::Kind::Map:
+          labels.push_back({at->site, reinterpret_cast<const int64_t*>(at->numbers->data())[lane]});
+          break;
+        default:
+          break;
+      }
+      lane = at->parent_lane(lane);
+      at = at->parent;
+    }
+    return labels;
+  }
+
+  const Table* at() const { return at_; }
+  int64_t lane() const { return operate_.lane; }
+
+ private:
+  // -- beginning and end ---------------------------------------------------------------------------------------
+
+  void start(std::span<const View> inputs) {
+    const Region& main = plan_.regions[0];
+    main_ = tables_.make(main, 1, 1);
+    at_ = main_;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const int32_t number = main.params[0][k];
+      if (number == kNoSlot) continue;
+      const Slot& slot = main.slots[z(number)];
+      const View& view = inputs[k];
+      const int64_t bytes = view.bytes();
+      if (slot.is_dynamic) {
+        Block* block = tables_.pool.take(bytes);
+        if (bytes > 0) std::memcpy(block->data(), view.data, z(bytes));
+        Box* box = reinterpret_cast<Box*>(tables_.own(*main_, number, true));
+        *box = {block, block->data(), tables_.shape({view.shape, z(view.rank)})};
+      } else {
+        std::byte* to = tables_.own(*main_, number, true);
+        if (bytes > 0) std::memcpy(to, view.data, z(bytes));
+      }
+    }
+    auto wave = std::make_unique<Wave>();
+    wave->ready.push_back(fiber(Fiber::Kind::Root, main_, 0, nullptr));
+    waves_.push_back(std::move(wave));
+  }
+
+  std::vector<Value> results() {
+    std::vector<Value> values;
+    const Region& main = plan_.regions[0];
+    for (int32_t number : main.results[0]) {
+      if (number == kNoSlot) {  // an order token
+        values.emplace_back();
+        continue;
+      }
+      const Slot& slot = main.slots[z(number)];
+      const Column column = main_->columns[number];
+      if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+      View view{column.data, 0, slot.shape.data(), slot.rank(), slot.dtype};
+      if (slot.is_dynamic) {
+        const Box* box = column.lane<Box>(0);
+        view.data = box->data;
+        view.shape = box->shape;
+      }
+      values.push_back(value_of(view));
+    }
+    finish_stats();
+    return values;
+  }
+
+  void finish_stats() {
+    stats_.peak_frames = tables_.peak_frames;
+    stats_.peak_bytes = tables_.pool.peak();
+  }
+
+  // -- waves ---------------------------------------------------------------------------------------------------
+
+  void step() {
+    Wave& wave = *waves_.back();
+    if (!wave.ready.empty()) {
+      Fiber* next = wave.ready.back();
+      wave.ready.pop_back();
+      advance(wave, next);
+    } else if (!wave.groups.empty()) {
+      start_chunk(wave);
+    } else if (!wave.calls.empty()) {
+      make_groups(wave);
+    } else if (!wave.resumed.empty()) {
+      start_resumed(wave);
+    } else if (wave.waiting > 0) {
+      throw Stop{Stop::Kind::Internal};  // a phase was asked for by some lanes of a chunk and not by others
+    } else {
+      finish_wave();
+    }
+  }
+
+  void poll() {
+    const auto now = std::chrono::steady_clock::now();
+    if (std::chrono::duration<double>(now - began_).count() > options_.timeout) throw Stop{Stop::Kind::Timeout};
+    if (now - last_poll_ > std::chrono::milliseconds(20)) {
+      last_poll_ = now;
+      host_.poll();
+    }
+  }
+
+  void make_groups(Wave& wave) {
+    for (Request* request : wave.calls) {
+      const int32_t visits = visits_of(*request->table, request->item->visits);
+      Group* found = nullptr;
+      for (Group& group : wave.groups)
+        if (group.group == request->item->group && group.visits == visits) found = &group;
+      if (found == nullptr) {
+        wave.groups.push_back({request->item->group, visits, {}});
+        found = &wave.groups.back();
+      }
+      found->requests.push_back(request);
+    }
+    wave.calls.clear();
+  }
+
+  static int32_t visits_of(const Table& table, const std::vector<int32_t>& visits) {
+    return visits[z(table.visits - 1)];
+  }
+
+  /// Call as many lanes of a group as a wave may have.
+  void start_chunk(Wave& wave) {
+    if ((++polls_ & 63) == 0) poll();
+    Group& group = wave.groups.back();
+    Chunk* chunk = new Chunk;
+    chunks_.push_back(chunk);
+    chunk->visits = group.visits;
+    chunk->depth = (wave.chunk == nullptr ? 0 : wave.chunk->depth) + 1;
+    // How many lanes of which request, then one table for each function.
+    struct Part {
+      Request* request;
+      int64_t from, count;
+    };
+    std::vector<Part> parts;
+    while (group.request < group.requests.size() && chunk->lanes < options_.width) {
+      Request* request = group.requests[group.request];
+      const int64_t count = std::min(request->table->lanes - group.lane, options_.width - chunk->lanes);
+      parts.push_back({request, group.lane, count});
+      chunk->lanes += count;
+      group.lane += count;
+      if (group.lane == request->table->lanes) {
+        ++group.request;
+        group.lane = 0;
+      }
+    }
+    if (group.request == group.requests.size()) wave.groups.pop_back();
+    at_ = parts[0].request->table;
+    operate_.lane = parts[0].from;
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Part& a, const Part& b) { return a.request->item->body < b.request->item->body; });
+    if (chunk->depth > stats_.max_depth) {
+      if (chunk->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+      stats_.max_depth = chunk->depth;
+      stats_.deepest = tag(*at_, parts[0].from);
+      stats_.deepest.insert(stats_.deepest.begin(), {parts[0].request->item->site, -1});
+    }
+    auto child = std::make_unique<Wave>();
+    child->chunk = chunk;
+    for (size_t first = 0; first < parts.size();) {
+      size_t last = first;
+      int64_t lanes = 0;
+      while (last < parts.size() && parts[last].request->item->body == parts[first].request->item->body)
+        lanes += parts[last++].count;
+      const Region& body = plan_.regions[z(parts[first].request->item->body)];
+      Table* table = tables_.make(body, lanes, chunk->visits);
+      table->chunk = chunk;
+      chunk->roots.push_back(table);
+      const size_t pieces = chunk->pieces.size();
+      int64_t at = 0;
+      for (size_t k = first; k < last; ++k) {
+        const Part& part = parts[k];
+        Piece* piece = new Piece{part.request->table,  part.request->item->site, part.request->item->call, part.from,
+                                 part.count,           table,                    at,                       chunk,
+                                 part.request};
+        chunk->pieces.push_back(piece);
+        piece->parent->calls[z(piece->call)].pieces.push_back(piece);
+        at += part.count;
+      }
+      const std::span<Piece*> own(chunk->pieces.data() + pieces, chunk->pieces.size() - pieces);
+      for (size_t k = 0; k < body.params[0].size(); ++k)
+        if (body.params[0][k] != kNoSlot) hand_over(*table, body.params[0][k], own, k);
+      if (body.hoisted > 0) give_entries(*table, own);
+      child->ready.push_back(fiber(Fiber::Kind::Root, table, 0, nullptr));
+      stats_.activations += lanes;
+      first = last;
+    }
+    ++stats_.waves;
+    stats_.lanes += chunk->lanes;
+    stats_.peak_width = std::max(stats_.peak_width, chunk->lanes);
+    waves_.push_back(std::move(child));
+  }
+
+  /// An argument of some calls, side by side.
+  void hand_over(Table& table, int32_t slot, std::span<Piece* const> pieces, size_t argument) {
+    const Slot& to = table.region->slots[z(slot)];
+    const auto given = [&](const Piece& piece) {
+      const Operand x = piece.request->item->arguments[argument];
+      Column column = tables_.column(*piece.parent, x);
+      column.data += piece.from * column.stride;
+      return column;
+    };
+    const auto slot_of = [&](const Piece& piece) -> const Slot& {
+      return tables_.slot(*piece.parent->region, piece.request->item->arguments[argument]);
+    };
+    const Piece& first = *pieces[0];
+    const Column column = given(first);
+    bool is_shared = pieces.size() == 1 && (column.stride == 0 || (first.from * column.stride) % 64 == 0);
+    if (!is_shared && column.stride == 0 && !to.is_dynamic) {
+      is_shared = true;
+      for (const Piece* piece : pieces) {
+        const Column other = given(*piece);
+        is_shared = is_shared && other.stride == 0 && other.data == column.data;
+      }
+    }
+    if (is_shared && first.at == 0 && !table.columns[slot].data) {
+      tables_.take(table, slot, slot_of(first), column, nullptr, table.lanes);
+      return;
+    }
+    tables_.own(table, slot);
+    for (const Piece* piece : pieces)
+      tables_.put(to, table.columns[slot], nullptr, piece->at, slot_of(*piece), given(*piece), 0, piece->count);
+  }
+
+  void give_entries(Table& table, std::span<Piece* const> pieces) {
+    bool is_uniform = true;
+    Entry* one = nullptr;
+    for (const Piece* piece : pieces) {
+      if (piece->request->item->makes_entry) make_entries(*piece);
+      Entry* found = piece->request->item->makes_entry
+                         ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
+                         : piece->parent->entry;
+      if (piece->request->item->makes_entry && piece->count > 1) found = nullptr;
+      if (found == nullptr || (one != nullptr && found != one)) is_uniform = false;
+      one = found;
+    }
+    if (is_uniform) {
+      table.entry = one;
+      return;
+    }
+    table.entries = tables_.pool.take(table.lanes * 8);
+    Entry** to = reinterpret_cast<Entry**>(table.entries->data());
+    for (const Piece* piece : pieces)
+      for (int64_t k = 0; k < piece->count; ++k)
+        to[piece->at + k] = piece->request->item->makes_entry
+                                ? &piece->parent->calls[z(piece->call)].entries[z(piece->from + k)]
+                                : entry_of(*piece->parent, piece->from + k);
+  }
+
+  void make_entries(const Piece& piece) {
+    std::vector<Entry>& entries = piece.parent->calls[z(piece.call)].entries;
+    if (!entries.empty()) return;
+    entries.resize(z(piece.parent->lanes));
+    const std::vector<Operand>& hoists = piece.request->item->hoists;
+    for (int64_t lane = 0; lane < piece.parent->lanes; ++lane) {
+      Entry& entry = entries[z(lane)];
+      entry.sums.resize(hoists.size());
+      for (Operand x : hoists) {
+        const Column column = tables_.column(*piece.parent, x);
+        entry.values.push_back({nullptr, column.data + lane * column.stride, 0});
+      }
+    }
+  }
+
+  static Entry* entry_of(const Table& table, int64_t lane) {
+    return table.entry != nullptr ? table.entry : reinterpret_cast<Entry**>(table.entries->data())[lane];
+  }
+
+  /// Lanes of a table inside another: they are below the same entries.
+  void inherit(Table& table, const Table& from, const int32_t* index) {
+    if (from.entry != nullptr || from.entries == nullptr) {
+      table.entry = from.entry;
+      return;
+    }
+    table.entries = tables_.pool.take(table.lanes * 8);
+    Entry** to = reinterpret_cast<Entry**>(table.entries->data());
+    for (int64_t k = 0; k < table.lanes; ++k)
+      to[k] = reinterpret_cast<Entry**>(from.entries->data())[index != nullptr ? index[k] : k];
+  }
+
+  void start_resumed(Wave& wave) {
+    Chunk* chunk = wave.resumed.back();
+    wave.resumed.pop_back();
+    chunk->asked = 0;
+    auto child = std::make_unique<Wave>();
+    child->chunk = chunk;
+    child->phase = chunk->pieces[0]->request->item->phase;
+    for (Table* table : chunk->roots) child->ready.push_back(fiber(Fiber::Kind::Root, table, child->phase, nullptr));
+    ++stats_.waves;
+    stats_.lanes += chunk->lanes;
+    if ((++polls_ & 63) == 0) poll();
+    waves_.push_back(std::move(child));
+  }
+
+  void finish_wave() {
+    std::unique_ptr<Wave> wave = std::move(waves_.back());
+    waves_.pop_back();
+    if (waves_.empty()) return;
+    Wave& above = *waves_.back();
+    Chunk* chunk = wave->chunk;
+    for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
+    const bool is_over = wave->phase + 1 == chunk->visits;
+    for (Piece* piece : chunk->pieces) {
+      Request* request = piece->request;
+      request->left -= piece->count;
+      if (wave->phase > 0) above.waiting -= piece->count;
+      if (request->left == 0) {
+        Fiber* waiter = request->fiber;
+        drop_request(request);
+        come_back(above, waiter);
+      }
+      piece->request = nullptr;
+    }
+    if (is_over) end_chunk(chunk, true);
+  }
+
+  void deliver(const Piece& piece, int32_t phase) {
+    const CallItem& item = *piece.request->item;
+    const Region& body = *piece.child->region;
+    for (size_t k = 0; k < item.results.size(); ++k) {
+      const int32_t to = item.results[k];
+      if (to == kNoSlot) continue;
+      const int32_t from = body.results[z(phase)][k];
+      const Column column = piece.child->columns[from];
+      if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+      Table& parent = *piece.parent;
+      const Slot& to_slot = parent.region->slots[z(to)];
+      const Slot& from_slot = body.slots[z(from)];
+      if (piece.count == parent.lanes && piece.at == 0) {
+        tables_.take(parent, to, from_slot, column, nullptr, piece.count);
+        continue;
+      }
+      tables_.own(parent, to);
+      tables_.put(to_slot, parent.columns[to], nullptr, piece.from, from_slot, column, piece.at, piece.count);
+    }
+  }
+
+  void end_chunk(Chunk* chunk, bool is_listed) {
+    if (is_listed) chunks_.erase(std::find(chunks_.rbegin(), chunks_.rend(), chunk).base() - 1);
+    for (Piece* piece : chunk->pieces) {
+      if (is_listed) {
+        std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
+        pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
+      }
+      delete piece;
+    }
+    for (Table* table : chunk->roots) tables_.end(table);
+    delete chunk;
+  }
+
+  // -- fibers --------------------------------------------------------------------------------------------------
+
+  Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
+    Fiber* made = new Fiber{kind, table, &table->region->phases[z(phase)], phase};
+    made->parent = parent;
+    fibers_.push_back(made);
+    return made;
+  }
+
+  void drop_fiber(Fiber* gone) {
+    fibers_.erase(std::find(fibers_.rbegin(), fibers_.rend(), gone).base() - 1);
+    delete gone;
+  }
+
+  Request* request(Fiber* waiter, const CallItem& item) {
+    Request* made = new Request{waiter, &item, waiter->table, waiter->table->lanes};
+    requests_.push_back(made);
+    return made;
+  }
+
+  void drop_request(Request* gone) {
+    requests_.erase(std::find(requests_.rbegin(), requests_.rend(), gone).base() - 1);
+    delete gone;
+  }
+
+  /// Something that a fiber entered is over.
+  void come_back(Wave& wave, Fiber* waiter) {
+    if (--waiter->pending == 0) {
+      complete(*waiter);
+      ++waiter->stage;
+      wave.ready.push_back(waiter);
+    }
+  }
+
+  /// Run a fiber until it waits, or is over.
+  void advance(Wave& wave, Fiber* self) {
+    Table& table = *self->table;
+    for (;;) {
+      at_ = &table;
+      if (self->stage == self->program->stages.size()) {
+        over(wave, self);
+        return;
+      }
+      const Stage& stage = self->program->stages[self->stage];
+      for (const Item& item : stage.straight) straight(table, item);
+      if (stage.entered.empty()) {
+        ++self->stage;
+        continue;
+      }
+      self->pending = 1;
+      for (const Item& item : stage.entered) enter(wave, self, item);
+      if (--self->pending > 0) return;
+      complete(*self);
+      ++self->stage;
+    }
+  }
+
+  /// A fiber is at its end.
+  void over(Wave& wave, Fiber* self) {
+    Fiber* waiter = self->parent;
+    if (self->kind == Fiber::Kind::Loop) {
+      if (go_round(wave, self)) return;
+    }
+    drop_fiber(self);
+    if (waiter != nullptr) come_back(wave, waiter);
+  }
+
+  void straight(Table& table, const Item& item) {
+    switch (item.kind) {
+      case Item::Kind::Op:
+        operate_.run(table, plan_.ops[z(item.number)]);
+        break;
+      case Item::Kind::Read:
+        read(table, plan_.reads[z(item.number)]);
+        break;
+      case Item::Kind::Collect:
+        collect(table, plan_.collects[z(item.number)]);
+        break;
+      case Item::Kind::Collected:
+        collected(table, plan_.collecteds[z(item.number)]);
+        break;
+      default:
+        throw Stop{Stop::Kind::Internal};
+    }
+  }
+
+  void enter(Wave& wave, Fiber* self, const Item& item) {
+    switch (item.kind) {
+      case Item::Kind::Branch:
+        enter_branch(wave, self, plan_.branches[z(item.number)]);
+        break;
+      case Item::Kind::Call: {
+        const CallItem& call = plan_.calls[z(item.number)];
+        ++self->pending;
+        if (call.phase == 0)
+          wave.calls.push_back(request(self, call));
+        else
+          resume(wave, self, call);
+        break;
+      }
+      case Item::Kind::Loop:
+        enter_loop(wave, self, plan_.loops[z(item.number)]);
+        break;
+      case Item::Kind::Map:
+        enter_map(wave, self, plan_.maps[z(item.number)]);
+        break;
+      default:
+        throw Stop{Stop::Kind::Internal};
+    }
+  }
+
+  /// What was entered together has come back: bring the results where they belong.
+  void complete(const Fiber& self) {
+    const Stage& stage = self.program->stages[self.stage];
+    for (const Item& item : stage.entered) {
+      if (item.kind == Item::Kind::Branch)
+        leave_branch(*self.table, plan_.branches[z(item.number)]);
+      else if (item.kind == Item::Kind::Map)
+        leave_map(*self.table, plan_.maps[z(item.number)]);
+    }
+  }
+
+  // -- branches ------------------------------------------------------------------------------------------------
+
+  void enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
+    Table& table = *self->table;
+    Sides& sides = table.branches[z(item.branch)];
+    if (item.is_first) divide(table, item, sides);
+    for (int side = 0; side < 2; ++side) {
+      if (sides.count[side] == 0) continue;
+      const Region& region = plan_.regions[z(item.regions[side])];
+      const int32_t* index =
+          sides.index[side] != nullptr ? reinterpret_cast<const int32_t*>(sides.index[side]->data()) : nullptr;
+      if (sides.table[side] == nullptr) {
+        Table* inner = tables_.make(region, sides.count[side], table.visits);
+        sides.table[side] = inner;
+        inner->parent = &table;
+        inner->chunk = table.chunk;
+        if (sides.index[side] != nullptr) {
+          ++sides.index[side]->refs;
+          inner->index = sides.index[side];
+        }
+        inherit(*inner, table, index);
+      }
+      Table& inner = *sides.table[side];
+      for (const Transfer& transfer : item.transfers[side])
+        tables_.take(inner, transfer.to, tables_.slot(*table.region, transfer.from),
+                     tables_.column(table, transfer.from), index, inner.lanes);
+      if (region.phases[z(item.programs[side])].stages.empty()) continue;
+      ++self->pending;
+      wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.programs[side], self));
+    }
+  }
+
+  void divide(Table& table, const BranchItem& item, Sides& sides) {
+    const Column pred = table.columns[item.pred];
+    const uint8_t* values = reinterpret_cast<const uint8_t*>(pred.data);
+    for (int side = 0; side < 2; ++side) sides.count[side] = 0;
+    if (pred.stride == 0) {
+      sides.count[values[0] != 0 ? 0 : 1] = table.lanes;
+      return;
+    }
+    index_[0].resize(z(table.lanes));
+    index_[1].resize(z(table.lanes));
+    int32_t* yes = index_[0].data();
+    int32_t* no = index_[1].data();
+    int64_t there = 0;
+    for (int64_t k = 0; k < table.lanes; ++k) {
+      const int64_t taken = values[k] != 0;
+      yes[there] = static_cast<int32_t>(k);
+      no[k - there] = static_cast<int32_t>(k);
+      there += taken;
+    }
+    sides.count[0] = there;
+    sides.count[1] = table.lanes - there;
+    for (int side = 0; side < 2; ++side)
+      if (sides.count[side] > 0 && sides.count[side] < table.lanes)
+        sides.index[side] = tables_.copy_index(index_[side].data(), sides.count[side]);
+  }
+
+  void leave_branch(Table& table, const BranchItem& item) {
+    Sides& sides = table.branches[z(item.branch)];
+    for (const MergeRow& merge : item.merges) {
+      const Slot& slot = table.region->slots[z(merge.to)];
+      for (int side = 0; side < 2; ++side) {
+        if (sides.count[side] == 0) continue;
+        const Table& inner = *sides.table[side];
+        const Slot& from_slot = tables_.slot(*inner.region, merge.sides[side]);
+        const Column column = tables_.column(inner, merge.sides[side]);
+        if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+        if (sides.count[side] == table.lanes) {
+          tables_.take(table, merge.to, from_slot, column, nullptr, table.lanes);
+        } else {
+          tables_.own(table, merge.to);
+          tables_.put(slot, table.columns[merge.to], reinterpret_cast<const int32_t*>(sides.index[side]->data()), 0,
+                      from_slot, column, 0, sides.count[side]);
+        }
+      }
+    }
+    if (table.visits == 1 && table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
+      for (int side = 0; side < 2; ++side) {
+        if (sides.table[side] != nullptr) tables_.end(sides.table[side]);
+        tables_.pool.drop(sides.index[side]);
+      }
+      sides = {};
+    }
+  }
+
+  // -- later phases --------------------------------------------------------------------------------------------
+
+  void resume(Wave& wave, Fiber* self, const CallItem& item) {
+    Table& table = *self->table;
+    Request* made = request(self, item);
+    wave.waiting += table.lanes;
+    const std::vector<Piece*>& pieces = table.calls[z(item.call)].pieces;
+    const Region& body = plan_.regions[z(item.body)];
+    for (Piece* piece : pieces) {
+      piece->request = made;
+      for (size_t k = 0; k < item.arguments.size(); ++k) {
+        const int32_t slot = body.params[z(item.phase)][k];
+        if (slot != kNoSlot) hand_over(*piece->child, slot, {&piece, 1}, k);
+      }
+      piece->chunk->asked += piece->count;
+      if (piece->chunk->asked == piece->chunk->lanes) wave.resumed.push_back(piece->chunk);
+    }
+  }
+
+  // -- loops ---------------------------------------------------------------------------------------------------
+
+  void enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
+    Table& table = *self->table;
+    Table* inner = tables_.make(plan_.regions[z(item.body)], table.lanes, 1);
+    loose_.push_back(inner);
+    inner->parent = &table;
+    inner->chunk = table.chunk;
+    inner->site = item.site;
+    if (table.lanes > 1) {
+      index_[0].resize(z(table.lanes));
+      for (int64_t k = 0; k < table.lanes; ++k) index_[0][z(k)] = static_cast<int32_t>(k);
+      inner->index = tables_.copy_index(index_[0].data(), table.lanes);
+    }
+    inherit(*inner, table, nullptr);
+    for (const auto* transfers : {&item.variables, &item.outers})
+      for (const Transfer& transfer : *transfers)
+        tables_.take(*inner, transfer.to, tables_.slot(*table.region, transfer.from),
+                     tables_.column(table, transfer.from), nullptr, table.lanes);
+    Fiber* made = fiber(Fiber::Kind::Loop, inner, 0, self);
+    made->loop = &item;
+    ++self->pending;
+    wave.ready.push_back(made);
+  }
+
+  /// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
+  bool go_round(Wave& wave, Fiber* self) {
+    if ((++polls_ & 63) == 0) poll();
+    const LoopItem& item = *self->loop;
+    Table* before = self->table;
+    Table& parent = *before->parent;
+    Sides& sides = before->branches[z(item.branch)];
+    if (sides.count[1] > 0) {
+      const int32_t* gone =
+          sides.index[1] != nullptr ? reinterpret_cast<const int32_t*>(sides.index[1]->data()) : nullptr;
+      std::vector<int32_t> places(z(sides.count[1]));
+      for (int64_t k = 0; k < sides.count[1]; ++k)
+        places[z(k)] = static_cast<int32_t>(before->parent_lane(gone != nullptr ? gone[k] : k));
+      for (const LoopItem::Exit& exit : item.exits) {
+        const Slot& slot = parent.region->slots[z(exit.to)];
+        const Slot& from_slot = tables_.slot(*before->region, exit.from);
+        Column column = tables_.column(*before, exit.from);
+        if (sides.count[1] == parent.lanes) {
+          tables_.take(parent, exit.to, from_slot, column, gone, sides.count[1]);
+          continue;
+        }
+        tables_.own(parent, exit.to);
+        for (int64_t k = 0; k < sides.count[1]; ++k)
+          tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column,
+                      gone != nullptr ? gone[k] : k, 1);
+      }
+    }
+    const bool goes_on = sides.count[0] > 0;
+    if (goes_on) {
+      Table* going = sides.table[0];
+      Table* inner = tables_.make(*before->region, sides.count[0], 1);
+      loose_.push_back(inner);
+      inner->parent = &parent;
+      inner->chunk = parent.chunk;
+      inner->site = item.site;
+      inner->iteration = before->iteration + 1;
+      const int32_t* stay =
+          sides.index[0] != nullptr ? reinterpret_cast<const int32_t*>(sides.index[0]->data()) : nullptr;
+      if (stay == nullptr) {
+        if (before->index != nullptr) ++before->index->refs;
+        inner->index = before->index;
+      } else {
+        inner->index = tables_.pool.take(4 * inner->lanes);
+        int32_t* to = reinterpret_cast<int32_t*>(inner->index->data());
+        for (int64_t k = 0; k < inner->lanes; ++k) to[k] = static_cast<int32_t>(before->parent_lane(stay[k]));
+      }
+      inherit(*inner, *before, stay);
+      for (size_t k = 0; k < item.variables.size(); ++k)
+        tables_.take(*inner, item.variables[k].to, tables_.slot(*going->region, item.next[k]),
+                     tables_.column(*going, item.next[k]), nullptr, inner->lanes);
+      for (const Transfer& outer : item.outers)
+        tables_.take(*inner, outer.to, before->region->slots[z(outer.to)], before->columns[outer.to], stay,
+                     inner->lanes);
+      self->table = inner;
+      self->stage = 0;
+      wave.ready.push_back(self);
+    }
+    loose_.erase(std::find(loose_.rbegin(), loose_.rend(), before).base() - 1);
+    at_ = &parent;
+    tables_.end(before);
+    return goes_on;
+  }
+
+  // -- maps ----------------------------------------------------------------------------------------------------
+
+  /// The shape of an operand in a lane.
+  const int64_t* shape_of(const Slot& slot, const Column& column, int64_t lane) {
+    return slot.is_dynamic ? column.lane<Box>(lane)->shape : slot.shape.data();
+  }
+
+  void enter_map(Wave& wave, Fiber* self, const MapItem& item) {
+    Table& table = *self->table;
+    const Region& body = plan_.regions[z(item.body)];
+    Table* inner = table.maps[z(item.map)];
+    if (item.phase == 0) {
+      const Slot& slot = tables_.slot(*table.region, item.counted);
+      const Column column = tables_.column(table, item.counted);
+      std::vector<int64_t> counts(z(table.lanes));
+      int64_t lanes = 0;
+      for (int64_t k = 0; k < table.lanes; ++k) lanes += counts[z(k)] = shape_of(slot, column, k)[0];
+      if (lanes > INT32_MAX) throw OverLimit{OverLimit::Kind::Frames};
+      inner = tables_.make(body, lanes, std::max(1, visits_of(table, item.visits)));
+      table.maps[z(item.map)] = inner;
+      inner->parent = &table;
+      inner->chunk = table.chunk;
+      inner->site = item.site;
+      inner->numbers = tables_.pool.take(8 * lanes);
+      inner->index = tables_.pool.take(4 * lanes);
+      int64_t* numbers = reinterpret_cast<int64_t*>(inner->numbers->data());
+      int32_t* index = reinterpret_cast<int32_t*>(inner->index->data());
+      int64_t at = 0;
+      for (int64_t k = 0; k < table.lanes; ++k)
+        for (int64_t n = 0; n < counts[z(k)]; ++n, ++at) {
+          numbers[at] = n;
+          index[at] = static_cast<int32_t>(k);
+        }
+      inherit(*inner, table, index);
+    }
+    const int32_t* index = reinterpret_cast<const int32_t*>(inner->index->data());
+    for (const Transfer& transfer : item.mapped) spread(table, *inner, item, transfer);
+    for (const Transfer& outer : item.outers)
+      if (inner->lanes > 0)
+        tables_.take(*inner, outer.to, tables_.slot(*table.region, outer.from), tables_.column(table, outer.from),
+                     index, inner->lanes);
+    if (inner->lanes == 0 || body.phases[z(item.phase)].stages.empty()) return;
+    ++self->pending;
+    wave.ready.push_back(fiber(Fiber::Kind::Map, inner, item.phase, self));
+  }
+
+  /// The elements of an array as a value of each lane.
+  void spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer) {
+    const Slot& from = tables_.slot(*table.region, transfer.from);
+    const Slot& to = inner.region->slots[z(transfer.to)];
+    const Column column = tables_.column(table, transfer.from);
+    const int64_t* numbers = reinterpret_cast<const int64_t*>(inner.numbers->data());
+    const int32_t* index = reinterpret_cast<const int32_t*>(inner.index->data());
+    std::vector<int64_t> counts(z(table.lanes), 0);
+    for (int64_t k = 0; k < inner.lanes; ++k) ++counts[z(index[k])];
+    for (int64_t k = 0; k < table.lanes; ++k) {
+      const int64_t length = shape_of(from, column, k)[0];
+      if (length != counts[z(k)]) {
+        operate_.lane = k;
+        Stop stop{item.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
+        stop.a = counts[z(k)];
+        stop.b = length;
+        throw stop;
+      }
+    }
+    if (inner.lanes == 0) return;
+    if (!to.is_dynamic && table.lanes == 1 && to.bytes > 0) {
+      const Column view = from.is_dynamic ? Column{column.lane<Box>(0)->block, column.lane<Box>(0)->data, to.bytes}
+                                          : Column{column.block, column.data, to.bytes};
+      if (view.block != nullptr) {
+        ++view.block->refs;
+        tables_.drop(inner, transfer.to);
+        inner.columns[transfer.to] = view;
+        return;
+      }
+    }
+    std::byte* out = tables_.own(inner, transfer.to);
+    for (int64_t k = 0; k < inner.lanes; ++k) {
+      const int64_t lane = index[k];
+      const int64_t* shape = shape_of(from, column, lane);
+      int64_t bytes = size_of(from.dtype);
+      for (int axis = 1; axis < from.rank(); ++axis) bytes *= shape[axis];
+      const std::byte* data = from.is_dynamic ? column.lane<Box>(lane)->data : column.lane<std::byte>(lane);
+      if (!to.is_dynamic) {
+        if (bytes > 0) std::memcpy(out + k * to.bytes, data + numbers[k] * bytes, z(bytes));
+        continue;
+      }
+      Block* block = tables_.pool.take(bytes);
+      if (bytes > 0) std::memcpy(block->data(), data + numbers[k] * bytes, z(bytes));
+      reinterpret_cast<Box*>(out)[k] = {block, block->data(), tables_.shape({shape + 1, z(from.rank() - 1)})};
+    }
+  }
+
+  void leave_map(Table& table, const MapItem& item) {
+    Table* inner = table.maps[z(item.map)];
+    for (const LoopItem::Exit& result : item.results) stack(table, *inner, result);
+    if (item.phase + 1 >= inner->visits) {
+      table.maps[z(item.map)] = nullptr;
+      tables_.end(inner);
+    }
+  }
+
+  /// The results of the lanes of a map, stacked.
+  void stack(Table& table, Table& inner, const LoopItem::Exit& result) {
+    const Slot& from = tables_.slot(*inner.region, result.from);
+    const Slot& to = table.region->slots[z(result.to)];
+    const Column column = tables_.column(inner, result.from);
+    const int32_t* index = reinterpret_cast<const int32_t*>(inner.index->data());
+    std::byte* out = tables_.own(table, result.to, table.lanes == 1);
+    int64_t first = 0;
+    for (int64_t lane = 0; lane < table.lanes; ++lane) {
+      int64_t last = first;
+      while (last < inner.lanes && index[last] == lane) ++last;
+      std::vector<int64_t> shape{last - first};
+      if (first == last) {
+        for (size_t axis = 1; axis < to.shape.size(); ++axis)
+          shape.push_back(to.shape[axis] == kUnknown ? 0 : to.shape[axis]);
+      } else {
+        const int64_t* row = shape_of(from, column, first);
+        shape.insert(shape.end(), row, row + from.rank());
+        for (int64_t k = first + 1; from.is_dynamic && k < last; ++k)
+          if (column.lane<Box>(k)->shape != row) unequal(table, lane, from, column, first, last);
+      }
+      int64_t bytes = size_of(to.dtype);
+      for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
+      std::byte* data = nullptr;
+      if (to.is_dynamic) {
+        Block* block = tables_.pool.take(bytes * shape[0]);
+        reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables_.shape(shape)};
+        data = block->data();
+      } else {
+        if (shape[0] != to.shape[0]) throw Stop{Stop::Kind::Internal};
+        data = out + lane * to.bytes;
+      }
+      for (int64_t k = first; k < last && bytes > 0; ++k)
+        std::memcpy(data + (k - first) * bytes,
+                    from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k), z(bytes));
+      first = last;
+    }
+  }
+
+  [[noreturn]] void unequal(Table& table, int64_t lane, const Slot& slot, const Column& column, int64_t first,
+                            int64_t last) {
+    at_ = &table;
+    operate_.lane = lane;
+    Stop stop{Stop::Kind::UnequalResults};
+    for (int64_t k = first; k < last; ++k) {
+      const Box* box = column.lane<Box>(k);
+      stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));
+      stop.types.push_back({slot.dtype, slot.rank()});
+    }
+    throw stop;
+  }
+
+  // -- entries -------------------------------------------------------------------------------------------------
+
+  void read(Table& table, const ReadItem& item) {
+    const Slot& slot = table.region->slots[z(item.to)];
+    if (item.is_shared) {
+      const Slot& from = main_->region->slots[z(item.index)];
+      Column column = main_->columns[item.index];
+      column.stride = 0;
+      tables_.take(table, item.to, from, column, nullptr, 1);
+      return;
+    }
+    if (table.entry != nullptr) {
+      tables_.take(table, item.to, slot, table.entry->values[z(item.index)], nullptr, 1);
+      return;
+    }
+    bool is_same = true;
+    const Entry* first = entry_of(table, 0);
+    for (int64_t k = 1; k < table.lanes && is_same; ++k)
+      is_same = entry_of(table, k)->values[z(item.index)].data == first->values[z(item.index)].data;
+    if (is_same) {
+      tables_.take(table, item.to, slot, first->values[z(item.index)], nullptr, 1);
+      return;
+    }
+    tables_.own(table, item.to);
+    for (int64_t k = 0; k < table.lanes; ++k)
+      tables_.put(slot, table.columns[item.to], nullptr, k, slot, entry_of(table, k)->values[z(item.index)], 0, 1);
+  }
+
+  void collect(Table& table, const CollectItem& item) {
+    stats_.fired[z(item.node)] += table.lanes;
+    for (int64_t k = 0; k < table.lanes; ++k) {
+      Sum& sum = entry_of(table, k)->sums[z(item.index)];
+      if (item.kind == 1)
+        collect_rows(sum, view(table, item.values[0], k), view(table, item.values[1], k));
+      else
+        add_to(sum, view(table, item.values[0], k));
+    }
+  }
+
+  View view(const Table& table, Operand x, int64_t lane) const {
+    const Slot& slot = tables_.slot(*table.region, x);
+    const Column column = tables_.column(table, x);
+    if (slot.is_dynamic) {
+      const Box* box = column.lane<Box>(lane);
+      return {box->data, 0, box->shape, slot.rank(), slot.dtype};
+    }
+    return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
+  }
+
+  template <class T>
+  static void add(std::byte* to, const void* from, int64_t count) {
+    T* out = reinterpret_cast<T*>(to);
+    const T* in = static_cast<const T*>(from);
+    for (int64_t k = 0; k < count; ++k) out[k] += in[k];
+  }
+
+  void add_to(Sum& sum, const View& value) {
+    const int64_t bytes = value.bytes();
+    if (sum.whole == nullptr) {
+      sum.whole = tables_.pool.take(bytes);
+      if (bytes > 0) std::memcpy(sum.whole->data(), value.data, z(bytes));
+    } else if (value.dtype == DType::F32) {
+      add<float>(sum.whole->data(), value.data, value.count());
+    } else {
+      add<double>(sum.whole->data(), value.data, value.count());
+    }
+  }
+
+  void collect_rows(Sum& sum, const View& numbers, const View& rows) {
+    Sum::Rows made{numbers.count(), nullptr, nullptr};
+    made.numbers = tables_.pool.take(8 * made.count);
+    int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
+    for (int64_t k = 0; k < made.count; ++k)
+      to[k] = numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
+                                          : static_cast<const int64_t*>(numbers.data)[k];
+    made.rows = tables_.pool.take(rows.bytes());
+    if (rows.bytes() > 0) std::memcpy(made.rows->data(), rows.data, z(rows.bytes()));
+    sum.rows.push_back(made);
+  }
+
+  void collected(Table& table, const CollectedItem& item) {
+    std::vector<Entry>& entries = table.calls[z(item.call)].entries;
+    const Slot& slot = table.region->slots[z(item.to[0])];
+    for (int64_t lane = 0; lane < table.lanes; ++lane) {
+      if (entries.size() <= z(lane) || entries[z(lane)].sums.size() <= z(item.index))
+        throw Stop{Stop::Kind::Internal};
+      Sum& sum = entries[z(lane)].sums[z(item.index)];
+      const View like = view(table, item.like, lane);
+      const int64_t bytes = like.bytes();
+      if (sum.whole == nullptr) {
+        sum.whole = tables_.pool.take(bytes);
+        if (bytes > 0) std::memset(sum.whole->data(), 0, z(bytes));
+      }
+      const int64_t length = like.rank > 0 ? like.shape[0] : 1;
+      const int64_t row = length == 0 ? 0 : like.count() / length;
+      for (Sum::Rows& rows : sum.rows) {
+        const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
+        for (int64_t k = 0; k < rows.count; ++k) {
+          const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
+          if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
+          const std::byte* from = rows.rows->data() + k * row * size_of(like.dtype);
+          std::byte* to = sum.whole->data() + n * row * size_of(like.dtype);
+          if (like.dtype == DType::F32)
+            add<float>(to, from, row);
+          else
+            add<double>(to, from, row);
+        }
+        tables_.pool.drop(rows.numbers);
+        tables_.pool.drop(rows.rows);
+      }
+      sum.rows.clear();
+      std::byte* out = tables_.own(table, item.to[0], table.lanes == 1);
+      if (slot.is_dynamic) {
+        ++sum.whole->refs;
+        reinterpret_cast<Box*>(out)[lane] = {sum.whole, sum.whole->data(), tables_.shape({like.shape, z(like.rank)})};
+      } else if (bytes > 0) {
+        std::memcpy(out + lane * slot.bytes, sum.whole->data(), z(bytes));
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const RunOptions& options_;
+  Host& host_;
+  RunStats& stats_;
+  Tables tables_;
+  Operate operate_;
+  Table* main_ = nullptr;
+  const Table* at_ = nullptr;  ///< where the run is, for tags
+  std::vector<std::unique_ptr<Wave>> waves_;
+  std::vector<Chunk*> chunks_;  ///< alive
+  std::vector<Fiber*> fibers_;
+  std::vector<Request*> requests_;
+  std::vector<Table*> loose_;  ///< of loops
+  std::vector<int32_t> index_[2];
+  std::chrono::steady_clock::time_point began_, last_poll_;
+  uint64_t polls_ = 0;
+};
+
+}  // namespace
+
+std::vector<Value> run_lockstep(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                                RunStats& stats) {
+  Lockstep run(plan, options, host, stats);
+  return run.run(inputs);
+}
+
+}  // namespace undertow
