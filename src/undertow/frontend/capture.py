@@ -34,6 +34,7 @@ from undertow.frontend.statements import StatementInterpreter
 from undertow.frontend.termination import refuse_endless
 from undertow.frontend.traced import Context, Traced, capturing, context, emit, operand
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Operand, Port
+from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type, i64, join
 
 _Result = TypeVar("_Result")
@@ -685,7 +686,8 @@ class Session:
             for node in graph.nodes:
                 name = node.attrs.get("callee", node.attrs.get("body"))
                 if isinstance(name, str) and name not in names:
-                    stem = f"{names[graph.name]}.{node.op}" if node.op != "call" else name.rsplit("~", 1)[0]
+                    is_body = node.op in ("loop", "map")
+                    stem = f"{names[graph.name]}.{node.op}" if is_body else name.rsplit("~", 1)[0]
                     uses[stem] = uses.get(stem, 0) + 1
                     names[name] = stem if uses[stem] == 1 else f"{stem}~{uses[stem]}"
                     found.append(self.graphs[name])
@@ -697,7 +699,7 @@ def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
         replace(
             node, attrs=Attrs(**{k: names[str(v)] if k in ("callee", "body") else v for k, v in node.attrs.items()})
         )
-        if node.op in ("call", "loop", "map")
+        if node.op in ENTERS
         else node
         for node in graph.nodes
     )
