@@ -26,6 +26,7 @@ from undertow.frontend.traced import Traced, capturing, constant, context, used_
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.forward import forward, has_tangents
 from undertow.passes.hoist import hoist
 from undertow.passes.simplify import simplify
 from undertow.types import Type
@@ -43,11 +44,14 @@ class Program:
     hoisted: Library  # and with what is invariant in recursions hoisted
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+    plain: Library | None = None  # as captured, but without tangent nodes; made when someone asks for it
 
     def library(self, engine: Engine, simplify: bool) -> Library:
         """The library that an engine runs."""
         if not simplify:
-            return self.captured.library
+            if self.plain is None:
+                self.plain = without_tangents(self.captured.library)
+            return self.plain
         return self.hoisted if engine.takes_hoisted else self.simple
 
     def static(self, library: Library) -> StaticGraph:
@@ -68,9 +72,16 @@ class Program:
         return GraphView(self.static(library), library)
 
 
+def without_tangents(library: Library) -> Library:
+    """The library with derivatives in place of tangent nodes, where there are any."""
+    return forward(library)[0] if has_tangents(library) else library
+
+
 def make_program(captured: Captured, name: str) -> Program:
     """What is captured, made ready for engines."""
     simple, _ = simplify(captured.library)
+    if has_tangents(simple):
+        simple, _ = simplify(forward(simple)[0])
     hoisted, report = hoist(simple)
     if report.counts:
         hoisted, _ = simplify(hoisted)  # constants have come where arguments were

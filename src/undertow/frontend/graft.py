@@ -29,7 +29,7 @@ class Ready:
     structures: tuple[Structure, ...]  # one per parameter
     results: Annotation
     callee: str
-    hidden: tuple[str, ...]  # what a call hands over besides: see Session._write_call
+    hidden: tuple[str, ...]  # what a call hands over besides: see Session.write_call
     graphs: Mapping[str, FunctionGraph]
     # Variables by the name that its graphs know them by, and whether they are written.
     variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)

@@ -428,7 +428,11 @@ CALLS: list[Row[Node]] = [
         lambda f, n, k: _names_floats(f, n),
         "the tangents of a call are not those of float arguments and float results, by ascending numbers",
     ),
-    ("tangent", lambda f, n, k: not getattr(f.callee(n), "group", ""), "the tangent of a graph that is hoisted already"),
+    (
+        "tangent",
+        lambda f, n, k: not getattr(f.callee(n), "group", ""),
+        "the tangent of a graph that is hoisted already",
+    ),
     (
         "loop map",
         lambda f, n, k: not getattr(f.callee(n), "group", "") or _shares_entries(f, n),
@@ -464,7 +468,11 @@ CALLS: list[Row[Node]] = [
         lambda f, n, k: len(n.types) == len(f.results(n)),
         "the number of outputs is not that of the callee's results",
     ),
-    ("call resume loop map tangent", lambda f, n, k: _result_types(f, n), "an output does not accept the callee's result"),
+    (
+        "call resume loop map tangent",
+        lambda f, n, k: _result_types(f, n),
+        "an output does not accept the callee's result",
+    ),
 ]
 
 # --------------------------------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """Forward: tangents become part of the graphs. A `tangent` node becomes a call of the tangent copy of its callee.
 
-The copy `f.jvp` of a function computes the tangent of each node right beside it, by the `tangent` row of its operator. It takes
-the tangents of some arguments besides, and gives those of some results. There is one copy for each choice of these, found
-by a worklist from the tangent nodes; `activity` says which tangents a copy computes: none that is zero, and none that
-nothing needs. Calls of which no tangent is needed stay calls of the function itself. Nothing is computed twice, and
-effects happen once. A tangent node in a function that is differentiated itself goes first.
+The copy `f.jvp` of a function computes the tangent of each node right beside it, by the `tangent` row of its operator.
+It takes the tangents of some arguments besides, and gives those of some results. There is one copy for each choice of
+these, found by a worklist from the tangent nodes; `activity` says which tangents a copy computes: none that is zero,
+and none that nothing needs. Calls of which no tangent is needed stay calls of the function itself. Nothing is computed
+twice, and effects happen once. A tangent node in a function that is differentiated itself goes first.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, report = forward(parse('''
@@ -83,7 +83,7 @@ class _Forward:
                     raise CaptureError(
                         f"`{shown}` takes a tangent of itself, which would need derivatives of every order",
                         node.span,
-                        hint="differentiate from outside: call ut.jvp where nothing that the function calls calls it again",
+                        hint="call ut.jvp outside of the function, and outside of all that it calls",
                     )
 
     def resolve(self, name: str) -> None:
@@ -166,7 +166,7 @@ class _Forward:
             entered |= fresh
             waiting += fresh
         order: dict[str, FunctionGraph] = {}
-        stack = list(reversed(self.old.functions))
+        stack = list(self.old.functions)[::-1]
         while stack:
             name = stack.pop()
             stack += reversed(self.copies.get(name, ()))

@@ -1,7 +1,7 @@
 """Pushing: one tangent copy of one graph. The tangent of each node is written right beside it.
 
-The tangent of a value has its dtype, and a type that its type accepts. Switch, Merge, calls, loops and maps have themselves as
-tangents, on tangents. A value that is not in the table of tangents has the tangent zero; where a token of that is
+The tangent of a value has its dtype, and a type that its type accepts. Switch, Merge, calls, loops and maps have
+themselves as tangents, on tangents. A value that is not in the table of tangents has the tangent zero; where a token of that is
 needed (the other side of a Merge is not zero, a result, a loop variable) it is made, live where the value is.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 from undertow.errors import CaptureError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases, phase_attr, phase_of
+from undertow.ir.walk import ENTERS, node_phases, phase_of
 from undertow.ops.gradient import Applied, NoGradient
 from undertow.ops.op import find
 from undertow.ops.term import Term, broadcast_like, zeros_like
-from undertow.passes.activity import Dependence, Key, Slot, link_of
+from undertow.passes.activity import Dependence, Key, link_of
 from undertow.types import Type
 
 
@@ -247,5 +247,5 @@ def _no_tangent(node: Node, reason: str) -> CaptureError:
     return CaptureError(
         f"`{node.op}` has no derivative{': ' + reason if reason else ''}",
         node.span,
-        hint="leave the tangent of what it works on out of ut.jvp (give None there), or compute the value in another way",
+        hint="give None as the tangent of what it works on, or compute the value in another way",
     )
