@@ -20,6 +20,7 @@ from undertow.types import Type
 
 Slot = tuple[int, int]  # a parameter or a result: (phase, index)
 Relation = dict[Slot, int]  # result -> the parameters that it depends on, a bit for each
+ASSIGNED: Slot = (-1, 0)  # stands for all variables that are assigned: what flows into them is not followed further
 Arguments = list[Operand | None]  # what a node hands over, one for each bit; None in phases that it does not visit
 
 
@@ -78,6 +79,9 @@ class Dependence:
         self.functions = functions  # may grow
         self._relations: dict[str, Relation] = {}
         self._masks: dict[str, dict[Port, int]] = {}
+        self.assigns: dict[str, Node] = {}  # a node for each graph that assigns what depends on a parameter
+        nodes = [node for graph in functions.values() for node in graph.nodes]
+        self._read = {node.attrs.get("variable") for node in nodes if node.op == "read"}
 
     def relation(self, name: str) -> Relation:
         """What each result of a graph depends on; of a loop, what each variable does after any number of iterations."""
@@ -104,7 +108,8 @@ class Dependence:
             for name in reversed(found):  # callees stand behind their callers
                 graph = self.functions[name]
                 masks = self._masks[name] = self._scan(graph)
-                relation = _closed(graph, masks) if graph.kind == "loop" else _results(graph, masks)
+                results = _results(graph, masks) | {ASSIGNED: self._assigned(graph, masks)}
+                relation = _closed(graph, results) if graph.kind == "loop" else results
                 if relation != self._relations[name]:
                     self._relations[name] = relation
                     is_growing = True
@@ -136,6 +141,25 @@ class Dependence:
                     if is_float(type):
                         _join(masks, Port(number, index), given)
         return masks
+
+    def _assigned(self, graph: FunctionGraph, masks: dict[Port, int]) -> int:
+        """The parameters that something depends on which is assigned to a variable that is also read."""
+        total = 0
+        handed = handed_over(graph, self.functions)
+        for number, node in enumerate(graph.nodes):
+            flowing, source = 0, node
+            if node.op == "assign" and node.attrs.get("variable") in self._read:
+                flowing = masks.get(node.inputs[0], 0) if isinstance(node.inputs[0], Port) else 0
+            elif node.op in ENTERS:
+                callee = node.attrs.text(ENTERS[node.op])
+                for at in bits(self._relations[callee].get(ASSIGNED, 0)):
+                    operand = handed[number][at]
+                    flowing |= masks.get(operand, 0) if isinstance(operand, Port) else 0
+                source = self.assigns.get(callee, node)
+            if flowing:
+                self.assigns.setdefault(graph.name, source)
+            total |= flowing
+        return total
 
     # -- one copy ------------------------------------------------------------------------------------------
 
@@ -221,17 +245,18 @@ def _results(graph: FunctionGraph, masks: dict[Port, int]) -> Relation:
     }
 
 
-def _closed(graph: FunctionGraph, masks: dict[Port, int]) -> Relation:
+def _closed(graph: FunctionGraph, results: Relation) -> Relation:
     """What the variables of a loop depend on in the end: on their first values too, and through each other."""
     is_variable = [is_float(graph.nodes[param].types[0]) for param in graph.params[: graph.carried]]
-    found = [(1 << at if is_variable[at] else 0) | masks.get(graph.results[1 + at], 0) for at in range(graph.carried)]
+    found = {(0, at): (1 << at if is_variable[at] else 0) | results[0, 1 + at] for at in range(graph.carried)}
+    found[ASSIGNED] = results[ASSIGNED]
     is_growing = True
     while is_growing:
         is_growing = False
-        for at, mask in enumerate(found):
+        for slot, mask in found.items():
             for other in bits(mask & ((1 << graph.carried) - 1)):
-                mask |= found[other]
-            if mask != found[at]:
-                found[at] = mask
+                mask |= found[0, other]
+            if mask != found[slot]:
+                found[slot] = mask
                 is_growing = True
-    return {(0, at): mask for at, mask in enumerate(found)}
+    return found

@@ -36,7 +36,7 @@ from undertow.errors import CaptureError, GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Phase, Port
 from undertow.ir.walk import callees_first, entered_by, node_phases
-from undertow.passes.activity import Dependence, Key
+from undertow.passes.activity import ASSIGNED, Dependence, Key
 from undertow.passes.pushing import Writer, push
 from undertow.passes.report import Report, size
 
@@ -141,6 +141,14 @@ class _Forward:
         count, results = len(callee.params), len(callee.results)
         takes = [index in given for index in range(count)]
         mask = sum(1 << index for index in given)
+        if relation[ASSIGNED] & mask:
+            assign = self.dependence.assigns[name]
+            raise CaptureError(
+                f"variable `{assign.attrs.text('variable')}` is assigned a value that has a tangent, and read: "
+                f"a variable has none, so the derivative of `{name.split('~')[0]}` would be wrong",
+                assign.span,
+                hint="hand the value on as an argument or a result",
+            )
         moving = {(0, index) for index in wanted if relation[0, index] & mask}
         attrs = {key: value for key, value in node.attrs.items() if key not in ("given", "wanted")}
         inputs, types, outputs = node.inputs[:count], node.types[:results], list(range(results))

@@ -1,8 +1,8 @@
 """Pushing: one tangent copy of one graph. The tangent of each node is written right beside it.
 
 The tangent of a value has its dtype, and a type that its type accepts. Switch, Merge, calls, loops and maps have
-themselves as tangents, on tangents. A value that is not in the table of tangents has the tangent zero; where a token of that is
-needed (the other side of a Merge is not zero, a result, a loop variable) it is made, live where the value is.
+themselves as tangents, on tangents. A value that is not in the table of tangents has the tangent zero; where a token of
+that is needed (the other side of a Merge is not zero, a result, a loop variable) it is made, live where the value is.
 """
 
 from __future__ import annotations
@@ -113,8 +113,6 @@ class _Push:
             if any(Port(number, index) in self.activity.ports for index in range(len(node.types))):
                 self.writer.beside(node, self.copy.place(node.region), self.phases[number])
                 self.push(number, node)
-            elif node.op == "assign" and node.inputs[0] in self.tangents:
-                raise _no_tangent(node, "a variable holds a value, and not its tangent")
         phases = []
         for phase, visit in enumerate(self.graph.phases):
             wanted = [self.token(visit.results[index]) for at, index in self.key.wanted if at == phase]
