@@ -2,7 +2,7 @@
 
 The copy `f.jvp` of a function computes the tangent of each node right beside it, by the `tangent` row of its operator.
 It takes the tangents of some arguments besides, and gives those of some results. There is one copy for each choice of
-these, found by a worklist from the tangent nodes; `activity` says which tangents a copy computes: none that is zero,
+these, found by a worklist from the tangent nodes; `dependence` says which tangents a copy computes: none that is zero,
 and none that nothing needs. Calls of which no tangent is needed stay calls of the function itself. Nothing is computed
 twice, and effects happen once. A tangent node in a function that is differentiated itself goes first.
 
@@ -36,7 +36,7 @@ from undertow.errors import CaptureError, GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Phase, Port
 from undertow.ir.walk import callees_first, entered_by, node_phases
-from undertow.passes.activity import ASSIGNED, Dependence, Key
+from undertow.passes.dependence import ASSIGNED, Dependence, Key
 from undertow.passes.pushing import Writer, push
 from undertow.passes.report import Report, size
 

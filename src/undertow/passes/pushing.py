@@ -19,7 +19,7 @@ from undertow.ir.walk import ENTERS, node_phases, phase_of
 from undertow.ops.gradient import Applied, NoGradient
 from undertow.ops.op import find
 from undertow.ops.term import Term, broadcast_like, zeros_like
-from undertow.passes.activity import Dependence, Key, link_of
+from undertow.passes.dependence import Dependence, Key, link_of
 from undertow.types import Type
 
 

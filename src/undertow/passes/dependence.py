@@ -1,4 +1,4 @@
-"""Activity: which results of a graph depend on which of its parameters, and what a tangent copy has to compute.
+"""Dependence: which results of a graph depend on which of its parameters, and what a tangent copy has to compute.
 
 A value *depends* on a parameter if a tangent of that could reach it: through floats, and through no operator that is
 piecewise constant. What a whole graph does is one relation, the same for every call, found by a fixpoint over the
