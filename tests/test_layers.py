@@ -118,7 +118,7 @@ def test_imports_point_left(file: Path) -> None:
         ("api/function.py", "import igraph", "only viz may import igraph"),
         ("models/rnn.py", "from undertow.data import trees", ""),
         ("models/rnn.py", "from undertow.compat import v1", "models must not import compat"),
-        ("compat/v1/session.py", "from undertow.api.function import make_program", ""),
+        ("compat/v1/session.py", "from undertow.api.function import Program", ""),
         ("compat/v1/session.py", "from undertow.compat.v1.graph import Graph", ""),
         ("compat/v1/session.py", "from undertow.subgraph import SubGraph", ""),
         ("subgraph.py", "from undertow.compat import v1", "subgraph must not import compat"),

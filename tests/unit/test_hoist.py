@@ -320,11 +320,12 @@ def test_what_map_shares_is_one_value_of_the_run() -> None:
     found = weighted.map(ut.shared(params), [0, 3, 5])
     np.testing.assert_allclose(found, [weighted(params, n) for n in (0, 3, 5)])
     (program,) = (p for (_, mapped), p in weighted._programs.items() if mapped is not None)
-    main = program.hoisted.functions["main"]
+    hoisted = program.library(Reference(), True)
+    main = hoisted.functions["main"]
     assert [main.nodes[port.node].name for port in main.shared] == ["x0.0", "x0.1"]
-    (body,) = (graph for graph in program.hoisted.functions.values() if graph.kind == "map")
+    (body,) = (graph for graph in hoisted.functions.values() if graph.kind == "map")
     assert names(body) == (["x1"], [])  # the lanes hand nothing on
-    assert not any(graph.group for graph in program.hoisted.functions.values())
+    assert not any(graph.group for graph in hoisted.functions.values())
 
 
 @ut.function

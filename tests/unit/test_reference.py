@@ -248,6 +248,41 @@ def test_values_of_an_earlier_phase_enter_only_where_the_later_one_is_visited() 
     assert stats_of(program, 7, np.array([1, 2]), 2).activations == 3
 
 
+def test_a_result_of_a_phase_that_is_not_visited_may_come_when_its_caller_has_ended() -> None:
+    """The second phase of f gives what the first computes, but main comes back to only one of its calls of g."""
+    text = """
+        main main(x: f64) -> (y, z, dz)
+          y: f64 = call x callee="g"
+          z: f64 = call x callee="g"
+          dz: f64 = resume z, x phase=1
+        function g(x: f64) -> (y)
+          y: f64 = call x callee="f"
+          phase 1(dy: f64) -> (dx)
+          dx: f64 = resume y, dy phase=1
+        function f(x: f64) -> (x)
+          a: f64 = multiply x, x
+          b: f64 = multiply a, a
+          phase 1(dy: f64) -> (b)
+    """
+    assert run(parse_library("library 1 main=main\n" + text), 2.0) == [2, 2, 16]
+
+
+def test_an_element_that_is_only_lent_may_come_last() -> None:
+    """The outer lanes hand y on to inner ones, where no result needs it."""
+    text = """
+        main main(xs: f64[?,?], ys: f64[?]) -> (r)
+          a: f64[?] = negative ys
+          b: f64[?] = negative a
+          r: f64[?,?] = map xs, b body="outer"
+        map outer(x: f64[?], y: f64) -> (r) carried=2
+          r: f64[?] = map x, y body="inner"
+        map inner(x: f64, y: f64) -> (x) carried=1
+          unused: f64 = multiply y, y
+    """
+    xs = np.ones((2, 3))
+    np.testing.assert_array_equal(run(parse_library("library 1 main=main\n" + text), xs, np.ones(2))[0], xs)
+
+
 def test_a_dead_call_starts_nothing() -> None:
     stats = stats_of(factorial(), 1)
     assert stats.activations == 1

@@ -35,6 +35,7 @@ from hypothesis import strategies as st
 
 import undertow as ut
 from undertow.api import archive
+from undertow.api.options import ENGINES
 from undertow.frontend import tree
 from undertow.ir import spec, text
 from undertow.ir.graph import EMPTY, Library
@@ -1083,7 +1084,7 @@ def try_file(path: Path, data: bytes, seed: int) -> bool:
         str(error)
         return False
     for _, program in function._programs.items():
-        for library in (program.captured.library, program.simple, program.hoisted):
+        for library in (*(program.library(engine, flag) for engine in ENGINES.values() for flag in (False, True)),):
             spec.check(program.static(library), type_rule)
     chance = random.Random(seed)
     for signature in function.__undertow_definition__.signatures:

@@ -80,6 +80,21 @@ function h(a: f64, b: f64) -> (c)
   c: f64 = multiply a, b
 """
 
+# Both phases of a map; an order token comes with the second.
+MAP_PHASES = """\
+library 1 main=main
+
+main main(x: f64[?], w: f64) -> (y, back#0)
+  y: f64[?]         = map x, w body="main/map"
+  back: f64[?], ctl = resume y, x, start phase=1
+
+map main/map(x: f64, w: f64) -> (y) carried=1
+  y: f64    = multiply x, w
+  phase 1(dy: f64, after: ctl) -> (dx, done)
+  dx: f64   = multiply dy, w
+  done: ctl = identity after
+"""
+
 STATIC_LOOPS = """\
 static 1 main
 inputs x, n
@@ -183,6 +198,7 @@ def parse_library(text: str) -> Library:
 
 
 STATIC_THREE = dump(flatten(parse_library(THREE_PHASES)))
+STATIC_MAP_PHASES = dump(flatten(parse_library(MAP_PHASES)))
 STATIC_HOISTED = dump(flatten(parse_library(HOISTED)))
 
 VALID = {
@@ -194,6 +210,8 @@ VALID = {
     "static phases": STATIC_PHASES,
     "three phases": THREE_PHASES,
     "static three phases": STATIC_THREE,
+    "map phases": MAP_PHASES,
+    "static map phases": STATIC_MAP_PHASES,
     "hoisted": HOISTED,
     "static hoisted": STATIC_HOISTED,
 }
@@ -259,7 +277,7 @@ BROKEN = [
     (LIBRARY, "-> (merge)", "-> (merge#1)", "a result is not there"),
     (LIBRARY, "-> (merge)", "-> (if1.else/fac)", "a result lives inside of a branch"),
     (LIBRARY, "-> (merge)", "-> (merge) carried=1", "only loops and maps have carried parameters"),
-    (LOOPS, "  less: bool ", "  phase 1() -> ()\n  less: bool ", "a loop or map has several phases"),
+    (LOOPS, "  less: bool ", "  phase 1() -> ()\n  less: bool ", "a loop has several phases"),
     (LOOPS, "(y) carried=1", "(y) carried=3", "more parameters are carried than there are"),
     (LOOPS, "(y) carried=1", "(y)", "a map has no mapped parameter, so there is no number of lanes"),
     (LOOPS, "if1.then/i) carried=1", "if1.then/i) carried=2", "a loop's results are not its predicate and next values"),
@@ -275,16 +293,21 @@ BROKEN = [
     (LOOPS, "squares: f64[?] = map", "squares: f64 = map", "an output does not accept the callee's result"),
     (LOOPS, "squares: f64[?] = map", "squares: ctl = map", "an output does not accept the callee's result"),
     (LIBRARY, "  fac: i64 = call", "  fac: f64 = call", "an output does not accept the callee's result"),
-    (PHASES, "resume y, ", "resume x, ", "the first input of a resume is not a call of the same region"),
+    (PHASES, "resume y, ", "resume x, ", "the first input of a resume is not a call or map of the same region"),
     (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=2", "the callee has no such later phase"),
     (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=1\n again: f64 = resume y, 1.0:f64 phase=1",
-     "a phase of a call is resumed twice"),
+     "a phase is resumed twice"),
     (THREE_PHASES, "  dx: f64  = resume y, 1.0:f64 phase=1\n", "  dx: f64 = negative x\n",
      "phases are not visited in order: a resume may happen where"),
     (THREE_PHASES, "resume y, dy phase=1\n  phase 2(ddy: f64) -> (ddx)\n  ddx: f64 = resume y, ddy phase=2",
      "resume y, dy phase=2\n  phase 2(ddy: f64) -> (ddx)\n  ddx: f64 = resume y, ddy phase=1",
      "phases are not visited in order: a resume may happen where"),
     (PHASES, "function f(x: f64) -> (y)", "function f(x: f64) -> (dx)", "a result waits for a later phase than"),
+    (MAP_PHASES, "resume y, x, start", "resume y, w, start", "a parameter does not accept its argument"),
+    (MAP_PHASES, "resume y, x, start phase=1", "resume y, x, x phase=1", "a parameter does not accept its argument"),
+    (MAP_PHASES, "resume y, x, start", "resume y, x", "the number of arguments is not that of the parameters"),
+    (MAP_PHASES, "back: f64[?], ctl", "back: f64, ctl", "an output does not accept the callee's result"),
+    (MAP_PHASES, "-> (y) carried=1", "-> (dx) carried=1", "a result waits for a later phase than"),
     # static graphs
     (STATIC, "input index=0", "input index=1", "the inputs are not the input nodes, in order"),
     (STATIC, "inputs n\n", "", "the inputs are not the input nodes, in order"),
@@ -322,6 +345,15 @@ BROKEN = [
      "phases are not visited in order: a visit may begin where"),
     (STATIC_THREE, "call f/x index=0 site=4 ^f/start~1", "call f/x index=0 site=4", "an argument waits for another"),
     (STATIC_PHASES, "return f/y index=0", "return f/dx index=0", "a result comes back in an earlier phase"),
+    (STATIC_MAP_PHASES, "fan_start main/y.start#1 phase=1", "fan_start main/x phase=1",
+     "a later phase of a map does not take the number of its lanes from the first"),
+    (STATIC_MAP_PHASES, "fan main/x index=0 phase=1 site=1 ^main/y.start#1", "fan main/x index=0 phase=1 site=1",
+     "a later phase of a map does not take the number of its lanes from the first"),
+    (STATIC_MAP_PHASES, "fan main/x index=0 site=1", "fan main/x index=0 site=1 ^main/y.start#1", "the second token"),
+    (STATIC_MAP_PHASES, "fan main/start index=1", "fan main/w index=1", "a type changes on the way"),
+    (STATIC_MAP_PHASES, "fan_start main/x site=1", "fan_start main/x phase=2 site=1", "a site has no start token for"),
+    (STATIC_MAP_PHASES, "gather main/map/y index=0", "gather main/back.dy index=0", "comes back in an earlier phase"),
+    (STATIC_MAP_PHASES, "gather main/map/y index=0", "gather main/map/dx index=0", "comes back in an earlier phase"),
     (STATIC_PHASES, "main -> f\n", "main -> f\nsite 2 call z: main -> f\n", "a site has no start token"),
     # hoisted and shared values
     (HOISTED, "(last#1) group=f hoisted=1", "(last#1) group=f",

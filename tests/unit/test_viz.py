@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.unit.test_spec import STATIC_HOISTED, STATIC_LOOPS, STATIC_PHASES
+from tests.unit.test_spec import STATIC_HOISTED, STATIC_LOOPS, STATIC_MAP_PHASES, STATIC_PHASES
 from tests.unit.test_text import STATIC, nested
 
 from undertow.errors import Span
@@ -20,7 +20,13 @@ from undertow.viz.dot import dot
 from undertow.viz.layout import LARGEST, Layout, Rect, edges_of, layout
 from undertow.viz.svg import label, svg
 
-GRAPHS = {"factorial": STATIC, "loops": STATIC_LOOPS, "phases": STATIC_PHASES, "hoisted": STATIC_HOISTED}
+GRAPHS = {
+    "factorial": STATIC,
+    "loops": STATIC_LOOPS,
+    "phases": STATIC_PHASES,
+    "map phases": STATIC_MAP_PHASES,
+    "hoisted": STATIC_HOISTED,
+}
 
 
 def graph_of(name: str) -> StaticGraph:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from undertow.api.grad import vjp
 from undertow.api.jvp import jvp
 from undertow.api.options import options, settings
 from undertow.errors import GradientMismatch, UndertowError, brief
@@ -34,7 +33,8 @@ def check_grads(
 
     Along a random direction for each argument, "fwd" compares `ut.jvp` with central differences, and "rev" compares
     `ut.vjp` with `ut.jvp`. With `order=2` it does the same with the derivative along the direction, and so on. Steps
-    and tolerances fit the dtypes unless they are given.
+    and tolerances fit the dtypes unless they are given. Of a function that draws random numbers, check "fwd" alone:
+    the modes do not draw the same ones.
     """
     if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
         raise UndertowError(f"modes={brief(modes)} is not a choice of modes", hint='write modes=("fwd", "rev")')
@@ -117,7 +117,6 @@ class _Checked:
 
 
 def _check(checked: _Checked, modes: Sequence[str], order: int) -> None:
-    vjp = _vjp() if "rev" in modes else None
     for number in range(len(checked.args)):
         direction = checked.direction(number)
         if direction is None:
@@ -127,7 +126,7 @@ def _check(checked: _Checked, modes: Sequence[str], order: int) -> None:
         pushed = [b for a, b in zip(*map(_arrays, (value, tangent)), strict=True) if a.dtype.kind == "f"]
         if "fwd" in modes:
             checked.compare(number, pushed, checked.difference(number, direction), "ut.jvp", "differences")
-        if vjp is not None:
+        if "rev" in modes:
             _, back = vjp(checked.f, *checked.args)
             leaves, structure = tree.flatten(value)
             weights = [checked._random(leaf) for leaf in leaves]
@@ -147,13 +146,6 @@ def _slope(f: Any, along: tuple[Any, ...]) -> Any:
 def _inner(one: Sequence[Floats], other: Sequence[Floats]) -> Floats:
     """The sum of all products, in f64."""
     return np.asarray(sum(float(np.sum(a.astype(np.float64) * b)) for a, b in zip(one, other, strict=True)))
-
-
-def _vjp() -> Any:
-    """`ut.vjp`, where there is reverse mode."""
-    if importlib.util.find_spec("undertow.api.grad") is None:
-        return None
-    return getattr(importlib.import_module("undertow.api.grad"), "vjp", None)
 
 
 def _arrays(value: Any) -> list[Any]:

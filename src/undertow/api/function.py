@@ -25,8 +25,8 @@ from undertow.frontend.state import transaction
 from undertow.frontend.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
+from undertow.passes.extend import extend
 from undertow.passes.flatten import flatten
-from undertow.passes.forward import forward, has_tangents
 from undertow.passes.hoist import hoist
 from undertow.passes.simplify import simplify
 from undertow.types import Type
@@ -40,19 +40,16 @@ class Program:
 
     captured: Captured
     name: str
-    simple: Library  # simplified
-    hoisted: Library  # and with what is invariant in recursions hoisted
+    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by what `library` is told
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
-    plain: Library | None = None  # as captured, but without tangent nodes; made when someone asks for it
 
     def library(self, engine: Engine, simplify: bool) -> Library:
         """The library that an engine runs."""
-        if not simplify:
-            if self.plain is None:
-                self.plain = without_tangents(self.captured.library)
-            return self.plain
-        return self.hoisted if engine.takes_hoisted else self.simple
+        key = engine.takes_hoisted and simplify, simplify
+        if key not in self.libraries:
+            self.libraries[key] = make_library(self.captured.library, *key)
+        return self.libraries[key]
 
     def static(self, library: Library) -> StaticGraph:
         """The static graph of one of the libraries, made when someone asks for it."""
@@ -72,20 +69,20 @@ class Program:
         return GraphView(self.static(library), library)
 
 
-def without_tangents(library: Library) -> Library:
-    """The library with derivatives in place of tangent nodes, where there are any."""
-    return forward(library)[0] if has_tangents(library) else library
-
-
-def make_program(captured: Captured, name: str) -> Program:
+def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Library:
     """What is captured, made ready for engines."""
-    simple, _ = simplify(captured.library)
-    if has_tangents(simple):
-        simple, _ = simplify(forward(simple)[0])
-    hoisted, report = hoist(simple)
+    if is_simple:
+        library, _ = simplify(library)
+    library, report = extend(library, collect=takes_hoisted)
+    if not is_simple:
+        return library
     if report.counts:
-        hoisted, _ = simplify(hoisted)  # constants have come where arguments were
-    return Program(captured, name, simple, hoisted)
+        library, _ = simplify(library)
+    if takes_hoisted:
+        library, report = hoist(library)
+        if report.counts:
+            library, _ = simplify(library)  # constants have come where arguments were
+    return library
 
 
 class Programs:
@@ -298,7 +295,7 @@ class Function:
         definition = self.__undertow_definition__
         with capturing(None):
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
-        program = make_program(captured, definition.name)
+        program = Program(captured, definition.name)
         self._programs.add(key, program)
         return program
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from undertow.api.function import Function, make_program
+from undertow.api.function import Function, Program
+from undertow.api.grad import grad
 from undertow.api.options import settings
 from undertow.errors import UndertowError
 from undertow.frontend import tree
@@ -64,7 +64,7 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
     if program is None:
         with capturing(None):
             captured = capture_jvp(definition, given, matched)
-        program = make_program(captured, definition.name)
+        program = Program(captured, definition.name)
         programs.add(key, program)
     value, tangent = function._run(program, whole, settings())[0]
     return value, tangent
@@ -79,6 +79,5 @@ def hvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     chosen = tuple(number for number, tangent in enumerate(tangents) if tangent is not None)
     if not chosen:
         raise UndertowError("ut.hvp is given no tangent", hint="give a direction for at least one argument")
-    grad = importlib.import_module("undertow.api.grad").grad
     gradient = grad(f, argnums=chosen[0] if len(chosen) == 1 else chosen)
     return jvp(gradient, primals, tangents)[1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from undertow.api import archive
-from undertow.api.function import Function, GraphView, Program, Programs, make_program
+from undertow.api.function import Function, GraphView, Program, Programs
 from undertow.api.manifest import Json, Reader, check_leaves, entry, want
 from undertow.api.save import FORMAT, version
 from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError
@@ -135,7 +135,7 @@ class _Loader:
         for found in signatures:
             # Now: what cannot be flattened is found here, and not at the first call.
             try:
-                program = make_program(found.captured, name)
+                program = Program(found.captured, name)
             except GraphError as fault:
                 raise LoadError(f"a graph cannot be used: {fault.what}", hint=fault.hint) from fault
             programs.add((found.captured.structures, found.mapped), program)

@@ -88,6 +88,13 @@ def unequal_lanes(lanes: int, count: int) -> Fault:
     )
 
 
+def unequal_visits(lanes: int, count: int) -> Fault:
+    return Fault(
+        f"a map of {lanes} lanes is resumed with an array of {count} elements",
+        hint="what a later phase is given must have one element for each lane of the first",
+    )
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Limits: what is said when a run uses more than it may
 

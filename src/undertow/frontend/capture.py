@@ -39,6 +39,9 @@ from undertow.types import CTL, Type, i64, join
 
 _Result = TypeVar("_Result")
 
+# What stands for variables and captured arrays, by identity: those that a gradient is taken with respect to.
+Binding = dict[int, tuple[Any, Any]]
+
 # How many signatures one function may have, and how many of them one inside the other if none is smaller than the
 # one around it: a recursion that makes its arguments larger would go on for ever, and may double them each time.
 _MOST_SPECIALISATIONS = 64
@@ -94,6 +97,8 @@ def _not_a_function(given: Any) -> CaptureError:
 class Definition:
     """A function that the user decorated: its Python, and what its annotations say. Captured when first called."""
 
+    is_checkpoint = False  # is it to be called again for its gradient, instead of keeping what it computed?
+
     def __init__(self, function: Callable[..., Any] | Closure) -> None:
         if not isinstance(function, (FunctionType, Closure)):
             raise _not_a_function(function)
@@ -130,6 +135,12 @@ class Definition:
     def ready(self, given: Arguments) -> Ready | None:
         """Graphs for these arguments that need no capture; None where Python is to be captured."""
         return None
+
+    def body(
+        self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Callable[[Any], Any] | None
+    ) -> Work:
+        """Write what a call of it does; `check` is for what it returns."""
+        return session.interpreter.invoke(self.closure, args, kwargs, check)
 
     def standing(self, session: Session) -> Unit | None:
         """The unit that every call in this session calls; None where that depends on the arguments."""
@@ -173,6 +184,8 @@ def arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any
                 hint=_how_to_structure(value, note),
             )
         wanted = note.types if note is not None else (None,) * len(found)
+        if current is not None and current.session is not None and current.builder is not None:
+            found = [current.session.bound(leaf) for leaf in found]
         for leaf, type, path in zip(found, wanted, tree.paths(value, name, _is_traced), strict=True):
             converted, seen = convert(leaf, type, called if path == name else f"`{path}` of {called}", dims, span)
             leaves.append(converted)
@@ -229,6 +242,7 @@ class Unit:
     began: int = 0
     # What it saw in variables that are older than itself: with other values there it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
+    binding: Binding | None = None  # what stood for variables and arrays when it was captured
 
 
 def _size(given: Arguments) -> tuple[int, int]:
@@ -279,6 +293,7 @@ class Session:
         self._open: dict[Builder, Unit] = {}
         self._grafts: dict[Ready, Unit] = {}
         self.wrapped: dict[tuple[int, int], Any] = {}  # what is differentiated here: see tangents.py
+        self.binding: Binding | None = None
 
     # -- what traced values and the interpreter ask for ----------------------------------------------------
 
@@ -357,6 +372,20 @@ class Session:
             if structure_now != structure or not all(map(_is_same, leaves, now)):
                 return False
         return True
+
+    def bound(self, value: Any) -> Any:
+        """What stands for a variable or captured array here: the value itself, or an argument of a gradient."""
+        found = self.binding.get(id(value)) if self.binding else None
+        return value if found is None else found[1]
+
+    def seen(self, value: Any) -> Any:
+        """What a name, an attribute or an item gives. A variable is itself, and asks what it is bound to when read."""
+        return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
+
+    def takes(self, name: str) -> tuple[Type, ...]:
+        """The types of the arguments of a function whose graph is there."""
+        units = (*reversed(self.units), *self._grafts.values())
+        return next(unit.types for unit in units if unit.name == name)
 
     def variable_name(self, variable: Any) -> str:
         """The name of a variable in the graphs of this session."""
@@ -443,6 +472,13 @@ class Session:
             inputs += map(operand, tangents.values())
         outputs = (*types, *(types[k] for k in wanted))
         short = unit.definition.name.rsplit(".", 1)[-1]
+        if unit.definition.is_checkpoint and tangents is None:
+            if effectful:
+                raise CaptureError(
+                    f"`{unit.definition.name}` acts on the world (print, assert or assign): it cannot be called again",
+                    hint="leave ut.checkpoint out, or take what acts out of the function",
+                )
+            attrs = Attrs(callee=unit.name, checkpoint=True)
         number = builder.add(op, inputs, outputs, attrs, self.ctx.span, short, controls)
         values = [Traced(builder, Port(number, k)) for k in range(len(outputs))]
         if effectful:
@@ -456,6 +492,12 @@ class Session:
             name, graphs = ready.grafted(self.fresh_name)
             if ready.variables:
                 for variable, is_written in ready.variables.values():
+                    if self.bound(variable) is not variable:
+                        raise CaptureError(
+                            f"`{definition.name}` is a graph already: the gradient does not see its variable "
+                            f"`{variable.name}`",
+                            hint="hand the value over as an argument",
+                        )
                     self.uses_variable(variable, is_written)
                 names = {known: self.variable_name(variable) for known, (variable, _) in ready.variables.items()}
                 graphs = {key: with_variables(graph, names) for key, graph in graphs.items()}
@@ -469,7 +511,7 @@ class Session:
         nearly: Unit | None = None
         specialisations = 0
         for unit in reversed(self.units):
-            if unit.definition is not definition or not self._sees_the_same(unit):
+            if unit.definition is not definition or unit.binding is not self.binding or not self._sees_the_same(unit):
                 continue
             specialisations += 1
             if unit.arguments.structures != given.structures:
@@ -535,7 +577,7 @@ class Session:
         )
 
     def _new(self, definition: Definition, given: Arguments) -> Unit:
-        unit = Unit(definition, self.fresh_name(definition.name), given.types, given)
+        unit = Unit(definition, self.fresh_name(definition.name), given.types, given, binding=self.binding)
         unit.results = definition.note("return")
         self.units.append(unit)
         return unit
@@ -559,7 +601,7 @@ class Session:
             unit.is_open = True
             self.ctx.builder = builder
             try:
-                value = yield self.interpreter.invoke(closure, *self._actual(unit, leaves), self._check_of(unit))
+                value = yield unit.definition.body(self, *self._actual(unit, leaves), self._check_of(unit))
                 # A branch that was left before the order token was asked for does not hand it on.
                 is_disordered = "effect" in list(unit.hidden)[known:]
                 if len(unit.hidden) != known and (unit.was_called_open or is_disordered):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch
+from undertow.frontend import tree
 from undertow.frontend.operands import (
     as_number,
     as_operand,
@@ -142,6 +143,12 @@ def pow(x: Any, y: Any, /) -> Any:
 def negative(x: Any, /) -> Any:
     """-x."""
     return _one("negative", numbers(x))
+
+
+def stop_gradient(x: Any, /) -> Any:
+    """X itself, or a container of values, taken for a constant by derivatives."""
+    leaves, structure = tree.flatten(x, lambda value: isinstance(value, Traced))
+    return tree.unflatten(structure, [_one("stop_gradient", as_operand(leaf)) for leaf in leaves])
 
 
 def positive(x: Any, /) -> Any:

@@ -34,7 +34,11 @@ LIBRARY_FORMS = {
     "resume": Form(integers=("phase",), is_phased=True),
     "loop": Form(strings=("body",)),
     "map": Form(strings=("body",)),
+    "gradient": Form(),
     "shared": Form(0, 1, ("index",)),
+    "collect": Form(1, 1, ("index",)),
+    "collect_rows": Form(2, 1, ("index",)),
+    "collected": Form(2, 1, ("index",)),
     # A call that takes the tangents of the arguments `given`, and gives those of the results `wanted`, besides.
     "tangent": Form(strings=("callee",)),
 }
@@ -47,18 +51,22 @@ STATIC_FORMS = {
     "call": Form(1, 1, ("site", "index"), is_phased=True),
     "hoist": Form(1, 1, ("site", "index")),
     "hoist_read": Form(None, 1),
+    "collect": Form(1, 1, ("index",)),
+    "collect_rows": Form(2, 1, ("index",)),
+    "collected": Form(1, 1, ("site", "index")),
     "return": Form(1, 1, ("site", "index"), is_phased=True),
     "enter_start": Form(0, 2, ("site",)),
     "enter": Form(1, 1, ("site", "index")),
     "next": Form(1, 1, ("site",)),
     "exit": Form(1, 1, ("site", "index")),
     "outer": Form(1, 1, ("site",)),
-    "fan_start": Form(1, 2, ("site",)),
-    "fan": Form(1, 1, ("site", "index")),
-    "gather": Form(1, 1, ("site", "index")),
+    "fan_start": Form(1, 2, ("site",), is_phased=True),
+    "fan": Form(1, 1, ("site", "index"), is_phased=True),
+    "gather": Form(1, 1, ("site", "index"), is_phased=True),
 }
 _PRIMITIVE = Form()
 
+LINKED = ("resume", "gradient", "collected")  # in a library: what their first input goes on with is a call
 SITED = {**STARTS, **INWARD, **BACK}  # operator -> kind of its site
 ENTERS = {  # attribute, kind of graph
     "call": ("callee", "function"),
@@ -137,7 +145,7 @@ class Facts:
     def callee(self, node: Node) -> FunctionGraph | None:
         """The graph that a call, resume, loop, map or tangent enters."""
         assert self.library is not None
-        if node.op == "resume":
+        if node.op in LINKED:
             node = self.nodes[self.link(node).node]
         name = node.attrs.get(ENTERS.get(node.op, ("", ""))[0])
         return self.library.functions.get(name) if isinstance(name, str) else None
@@ -183,8 +191,20 @@ class Facts:
         return given[1:] if node.op == "loop" else given
 
     @cached_property
+    def gradients(self) -> Counter[int]:
+        """How many gradients each call has."""
+        return Counter(self.link(node).node for node in self.nodes if node.op == "gradient")
+
+    def collected(self, node: Node) -> Type | None:
+        """The type of what a collect adds to, or collected takes: a value that an entry is given."""
+        graph = self.callee(node) if node.op == "collected" else self.graph
+        assert isinstance(graph, FunctionGraph)
+        found, index = self.hoisted(graph), node.attrs.integer("index")
+        return found[index] if 0 <= index < len(found) else None
+
+    @cached_property
     def resumes(self) -> dict[tuple[int, int], list[int]]:
-        """The resume nodes of each (call, later phase)."""
+        """The resume nodes of each (call or map, later phase)."""
         found: dict[tuple[int, int], list[int]] = {}
         for number, node in enumerate(self.nodes):
             if node.op == "resume":
@@ -198,8 +218,13 @@ class Facts:
         """For each node, the last phase of its frame that it waits for."""
         return node_phases(self.graph)
 
+    def waits_for(self, port: Port) -> int:
+        """The last phase, of the frame that a port's tokens arrive in, that they wait for."""
+        node = self.nodes[port.node]
+        return phase_of(node) if self.is_static and is_inward(node, port.index) else self.phases[port.node]
+
     def before(self, node: Node) -> int | None:
-        """Of a later visit, by resume or call_start: the node that makes the visit before it."""
+        """Of a later visit, by resume, call_start or fan_start: the node that makes the visit before it."""
         phase = phase_of(node) - 1
         if node.op == "resume":
             call = self.link(node).node

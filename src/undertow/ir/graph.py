@@ -172,7 +172,8 @@ class FunctionGraph(Graph):
     Region 0 is the body itself, its `starts` the `start` node of each phase.
     A *loop* has as first `carried` parameters its variables, the others are invariants read from the parent
     frame; its results are the predicate (do another iteration?) and then the next value of each variable, which
-    stands in the predicate's true branch. A *map* has as first `carried` parameters the mapped elements.
+    stands in the predicate's true branch. A *map* has as first `carried` parameters the mapped elements; the others are
+    invariants. In a later phase of a map all are elements but order tokens, which every lane gets.
 
     Graphs of one `group` share *entries*: the last `hoisted` parameters of phase 0, the same in all of them, are given
     once, by the call that enters the group from outside. What enters one graph of a group from another leaves them out.

@@ -293,7 +293,7 @@ FUNCTIONS: list[Row[FunctionGraph]] = [
     ("main", lambda f, g, k: not g.group, "main is in a group, but nothing calls it"),
     ("function loop map", lambda f, g, k: not g.shared, "only main shares values of the run"),
     ("main", lambda f, g, k: all(map(f.exists, g.shared)), "a shared value is not there"),
-    ("loop map", lambda f, g, k: len(g.phases) == 1, "a loop or map has several phases"),
+    ("loop", lambda f, g, k: len(g.phases) == 1, "a loop has several phases"),
     ("loop map", lambda f, g, k: 0 <= g.carried <= len(g.params), "more parameters are carried than there are"),
     (
         ANY,
@@ -317,7 +317,7 @@ FUNCTION_EDGES: list[Row[FunctionGraph]] = [
         "a result lives inside of a branch",
     ),
     (
-        "main function",
+        "main function map",
         lambda f, g, k: all(f.phases[port.node] <= p for p, phase in enumerate(g.phases) for port in phase.results),
         "a result waits for a later phase than the one that gives it",
     ),
@@ -345,7 +345,7 @@ def _row(type_: Type) -> Type | None:
 
 
 def _lane(type_: Type) -> Type | None:
-    """The type of what one lane gives: order tokens of all lanes are one order token."""
+    """The type of what one lane gives, or takes in a later phase: order tokens of all lanes are one order token."""
     return type_ if type_ == CTL else _row(type_)
 
 
@@ -356,23 +356,63 @@ def _accepts(takes: Type, given: Type | None) -> bool:
 def _argument_types(f: Facts, n: Node) -> bool:
     callee = f.callee(n)
     assert callee is not None
-    mapped = callee.carried if n.op == "map" else 0
     given = [f.type(operand) for operand in _arguments(n)]
-    lanes = [_row(type_) for type_ in given[:mapped]] + given[mapped:]
+    mapped, element = callee.carried if n.op == "map" else 0, _row
+    if n.op == "resume" and callee.kind == "map":
+        mapped, element = len(given), _lane
+    lanes = [element(type_) for type_ in given[:mapped]] + given[mapped:]
     return all(_accepts(takes, type_) for takes, type_ in zip(f.params(n), lanes, strict=True))
 
 
 def _result_types(f: Facts, n: Node) -> bool:
-    pairs = list(zip(n.types, f.results(n), strict=True))
-    lanes = [(_lane(taken), given) if n.op == "map" else (taken, given) for taken, given in pairs]
-    return all(taken is not None and taken.accepts(given) for taken, given in lanes)
+    callee = f.callee(n)
+    assert callee is not None
+    taken = [_lane(type_) if callee.kind == "map" else type_ for type_ in n.types]
+    return all(takes is not None and takes.accepts(given) for takes, given in zip(taken, f.results(n), strict=True))
 
 
 def _is_link(f: Facts, n: Node) -> bool:
     if not n.inputs or not isinstance(n.inputs[0], Port):
         return False
-    call = f.nodes[n.inputs[0].node]
-    return call.op == "call" and call.region == n.region
+    visited = f.nodes[n.inputs[0].node]
+    return visited.op in ("call", "map") and visited.region == n.region
+
+
+def _is_gradient(f: Facts, n: Node) -> bool:
+    """Has it a cotangent for each result that is `given`, and an output for each argument that is `wanted`?"""
+    callee, given, wanted = f.callee(n), n.attrs.get("given"), n.attrs.get("wanted")
+    if callee is None or not isinstance(given, tuple) or not isinstance(wanted, tuple):
+        return False
+    results = dict(enumerate(callee.type_of(port) for port in callee.results))
+    params = dict(enumerate(callee.nodes[param].types[0] for param in callee.params))
+    return (
+        all(type(k) is int and k in results for k in given)
+        and all(type(k) is int and k in params for k in wanted)
+        and len(set(given)) == len(given) == len(n.inputs) - 1
+        and len(set(wanted)) == len(wanted) == len(n.types)
+        and all(results[k].accepts(f.type(x)) for k, x in zip(given, n.inputs[1:], strict=True))  # type: ignore[index]
+        and all(taken.accepts(params[k]) for k, taken in zip(wanted, n.types, strict=True))  # type: ignore[index]
+        and all(t.dtype.kind == "float" for t in (*n.types, *map(f.type, n.inputs[1:])))
+    )
+
+
+def _are_rows(f: Facts, n: Node) -> bool:
+    """Are the operands of a collect_rows numbers of rows, and rows, of what is collected?"""
+    table, indices, rows = f.collected(n), f.type(n.inputs[0]), f.type(n.inputs[1])
+    if table is None or not table.shape or indices.dtype.kind != "int":
+        return False
+    return table.with_shape((*indices.shape, *table.shape[1:])).accepts(rows)
+
+
+def _is_collected(f: Facts, n: Node) -> bool:
+    """Is it the caller of an entry that takes what was collected, and with it something of that type?"""
+    type_ = f.collected(n)
+    return (
+        type_ is not None
+        and not _shares_entries(f, n)
+        and _accepts(type_, f.type(n.inputs[1]))
+        and (n.types[0].accepts(type_))
+    )
 
 
 def _shares_entries(f: Facts, n: Node) -> bool:
@@ -449,9 +489,40 @@ CALLS: list[Row[Node]] = [
         lambda f, n, k: _accepts(n.types[0], f.shared(n)),
         "a node does not accept the shared value that it reads",
     ),
-    ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call of the same region"),
+    (
+        "gradient collected",
+        lambda f, n, k: _is_link(f, n) and f.nodes[f.link(n).node].op == "call",
+        "the first input of a gradient or collected is not a call of the same region",
+    ),
+    ("gradient", lambda f, n, k: f.gradients[f.link(n).node] == 1, "a call has two gradients"),
+    (
+        "gradient",
+        lambda f, n, k: _is_gradient(f, n),
+        "a gradient has not just a cotangent for each result `given` and an output for each argument `wanted`",
+    ),
+    (
+        "collect collect_rows",
+        lambda f, n, k: n.types == (CTL,) and f.collected(n) is not None,
+        "a collect gives no order token, or names nothing that its entry is given",
+    ),
+    (
+        "collect",
+        lambda f, n, k: _accepts(f.collected(n) or CTL, f.type(n.inputs[0])),
+        "what is collected has another type than what the entry is given",
+    ),
+    ("collect_rows", lambda f, n, k: _are_rows(f, n), "what is collected are not rows of what the entry is given"),
+    (
+        "collected",
+        lambda f, n, k: _is_collected(f, n),
+        "a collected does not take something that the entry which it calls is given, of its type",
+    ),
+    ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call or map of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < _phases(f, n), "the callee has no such later phase"),
-    ("resume", lambda f, n, k: len(f.resumes[f.link(n).node, phase_of(n)]) == 1, "a phase of a call is resumed twice"),
+    (
+        "resume",
+        lambda f, n, k: len(f.resumes[f.link(n).node, phase_of(n)]) == 1,
+        "a phase is resumed twice",
+    ),
     (
         "resume",
         lambda f, n, k: _comes_in_order(f, n, k),
@@ -490,14 +561,31 @@ def _goes_to_merges(f: Facts, n: Node, k: int) -> bool:
 
 
 def _orders_the_way_back(f: Facts, n: Node, k: int) -> bool:
-    return all(control and user.op in BACK and f.visit_key(user) == f.visit_key(n) for user, control in f.used(k, 1))
+    return all(
+        (control and user.op in BACK and f.visit_key(user) == f.visit_key(n)) or _counts_lanes(f, user, n)
+        for user, control in f.used(k, 1)
+    )
+
+
+def _counts_lanes(f: Facts, n: Node, start: Node) -> bool:
+    """Does a node enter the lanes that a start token made, in a later phase?"""
+    is_later = n.op in ("fan_start", "fan") and phase_of(n) > 0 and n.attrs["site"] == start.attrs["site"]
+    return is_later and start.op == "fan_start" and phase_of(start) == 0
+
+
+def _takes_count(f: Facts, n: Node) -> bool:
+    """Does what enters lanes in a later phase wait for the first, and the start token take their number from it?"""
+    if phase_of(n) == 0:
+        return True
+    count = Port(f.starts[n.attrs["site"], 0][0], 1)
+    return n.inputs == (count,) if n.op == "fan_start" else count in n.controls
 
 
 def _handed_on(f: Facts, n: Node) -> bool:
     given: Type | None = f.type(n.inputs[0])
     taken: Type | None = n.types[0]
     if n.op == "fan" and given is not None:
-        given = _row(given)
+        given = _lane(given) if phase_of(n) else _row(given)
     if n.op == "gather" and taken is not None:
         taken = _lane(taken)
     return taken is not None and _accepts(taken, given)
@@ -553,6 +641,17 @@ STATIC_NODES: list[Row[Node]] = [
         lambda f, n, k: all(n.types[0].accepts(f.type(operand)) for operand in n.inputs),
         "a type changes on the way",
     ),
+    ("collect collect_rows", lambda f, n, k: n.types == (CTL,), "a collect gives no order token"),
+    (
+        "collected",
+        lambda f, n, k: n.attrs["index"] in f.hoists.get(n.attrs.integer("site"), ()),
+        "a collected takes something that its site does not give to an entry",
+    ),
+    (
+        "collected",
+        lambda f, n, k: _handed_on(f, n),
+        "a type changes on the way",
+    ),
     ("hoist_read", lambda f, n, k: bool(n.controls), "a hoist_read has no control edge that could trigger it"),
 ]
 
@@ -569,7 +668,7 @@ STATICS: list[Row[StaticGraph]] = [
 
 STATIC_EDGES: list[Row[Node]] = [
     (
-        "call_start call hoist return enter_start enter exit fan_start fan gather",
+        "call_start call hoist return enter_start enter exit fan_start fan gather collected",
         lambda f, n, k: n.region == f.site(n).caller,
         "a node stands elsewhere than its site: what enters together must be dead together",
     ),
@@ -587,9 +686,14 @@ STATIC_EDGES: list[Row[Node]] = [
     ),
     (_SITES, lambda f, n, k: f.visit_key(n) in f.starts, "a site has no start token for this phase"),
     (
-        "call_start",
+        "call_start fan_start",
         lambda f, n, k: phase_of(n) == 0 or _comes_in_order(f, n, k),
         "phases are not visited in order: a visit may begin where the phase before it has not been visited",
+    ),
+    (
+        "fan_start fan",
+        lambda f, n, k: _takes_count(f, n),
+        "a later phase of a map does not take the number of its lanes from the first",
     ),
     (
         "call hoist enter fan",
@@ -612,8 +716,8 @@ STATIC_EDGES: list[Row[Node]] = [
         "a result does not live in the body that it comes back from",
     ),
     (
-        "return",
-        lambda f, n, k: all(f.phases[port.node] <= phase_of(n) for port in n.inputs if isinstance(port, Port)),
+        "return gather",
+        lambda f, n, k: all(f.waits_for(port) <= phase_of(n) for port in n.inputs if isinstance(port, Port)),
         "a result comes back in an earlier phase than it waits for",
     ),
     (
@@ -629,7 +733,7 @@ STATIC_EDGES: list[Row[Node]] = [
     (
         "call_start enter_start fan_start",
         lambda f, n, k: _orders_the_way_back(f, n, k),
-        "the second token of a site's start goes elsewhere than to its way back, as control",
+        "the second token of a site's start goes elsewhere than to its way back, as control, or into the same lanes",
     ),
     (
         "hoist",
@@ -645,6 +749,11 @@ STATIC_EDGES: list[Row[Node]] = [
         "hoist_read",
         lambda f, n, k: _reads_its_entry(f, n),
         "a hoist_read may run below an entry whose value it does not take, or takes one that it is never below",
+    ),
+    (
+        "collect collect_rows",
+        lambda f, n, k: 0 not in f.entry_sites(n.region),
+        "a collect may run below no entry",
     ),
     (
         "merge",

@@ -104,7 +104,7 @@ def callees_first(library: Library) -> list[list[str]]:
 
 
 def phase_of(node: Node) -> int:
-    """The phase that a start, param, call, return or resume says it belongs to; the first is not written out."""
+    """The phase that a start, param, resume or an operator between tags belongs to; the first is not written out."""
     return node.attrs.integer("phase") if "phase" in node.attrs else 0
 
 
@@ -131,7 +131,8 @@ def node_phases(graph: Graph) -> list[int]:
                 continue
             maker = graph.nodes[port.node]
             if is_static and is_inward(maker, port.index):
-                phases[number] = phase_of(maker)
+                # A parameter of a lane is no node, so one node may take several, of several phases.
+                phases[number] = max(phases[number], phase_of(maker))
             else:
                 users[port.node].append(number)
     # The latest first, so that every node is reached once.

@@ -14,7 +14,7 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import NO_GRADIENT, Applied, Cotangents, Derivative, Tangents, linear, the
+from undertow.ops.gradient import NO_GRADIENT, ZERO, Applied, Cotangents, Derivative, Tangents, linear, the
 from undertow.ops.op import Kernel, Op, TypeRule, Value
 from undertow.ops.rules import (
     ELEMENTS,
@@ -315,6 +315,15 @@ def _linear(
 
 ROWS: tuple[Op, ...] = (
     _linear("identity", 1, _identity_rule, lambda values, attrs: (values[0],), "x itself", linear(lambda at, g: g)),
+    Op(
+        "stop_gradient",
+        1,
+        _identity_rule,
+        lambda values, attrs: (values[0],),
+        "x itself, taken for a constant by derivatives",
+        grad=ZERO.grad,
+        tangent=ZERO.tangent,
+    ),
     Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64", grad=NO_GRADIENT, tangent=NO_GRADIENT),
     _linear(
         "reshape",

@@ -233,3 +233,11 @@ def where(condition: Term, x: Term | float, y: Term | float) -> Term:
 
 def cast(x: Term, dtype: DType) -> Term:
     return x if x.type.dtype == dtype else apply("cast", x, dtype=dtype.name)
+
+
+def fitted(x: Term, type_: Type) -> Term:
+    """The same value with the lengths that a type knows and its own type does not."""
+    if type_.accepts(x.type):
+        return x
+    lengths: list[Size] = [n if isinstance(n, int) else size(x, axis) for axis, n in enumerate(type_.shape)]
+    return shaped("reshape", x, lengths)

@@ -84,7 +84,7 @@ class _Needs:
 
     def target(self, body: _Body, node: Node) -> _Body:
         """The body that a call, resume, loop or map enters."""
-        if node.op == "resume":
+        if node.op not in ENTERS:
             node = body.graph.nodes[_link(node).node]
         return self.bodies[node.attrs.text(ENTERS[node.op])]
 
@@ -135,6 +135,8 @@ class _Needs:
                 self.need_result(self.target(body, node), phase_of(node), port.index)
             elif node.op == "loop":
                 self.need_param(self.target(body, node), 0, port.index)
+            elif node.op == "gradient":
+                self.need_param(self.target(body, node), 0, node.attrs.integers("wanted")[port.index])
             elif node.op == "shared":
                 index = node.attrs.integer("index")
                 self.main.shared.add(index)
@@ -155,7 +157,13 @@ class _Needs:
             self.need(body, control)
         if node.op in ENTERS or node.op == "resume":
             self.need_visit(body, node)
+        elif node.op == "gradient":
+            self.need_gradient(body, node)
         else:
+            if node.op in ("collect", "collect_rows"):
+                self.need_entry(body, node.attrs.integer("index"))
+            elif node.op == "collected":
+                self.need_entry(self.target(body, node), node.attrs.integer("index"))
             for operand in node.inputs:
                 self.need(body, operand)
 
@@ -192,6 +200,19 @@ class _Needs:
         for at, index in list(target.params):
             if at == phase and index < given:
                 self.need(body, arguments[index])
+
+    def need_entry(self, body: _Body, index: int) -> None:
+        """What entries are given, as what is collected belongs to it."""
+        self.need_param(body, 0, len(body.graph.params) - body.graph.hoisted + index)
+
+    def need_gradient(self, body: _Body, node: Node) -> None:
+        """A gradient leads from results of its call to arguments of it."""
+        target = self.target(body, node)
+        for operand in node.inputs:
+            self.need(body, operand)
+        for index in node.attrs.integers("given"):
+            self.need_result(target, 0, index)
+            self.need(body, Port(_link(node).node, index))
 
     def enter(self, body: _Body) -> None:
         """A body that runs: its effects happen, and a loop's predicate is asked."""
@@ -280,6 +301,20 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
             given = target.given(body, node)
             inputs = (*link, *(arguments[index] for index in target.kept_params[phase] if index < given))
             node = replace(node, inputs=inputs, types=tuple(node.types[index] for index in outputs))
+        elif node.op == "gradient":
+            target, wanted = needs.target(body, node), node.attrs.integers("wanted")
+            outputs = [k for k in outputs if Port(number, k) in body.ports]
+            attrs = {
+                "given": tuple(target.kept_results[0].index(k) for k in node.attrs.integers("given")),
+                "wanted": tuple(target.kept_params[0].index(wanted[k]) for k in outputs),
+            }
+            types = tuple(node.types[k] for k in outputs)
+            node = replace(node, types=types, attrs=Attrs(**{**node.attrs, **attrs}))
+        elif node.op in ("collect", "collect_rows", "collected"):
+            entered = (needs.target(body, node) if node.op == "collected" else body).graph
+            first, kept = len(entered.params) - entered.hoisted, needs.bodies[entered.name].kept_params[0]
+            index = kept.index(first + node.attrs.integer("index")) - sum(k < first for k in kept)
+            node = replace(node, attrs=Attrs(**{**node.attrs, "index": index}))
         elif node.op == "shared":
             node = replace(node, attrs=Attrs(index=needs.main.kept_shared.index(node.attrs.integer("index"))))
         copy.add(number, node, outputs, phases_of[number])

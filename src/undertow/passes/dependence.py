@@ -226,7 +226,7 @@ def handed_over(graph: FunctionGraph, functions: Mapping[str, FunctionGraph]) ->
             handed[number] = [*node.inputs, *[None] * (len(slots) - len(node.inputs))]
         elif node.op == "resume":
             call = link_of(node, number)
-            slots = slots_of(functions[graph.nodes[call].attrs.text("callee")])
+            slots = slots_of(functions[graph.nodes[call].attrs.text(ENTERS[graph.nodes[call].op])])
             first = slots.index((phase_of(node), 0)) if len(node.inputs) > 1 else 0
             handed[call][first : first + len(node.inputs) - 1] = node.inputs[1:]
     return handed

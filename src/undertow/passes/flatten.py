@@ -5,6 +5,9 @@ k `return` nodes under one site number; each parameter becomes a `merge` over it
 Enter/Next/Exit and Fan/Gather in the same way. What is hoisted becomes one `hoist` node at each call that makes an
 entry, and in each body that uses it a `hoist_read` over all of these. Nothing in the result depends on data.
 
+A later phase of a call or map visits the same frames: its nodes have the same site, and say which phase they are of.
+Nothing new makes lanes then, so `fan_start` takes their number from the first phase, and each `fan` waits for it.
+
 Only what main can reach is flattened, and of each function only the phases that some site visits. The library is
 taken to be valid (`ir.spec`); what a user can get wrong by declaring without defining is checked here.
 """
@@ -13,9 +16,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from undertow.errors import GraphError, Span
+from undertow.ir.draft import ENTERING
 from undertow.ir.graph import (
     EMPTY,
     Attrs,
@@ -29,7 +33,7 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.walk import node_phases, phase_attr, phase_of, port_regions
+from undertow.ir.walk import ENTERS, node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
 
@@ -53,7 +57,7 @@ def _visited(library: Library) -> tuple[dict[str, int], dict[str, list[int]]]:
         graph = library.functions[name]
         if name not in phases:
             phases[name] = node_phases(graph)
-            entering[name] = [n for n, node in enumerate(graph.nodes) if node.op in _ENTERS]
+            entering[name] = [n for n, node in enumerate(graph.nodes) if node.op in ENTERING]
         left: list[int] = []
         for number in entering[name]:
             if phases[name][number] >= visited[name]:
@@ -67,21 +71,19 @@ def _visited(library: Library) -> tuple[dict[str, int], dict[str, list[int]]]:
     return visited, phases
 
 
-_ENTERS = {"call": "function", "resume": "function", "loop": "loop", "map": "map"}  # op -> kind of graph it enters
+_KINDS = {"call": "function", "loop": "loop", "map": "map"}  # op -> kind of graph it enters
 
 
 def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, int]:
     """The graph and phase that a node enters, after a check that they exist and fit."""
     where = f"{graph.name}/{node.name}"
-    phase, arguments = 0, len(node.inputs)
+    first, phase, arguments = node, 0, len(node.inputs)
     if node.op == "resume":
         link = node.inputs[0] if node.inputs else None
-        if not isinstance(link, Port) or graph.nodes[link.node].op != "call":
-            raise GraphError(f"{where}: the first input of `resume` must be a `call`", node.span)
-        target = graph.nodes[link.node].attrs.text("callee")
-        phase, arguments = phase_of(node), arguments - 1
-    else:
-        target = node.attrs.text("callee" if node.op == "call" else "body")
+        if not isinstance(link, Port) or graph.nodes[link.node].op not in ("call", "map"):
+            raise GraphError(f"{where}: the first input of `resume` must be a `call` or `map`", node.span)
+        first, phase, arguments = graph.nodes[link.node], phase_of(node), arguments - 1
+    target = first.attrs.text(ENTERS[first.op])
     callee = library.functions.get(target)
     if callee is None:
         raise GraphError(
@@ -89,7 +91,7 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
             node.span,
             hint="define the function before the graph is made; declaring it is not enough",
         )
-    if callee.kind != _ENTERS[node.op]:
+    if callee.kind != _KINDS[first.op]:
         raise GraphError(f"{where}: `{node.op}` cannot enter {target}, which is a {callee.kind} graph", node.span)
     if not 0 <= phase < len(callee.phases):
         raise GraphError(f"{where}: {target} has no phase {phase}", node.span)
@@ -152,11 +154,25 @@ class _Body:
     own: dict[int, _Draft] = field(default_factory=dict)  # drafts for nodes of the library, by their number
     ports: dict[Port, _Source] = field(default_factory=dict)
     pivots: dict[tuple[int, int], _Wire] = field(default_factory=dict)  # by region and phase
-    sites: dict[int, tuple[int, _Body]] = field(default_factory=dict)  # of each call node
+    sites: dict[int, tuple[int, _Body]] = field(default_factory=dict)  # of each call and map
     exits: list[_Draft] = field(default_factory=list)  # of a loop: to be wired to the variables' last values
 
     def is_visited(self, node: int) -> bool:
         return self.phases[node] < self.visited
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Visit:
+    """One phase of a call or map on its way into the graph."""
+
+    body: _Body
+    number: int  # of the call, map or resume
+    callee: _Body
+    phase: int
+    arguments: tuple[Operand, ...]
+    start: _Draft
+    gate: _Gate
+    attrs: dict[str, int]  # of all nodes: the site, and the phase if it is not the first
 
 
 @dataclass(slots=True, eq=False)
@@ -307,17 +323,17 @@ class _Flattener:
             if node.op in ("start", "param"):
                 if number in body.own:
                     self.order.append(body.own[number])
-            elif node.op in ("call", "resume"):
-                self.wire_call(body, number, node)
+            elif node.op in ("call", "map", "resume"):
+                self.wire_visit(body, number, node)
             elif node.op == "loop":
                 self.wire_loop(body, number, node)
-            elif node.op == "map":
-                self.wire_map(body, number, node)
             elif node.op == "shared":
                 draft = _Draft("hoist_read", node.name, body, node.region, node.types, span=node.span)
                 draft.controls = self.controls(body, node)
                 body.ports[Port(number)] = self.place(draft), 0
                 self.reads.append((draft, "", node.attrs.integer("index")))
+            elif node.op == "collected":
+                self.wire_collected(body, number, node)
             else:
                 self.wire_plain(body, number, node)
         if body.graph.kind == "loop":
@@ -420,32 +436,75 @@ class _Flattener:
             body.ports[Port(number, index)] = self.place(drafts[-1]), 0
         return drafts
 
-    def wire_call(self, body: _Body, number: int, node: Node) -> None:
-        phase, arguments = 0, node.inputs
-        if node.op == "call":
-            callee = self.function(node.attrs.text("callee"))
-            site = self.site("call", body, node, callee)
-            body.sites[number] = site, callee
-        else:
-            phase, arguments = phase_of(node), node.inputs[1:]
-            link = node.inputs[0]
+    def wire_visit(self, body: _Body, number: int, node: Node) -> None:
+        """A call or map, or a later phase of one: the start token, what goes in, and the way back."""
+        arguments, phase = node.inputs, phase_of(node)
+        if node.op == "resume":
+            link, arguments = node.inputs[0], node.inputs[1:]
             assert isinstance(link, Port)
             site, callee = body.sites[link.node]
+        elif node.op == "call":
+            callee = self.function(node.attrs.text("callee"))
+            site = self.site("call", body, node, callee)
+        else:
+            callee = self.inner("map", body, node)
+            site = callee.site
+        body.sites[number] = site, callee
+        is_map = callee.graph.kind == "map"
         attrs = {"site": site, **phase_attr(phase)}
-        start, gate = self.begin("call_start", body, number, node, **attrs)
-        callee.pivots[0, phase][0].inputs.append((start, 0))
-        visit = callee.graph.phases[phase]
-        own = len(visit.params) - (0 if phase else callee.graph.hoisted)
-        for index, (operand, param) in enumerate(zip(arguments, visit.params, strict=False)):
-            formal = callee.graph.nodes[param]
+        start, gate = self.begin("fan_start" if is_map else "call_start", body, number, node, **attrs)
+        visit = _Visit(body, number, callee, phase, arguments, start, gate, attrs)
+        if is_map:
+            self.hand_to_lanes(visit)
+        else:
+            self.hand_to_function(visit)
+        back = self.pop("gather" if is_map else "return", body, number, node, start, **attrs)
+        self.results += zip(back, [callee] * len(back), callee.graph.phases[phase].results, strict=True)
+
+    def hand_to_function(self, visit: _Visit) -> None:
+        """One Call node for each argument, into the merge of its parameter; Hoist for what belongs to the entry."""
+        callee, graph = visit.callee, visit.callee.graph
+        callee.pivots[0, visit.phase][0].inputs.append((visit.start, 0))
+        params = graph.phases[visit.phase].params
+        own = len(params) - (0 if visit.phase else graph.hoisted)
+        for index, (operand, param) in enumerate(zip(visit.arguments, params, strict=False)):
             if index < own:
-                wire = self.push("call", body, number, operand, formal, gate, index=index, **attrs)
-                callee.own[param].inputs.append(wire)
+                callee.own[param].inputs.append(self.push_argument("call", visit, operand, param, index))
             else:
-                wire = self.push("hoist", body, number, operand, formal, gate, index=index - own, **attrs)
-                self.hoists.setdefault((callee.graph.group, index - own), []).append(wire)
-        returns = self.pop("return", body, number, node, start, **attrs)
-        self.results += zip(returns, [callee] * len(returns), visit.results, strict=True)
+                wire = self.push_argument("hoist", visit, operand, param, index - own)
+                self.hoists.setdefault((graph.group, index - own), []).append(wire)
+
+    def hand_to_lanes(self, visit: _Visit) -> None:
+        """One Fan node for each array. Its elements need no merge: a map body has one site."""
+        lanes, graph, start = visit.callee, visit.callee.graph, visit.start
+        start.types = (CTL, Type(i64))
+        lanes.pivots[0, visit.phase] = start, 0
+        lanes.ports[graph.regions[0].starts[visit.phase]] = start, 0
+        params, mapped = graph.phases[visit.phase].params, len(visit.arguments)
+        if visit.phase == 0:
+            mapped = graph.carried
+            start.inputs.append(self.source(visit.body, visit.arguments[0]))
+            self.lend(visit.body, lanes, visit.arguments[mapped:], params[mapped:])
+            self.read_entry(lanes)
+        else:
+            count = lanes.pivots[0, 0][0], 1
+            start.inputs.append(count)
+            visit = replace(visit, gate=(visit.gate[0], [count, *visit.gate[1]]))  # no lanes, no elements
+        for index, (operand, param) in enumerate(zip(visit.arguments[:mapped], params, strict=False)):
+            lanes.ports[Port(param)] = self.push_argument("fan", visit, operand, param, index)
+
+    def push_argument(self, op: str, visit: _Visit, operand: Operand, param: int, index: int) -> _Wire:
+        formal = visit.callee.graph.nodes[param]
+        return self.push(op, visit.body, visit.number, operand, formal, visit.gate, index=index, **visit.attrs)
+
+    def wire_collected(self, body: _Body, number: int, node: Node) -> None:
+        """What was collected below the entry that a call made."""
+        link, value = node.inputs
+        assert isinstance(link, Port)
+        attrs = Attrs(site=body.sites[link.node][0], index=node.attrs.integer("index"))
+        draft = _Draft("collected", node.name, body, node.region, node.types, attrs=attrs, span=node.span)
+        draft.inputs, draft.controls = [self.source(body, value)], self.controls(body, node)
+        body.ports[Port(number)] = self.place(draft), 0
 
     def wire_loop(self, body: _Body, number: int, node: Node) -> None:
         loop = self.inner("loop", body, node)
@@ -497,28 +556,11 @@ class _Flattener:
         for param, port in zip(graph.params, graph.results[1:], strict=False):
             back(param, loop.ports[port] if home(port) == then else (switch(port), 0))
 
-    def wire_map(self, body: _Body, number: int, node: Node) -> None:
-        lanes = self.inner("map", body, node)
-        site = lanes.site
-        start, gate = self.begin("fan_start", body, number, node, site=site)
-        start.types = (CTL, Type(i64))
-        start.inputs.append(self.source(body, node.inputs[0]))
-        lanes.pivots[0, 0] = start, 0
-        lanes.ports[lanes.graph.regions[0].starts[0]] = start, 0
-        carried = lanes.graph.carried
-        params = lanes.graph.params
-        for index, (operand, param) in enumerate(zip(node.inputs[:carried], params, strict=False)):
-            wire = self.push("fan", body, number, operand, lanes.graph.nodes[param], gate, site=site, index=index)
-            lanes.ports[Port(param)] = wire
-        self.lend(body, lanes, node.inputs[carried:], params[carried:])
-        self.read_entry(lanes)
-        gathers = self.pop("gather", body, number, node, start, site=site)
-        self.results += zip(gathers, [lanes] * len(gathers), lanes.graph.results, strict=True)
-
     def lend(self, body: _Body, inner: _Body, operands: Sequence[Operand], params: Sequence[int]) -> None:
         """Hand invariants to a loop or map: a constant as itself, anything else read from the parent's frame."""
         # Predicates and results are named by ports, so there even a constant needs a node.
-        named = {region.pred for region in inner.regions} | set(inner.graph.results)
+        named = {region.pred for region in inner.regions}
+        named.update(port for phase in inner.graph.phases for port in phase.results)
         for operand, param in zip(operands, params, strict=False):  # hoisted ones are not handed over
             source, formal = self.source(body, operand), inner.graph.nodes[param]
             if isinstance(source, Const) and Port(param) not in named:

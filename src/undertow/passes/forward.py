@@ -20,6 +20,9 @@ library 1 main=main
 main main(x: f64, dx: f64) -> (y#0, y#1)
   y: f64, f64 = call x, dx callee="square.jvp"
 <BLANKLINE>
+function square(x: f64) -> (y)
+  y: f64 = multiply x, x
+<BLANKLINE>
 function square.jvp(x: f64, x.t: f64) -> (y, y.t_3)
   y: f64     = multiply x, x
   y.t: f64   = multiply x.t, x
@@ -35,7 +38,7 @@ from dataclasses import replace
 from undertow.errors import CaptureError, GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Phase, Port
-from undertow.ir.walk import callees_first, entered_by, node_phases
+from undertow.ir.walk import callees_first, node_phases
 from undertow.passes.dependence import ASSIGNED, Dependence, Key
 from undertow.passes.pushing import Writer, push
 from undertow.passes.report import Report, size
@@ -43,54 +46,57 @@ from undertow.passes.report import Report, size
 MOST_NODES = 1_000_000  # of the whole library: each derivative of a derivative is a few times larger
 
 
-def has_tangents(library: Library) -> bool:
-    """Is there anything for `forward` to do?"""
-    return any(node.op == "tangent" for graph in library.functions.values() for node in graph.nodes)
-
-
 def forward(library: Library) -> tuple[Library, Report]:
     """The library without tangent nodes, and what was done."""
     before = size(library)
-    work = _Forward(library)
+    count: Counter[str] = Counter()
     for group in callees_first(library):
-        work.refuse_own_tangent(group)
         for name in group:
-            work.resolve(name)
-    made = work.library()
-    return made, Report(dict(work.count.most_common()), before, size(made), "forward")
+            own = [node for node in tangents_of(library.functions[name]) if node.attrs.text("callee") in group]
+            if own:
+                raise endless_derivative(own[0].attrs.text("callee"), own[0])
+            library = forward_graph(library, name, count)
+    return library, Report(dict(count.most_common()), before, size(library), "forward")
+
+
+def tangents_of(graph: FunctionGraph) -> list[Node]:
+    """The tangent nodes of a graph."""
+    return [node for node in graph.nodes if node.op == "tangent"]
+
+
+def endless_derivative(name: str, node: Node) -> CaptureError:
+    """A function whose value needs its own derivative needs the derivative of that, and so on."""
+    return CaptureError(
+        f"the derivative of `{name.split('~')[0]}` needs a derivative of itself: there is no end to it",
+        node.span,
+        hint="take the derivative outside of the function that is differentiated",
+    )
+
+
+def forward_graph(library: Library, name: str, count: Counter[str]) -> Library:
+    """Replace the tangent nodes of one graph; what they differentiate has none. Copies come behind what there is."""
+    work = _Forward(library, count)
+    graph = library.functions[name]
+    if not tangents_of(graph):
+        return library
+    work.functions[name] = work.without_tangents(graph)
+    work.make_copies()
+    return Library(work.functions, library.main)
 
 
 class _Forward:
-    """One application of the pass: the graphs so far, with the copies that have been made and that are waiting."""
+    """One graph's tangents: the graphs so far, with the copies that have been made and that are waiting."""
 
-    def __init__(self, library: Library) -> None:
-        self.old = library
+    def __init__(self, library: Library, count: Counter[str]) -> None:
         self.functions = dict(library.functions)
         self.dependence = Dependence(self.functions)
         self.names: dict[Key, str] = {}
         self.taken = set(library.functions)
-        self.copies: dict[str, list[str]] = {}  # of each graph
         self.waiting: deque[Key] = deque()
-        self.count: Counter[str] = Counter()
+        self.count = count
         self.nodes = size(library)
 
-    def refuse_own_tangent(self, group: list[str]) -> None:
-        """A function whose value needs its own derivative needs the derivative of that, and so on without end."""
-        for name in group:
-            for node in self.functions[name].nodes:
-                if node.op == "tangent" and node.attrs.text("callee") in group:
-                    shown = node.attrs.text("callee").split("~")[0]
-                    raise CaptureError(
-                        f"`{shown}` takes a tangent of itself, which would need derivatives of every order",
-                        node.span,
-                        hint="call ut.jvp outside of the function, and outside of all that it calls",
-                    )
-
-    def resolve(self, name: str) -> None:
-        """Replace the tangent nodes of one graph, and make the copies that are called then."""
-        graph = self.functions[name]
-        if any(node.op == "tangent" for node in graph.nodes):
-            self.functions[name] = self.without_tangents(graph)
+    def make_copies(self) -> None:
         while self.waiting:
             key = self.waiting.popleft()
             made = push(self.functions[key.name], key, self.names[key], self.dependence, self.copy_of)
@@ -113,7 +119,6 @@ class _Forward:
                 name = f"{stem}~{number}"
             self.taken.add(name)
             self.names[key] = name
-            self.copies.setdefault(key.name, []).append(name)
             self.waiting.append(key)
             self.count["tangent copy"] += 1
         return self.names[key]
@@ -164,20 +169,3 @@ class _Forward:
             if (0, index) not in moving:
                 writer.beside(node, copy.place(node.region), phase)
                 copy.ports[Port(number, results + at)] = writer.zero(copy.ports[Port(number, index)])
-
-    def library(self) -> Library:
-        """What main still enters, each copy behind its original."""
-        entered = {self.old.main}
-        waiting = [self.old.main]
-        while waiting:
-            fresh = set(entered_by(self.functions[waiting.pop()])) - entered
-            entered |= fresh
-            waiting += fresh
-        order: dict[str, FunctionGraph] = {}
-        stack = list(self.old.functions)[::-1]
-        while stack:
-            name = stack.pop()
-            stack += reversed(self.copies.get(name, ()))
-            if name in entered:
-                order[name] = self.functions[name]
-        return Library(order, self.old.main)

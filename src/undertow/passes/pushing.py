@@ -119,13 +119,13 @@ class _Push:
             phases.append(Phase(params[phase], (*(self.copy.ports[port] for port in visit.results), *wanted)))
         carried = self.graph.carried
         if self.graph.kind in ("loop", "map"):
-            carried += sum(index < self.graph.carried for _, index in self.key.given)
+            carried += sum(phase == 0 and index < self.graph.carried for phase, index in self.key.given)
         made = self.draft.freeze(self.graph, phases, carried)
         return replace(made, name=self.name)
 
     def params(self, phase: int) -> tuple[int, ...]:
         """The start and the parameters of a phase; a loop or map has what is carried first, the tangents included."""
-        graph, carried = self.graph, self.graph.carried
+        graph, carried = self.graph, 0 if phase else self.graph.carried
         start = next(n for n, node in enumerate(graph.nodes) if node.op == "start" and phase_of(node) == phase)
         self.copy.add(start, graph.nodes[start])
         given = [index for at, index in self.key.given if at == phase]

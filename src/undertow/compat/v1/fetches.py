@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.api.function import Program, make_program
+from undertow.api.function import Program
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
@@ -128,7 +128,7 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     structure = (("tuple", count), *([tree.LEAF] * count))
     types = tuple(main.nodes[number].types[0] for number in params)
     captured = Captured(library, types, (), structure, count, seed is not None, {}, written)
-    return Fetched(make_program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
+    return Fetched(Program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
 
 
 def _acts(op: str) -> bool:
@@ -137,7 +137,7 @@ def _acts(op: str) -> bool:
 
 def _written(library: Library) -> frozenset[str]:
     nodes = (node for body in library.functions.values() for node in body.nodes)
-    return frozenset(node.attrs.text("variable") for node in nodes if node.op == "assign")
+    return frozenset(node.attrs.text("variable") for node in nodes if _acts(node.op) and "variable" in node.attrs)
 
 
 # -- feeds -------------------------------------------------------------------------------------------------

@@ -89,6 +89,10 @@ class Writer(Capture):
     def effect_token(self) -> Port:
         self._refuse("what acts in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
 
+    def bound(self, value: Any) -> Any:
+        """What stands for a variable: itself, as no gradient is taken while a graph is being written."""
+        return value
+
     def uses_variable(self, variable: Any, writes: bool) -> bool:
         self._refuse(f"the ut.Variable `{variable.name}`", "tf.Variable")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from undertow.errors import GraphError
 from undertow.ir.graph import Node, Port, Site, StaticGraph
-from undertow.ir.walk import body_of, port_regions
+from undertow.ir.walk import body_of, phase_of, port_regions
 from undertow.types import CTL
 
 _TAGGING = ("call", "call_start", "enter", "enter_start", "next")  # a merge over these takes one token per frame
@@ -33,7 +33,9 @@ class Facts:
         self._region_of = port_regions(graph)
         self._plain = self._find_plain()
         self.counts = {  # of each map: the port of its number of lanes
-            node.attrs.integer("site"): Port(n, 1) for n, node in enumerate(graph.nodes) if node.op == "fan_start"
+            node.attrs.integer("site"): Port(n, 1)
+            for n, node in enumerate(graph.nodes)
+            if node.op == "fan_start" and phase_of(node) == 0
         }
         self.deciders = {n: p for n, node in enumerate(graph.nodes) if (p := self._decider(node)) is not None}
         self.wanted = self._find_wanted()

@@ -127,7 +127,7 @@ class Plan:
         self._lay_out()
         self._orders: dict[tuple[int, int], list[int]] = {}  # (site, phase) -> slots of the order tokens it is given
         for number, node in enumerate(graph.nodes):
-            if node.op == "call" and node.types[0] == CTL and not facts.is_plain(Port(number)):
+            if node.op in ("call", "fan") and node.types[0] == CTL and not facts.is_plain(Port(number)):
                 self._orders.setdefault((node.attrs.integer("site"), phase_of(node)), []).append(self._first[number])
         for number, node in enumerate(graph.nodes):
             row, layout = self._row(number, node), self._layouts[facts.home[number]]
@@ -149,7 +149,7 @@ class Plan:
                     layout.arrays.append(slot)
             if node.op in ("fan", "fan_start"):
                 lanes = self._layouts[facts.site(node).callee]
-                code = ELEMENT if node.op == "fan" else OUTER
+                code = OUTER if node.types[0] == CTL else ELEMENT
                 slot = lanes.slot(GO if facts.is_plain(Port(number)) else NONE)
                 lanes.rows[slot] = Row(code, number, -1, (), self._first[number], None, slot)
                 self._elements[Port(number)] = slot
@@ -212,9 +212,15 @@ class Plan:
             needs += inputs
         elif code == INPUT:
             source = self.graph.inputs.index(number)
+        elif code == COUNT:
+            extra = phase_of(node)
         elif code == FAN:
-            extra = self._slot(self.facts.counts[node.attrs.integer("site")])
-            needs.append(extra)
+            count = self._slot(self.facts.counts[node.attrs.integer("site")])
+            needs.append(count)
+            if node.types[0] == CTL:
+                code = FORWARD
+            else:
+                extra = count, phase_of(node)
         if code is None:
             code = FORWARD  # a constant that is read from the parent's frame
         if code in (FORWARD, COUNT, FAN):
@@ -242,7 +248,7 @@ class Plan:
         else:
             body = site.layout.region
         source = self._near(node.inputs[0], node, body)
-        if code == RETURN and node.types[0] == CTL:
+        if code in (RETURN, GATHER) and node.types[0] == CTL:
             # What must come before a call happens before the call is looked into, however deep that goes.
             needs += self._orders.get((site.number, phase_of(node)), ())
         if code == EXIT:

@@ -234,14 +234,15 @@ class Run(Store):
         if row.code == rows.INPUT:
             return self.values[row.source]
         if row.code == rows.FAN:
-            lanes, count = slots[row.extra], len(slots[row.source])
+            lanes, count = slots[row.extra[0]], len(slots[row.source])
             if lanes != count:
-                raise checks.unequal_lanes(int(lanes), count)
+                raise (checks.unequal_visits if row.extra[1] else checks.unequal_lanes)(int(lanes), count)
             return slots[row.source]
         if row.code == rows.SIGNAL:
             values = [GO, GO]
         elif row.code == rows.COUNT:
-            values = [GO, np.int64(len(slots[row.source]))]
+            # A later phase is given the number itself, by the first.
+            values = [GO, slots[row.source] if row.extra else np.int64(len(slots[row.source]))]
         else:
             inputs, kernel, attrs, wanted = row.extra
             given = [slots[i] for i in inputs]

@@ -128,9 +128,9 @@ class Story:
                 return left, f"[{right} for each k]"
             pred = _show(self._operand(self.facts.deciders[number]), below)
             return left, f"{right} for the first k with {pred} = False"
-        if node.op == "fan":
+        if node.op == "fan" and node.types[0] != CTL:
             return left, f"{_show(self._operand(node.inputs[0]), above)}[{frame.index}]"
-        if node.op == "outer":
+        if node.op in ("outer", "fan"):
             return left, _show(self._operand(node.inputs[0]), above)
         if node.op == "merge" and number not in self.facts.deciders:
             if frame.index > 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from undertow.engines.checks import Value
 from undertow.engines.reference.rows import Kind, SitePlan
 from undertow.ir.trace import Label, Tag
@@ -64,12 +66,38 @@ class Entry:
     arrive later that the entry itself does not use.
     """
 
-    __slots__ = ("users", "values", "waiting")
+    __slots__ = ("sums", "users", "values", "waiting")
 
     def __init__(self, count: int) -> None:
         self.values: list[Value] = [NONE] * count  # those that have arrived
         self.waiting: list[list[tuple[Frame, int, int]]] = [[] for _ in range(count)]  # (frame, node, slot)
         self.users = 0  # frames that are alive
+        self.sums: dict[int, Sum] = {}  # what was collected so far
+
+
+class Sum:
+    """What was collected for one value: a sum of whole arrays, and rows that are added to it in the end."""
+
+    __slots__ = ("rows", "whole")
+
+    def __init__(self) -> None:
+        self.whole: Value = None
+        self.rows: list[tuple[Value, Value]] = []  # (numbers, rows)
+
+    def add(self, parts: list[Value]) -> None:
+        if len(parts) == 2:
+            self.rows.append((parts[0], parts[1]))
+        else:
+            self.whole = parts[0] if self.whole is None else self.whole + parts[0]
+
+    def total(self, like: Value) -> Value:
+        """The sum, of the shape of a value; zero where nothing was collected."""
+        if not self.rows:
+            return np.zeros_like(like)[()] if self.whole is None else self.whole
+        found = np.zeros_like(like) if self.whole is None else self.whole.copy()
+        for numbers, rows in self.rows:
+            np.add.at(found, numbers, rows)
+        return found
 
 
 class Context:

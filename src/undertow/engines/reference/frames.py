@@ -62,8 +62,6 @@ class Frames:
             self.read(frame, at, slot, frame.entry, index)
         for at, slot, index in kind.layout.shared_reads:
             self.read(frame, at, slot, self.shared, index)
-        if frame.left == 0:  # a lane that only hands its element back
-            self.close(frame)
         return frame
 
     def close(self, frame: Frame) -> None:
@@ -124,11 +122,21 @@ class Frames:
             context.lacking = [count] * len(site.gathers)
             context.lanes = [self.inside(context, index) for index in range(count)]
             if count == 0:
-                for number in range(len(site.gathers)):
-                    self.collect(context, number)
+                visits = frame.kind.below[site.number].visits
+                for number, (_, _, phase) in enumerate(site.gathers):
+                    if phase < visits:
+                        self.collect(context, number)
         if len(context.lanes) != count:
             raise checks.unequal_lanes(len(context.lanes), count)
         return context.lanes
+
+    def revisit(self, frame: Frame, site: SitePlan, count: int | None) -> list[Frame]:
+        """The same frames in a later phase, for an array of so many elements, or an order token."""
+        lanes = self.context(frame, site).lanes
+        assert lanes is not None, "a later phase of a map waits for the first"
+        if count is not None and len(lanes) != count:
+            raise checks.unequal_visits(len(lanes), count)
+        return lanes
 
     def inside(self, context: Context, index: int) -> Frame:
         """A frame of a loop or map, with the invariants that have arrived."""
@@ -143,7 +151,7 @@ class Frames:
 
     def collect(self, context: Context, number: int) -> None:
         """All lanes have given a result: hand the list to its Gather."""
-        at, slot = context.site.gathers[number]
+        at, slot, _ = context.site.gathers[number]
         self.put(context.parent, at, slot, context.cells[number])
 
     # -- what entries are given ----------------------------------------------------------------------------

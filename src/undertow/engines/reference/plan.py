@@ -44,7 +44,7 @@ class _Edges:
     returns: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     exits: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     down: list[tuple[SitePlan, int]] = field(default_factory=list)
-    lanes: list[int] = field(default_factory=list)
+    lanes: list[tuple[int, int]] = field(default_factory=list)
     fetches: list[int] = field(default_factory=list)
     shared: list[int] = field(default_factory=list)
 
@@ -176,8 +176,8 @@ class _Planner:
         if node.op in BACK:
             plan, site = self.site(node)
             if node.op == "gather":
-                edges.lanes.append(len(plan.gathers))
-                plan.gathers.append((at, slot))
+                edges.lanes.append((len(plan.gathers), phase_of(node)))
+                plan.gathers.append((at, slot, phase_of(node)))
             else:
                 hits = edges.returns if node.op == "return" else edges.exits
                 hits.setdefault(plan.number, []).append((at, slot))
@@ -225,11 +225,19 @@ class _Planner:
         if node.op in STARTS:
             quiet = quiet[1:]  # a dead one starts nothing, and tells the way back
             extra = self.site(node)[0]
+            if node.op == "fan_start":
+                extra = extra, phase_of(node)
         elif node.op in INWARD:
             quiet = ()
             extra = self.site(node)[0]
             if node.op == "hoist":
                 extra = extra, node.attrs.integer("index")
+            elif node.op == "fan":
+                extra = extra, phase_of(node)
+        elif node.op in ("collect", "collect_rows"):
+            extra = node.attrs.integer("index")
+        elif node.op == "collected":
+            extra = self.site(node)[0], node.attrs.integer("index")
         elif node.op == "input":
             extra = self.graph.inputs.index(number) + 1
         elif node.op == "start":
@@ -251,7 +259,10 @@ class _Planner:
     def kinds(self, phases: list[int]) -> Kind:
         """Main's kind of frame, and below it every kind that a run can create."""
         starts: dict[int, list[tuple[int, int, int]]] = {}  # by body: (site, phase of a visit, what it waits for)
+        fed: dict[int, list[int]] = {}  # by body of a map: the phases of what goes into lanes
         for number, node in enumerate(self.graph.nodes):
+            if node.op in ("fan_start", "fan"):
+                fed.setdefault(self.site(node)[1].callee, []).append(phase_of(node))
             if node.op in STARTS:
                 visit = self.site(node)[0].number, phase_of(node), phases[number]
                 starts.setdefault(self.home[number], []).append(visit)
@@ -263,6 +274,7 @@ class _Planner:
                 layout = self.layouts[region]
                 others = [row for row in layout.rows if phases[row.number] >= visits]
                 left, unread = len(layout.rows) - len(others), tuple(slot for row in others for slot in row.held)
+                left += sum(phase < visits for phase in fed.get(region, ()))
                 is_call = self.graph.regions[region].kind == "function"
                 made[region, visits] = Kind(region, visits, layout, left, unread, is_call)
                 todo.append(made[region, visits])

@@ -5,7 +5,8 @@ input is ready at a multiple of DEAD, and one with live inputs only at 0. A merg
 its first live token, or (at DEAD) when all are dead; whatever comes later takes it below 0.
 
 A frame ends when each node of its body has fired once: live, dead, or swallowing a dead token. In a frame whose
-site visits only the first phases of its function, only the nodes of those count; frames are of that *kind*.
+site visits only the first phases of its body, only the nodes of those count; frames are of that *kind*. A lane of a map
+has no nodes for its parameters: there each token that comes in counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ COUNT = DEAD - 1  # the part of `pend` that counts tokens
 
 # What a row does when it fires. A forward hands its one value on: merge, return, exit, outer, hoist_read.
 KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
-FAN, FAN_START, GATHER, KERNELS, STATE, HOIST = range(9, 15)
+FAN, FAN_START, GATHER, KERNELS, STATE, HOIST, COLLECT, COLLECTED = range(9, 17)
 CODES = {
     "merge": FORWARD,
     "return": FORWARD,
@@ -29,6 +30,9 @@ CODES = {
     "outer": FORWARD,
     "hoist_read": FORWARD,
     "hoist": HOIST,
+    "collect": COLLECT,
+    "collect_rows": COLLECT,
+    "collected": COLLECTED,
     "switch": SWITCH,
     "call": CALL,
     "call_start": CALL_START,
@@ -50,7 +54,7 @@ class Out(NamedTuple):
     merges: tuple[tuple[int, int], ...]
     up: dict[int, tuple[tuple[int, int], ...]] | None  # by the site of the frame: into the parent's frame
     down: tuple[tuple[SitePlan, int], ...]  # the number of the invariant at a site
-    lanes: tuple[int, ...]  # numbers of gathers
+    lanes: tuple[tuple[int, int], ...]  # numbers of gathers, and the phase of each
     fetches: tuple[int, ...]
     shared: tuple[int, ...]  # numbers of what main shares
     weight: int  # slots that it is stored in, if it is an array; -1: none, but it is an array
@@ -114,7 +118,7 @@ class SitePlan:
     cell: int  # of the caller's frame: holds the callee's frame, or the context of a loop or map
     after: int = 0  # of a loop: the cell of an iteration's frame that holds the next one's
     outers: list[tuple[int, int]] = field(default_factory=list)  # (node, slot) in the body entered
-    gathers: list[tuple[int, int]] = field(default_factory=list)  # (node, slot) in the caller
+    gathers: list[tuple[int, int, int]] = field(default_factory=list)  # (node, slot) in the caller, and the phase
     hoisted: int = 0  # values that it gives to the entry that it makes
 
 
@@ -125,7 +129,7 @@ class Kind:
     region: int
     visits: int  # how many phases
     layout: Layout
-    left: int  # nodes that fire
+    left: int  # nodes that fire; of a lane, also tokens that come in
     unread: tuple[int, ...]  # slots of the other nodes that may hold arrays when the frame ends
     is_call: bool
     below: dict[int, Kind] = field(default_factory=dict)  # by site

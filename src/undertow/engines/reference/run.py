@@ -13,12 +13,14 @@ import numpy as np
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
 from undertow.engines.contract import Options, State
-from undertow.engines.reference.frame import NONE, Frame
+from undertow.engines.reference.frame import NONE, Frame, Sum
 from undertow.engines.reference.frames import Frames, Pool, Ready
 from undertow.engines.reference.report import deadlock
 from undertow.engines.reference.rows import (
     CALL,
     CALL_START,
+    COLLECT,
+    COLLECTED,
     COUNT,
     DEAD,
     ENTER,
@@ -38,6 +40,7 @@ from undertow.engines.reference.rows import (
     Out,
     Quiet,
     Rows,
+    SitePlan,
 )
 from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir import trace
@@ -45,6 +48,7 @@ from undertow.types import DType, Type
 
 Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and how to take out of it what fires next
 
+ZERO = Sum()  # nothing was collected
 _BURST = 32  # firings between two looks at the clock
 
 
@@ -138,6 +142,15 @@ class Run(Frames):
                             value = slots[first]
                             self.hoist(slots[extra[0].cell] or self.call(frame, extra[0]), extra[1], value)
                             out = NOWHERE
+                        elif code == COLLECT:
+                            value = GO
+                            assert frame.entry is not None
+                            frame.entry.sums.setdefault(extra, Sum()).add(slots[first:last])
+                            out = outs[0]
+                        elif code == COLLECTED:
+                            found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
+                            value = found.total(slots[first])
+                            out = outs[0]
                         elif code == NEXT:
                             value = slots[first]
                             target = slots[extra.after] or self.iterate(frame, extra)
@@ -154,14 +167,11 @@ class Run(Frames):
                             value = self.values[extra]
                             out = outs[0]
                         elif code == FAN_START:
-                            value = np.int64(len(slots[first]))
-                            for lane in self.spread(frame, extra, len(slots[first])):
-                                deliver(lane, GO, outs[0])
+                            value = self.fan_start(frame, slots[first], outs[0], *extra)
                             out = outs[1]
                         elif code == FAN:
                             value = slots[first]
-                            for element, lane in zip(value, self.spread(frame, extra, len(value)), strict=True):
-                                deliver(lane, element, outs[0])
+                            self.fan(frame, value, outs[0], *extra)
                             out = NOWHERE
                         elif code == GATHER:
                             value = self.gather(slots[first], extra)
@@ -230,12 +240,13 @@ class Run(Frames):
                 pend[at] = 0
                 push((target, at))
         if up is not None:
-            hits = up.get(target.site, ())
             parent = target.parent
             assert parent is not None
+            slots, pend = parent.slots, parent.pend
+            # A frame that has ended does not visit the phase which gives this result.
+            hits = up.get(target.site, ()) if slots else ()
             if weight and hits:
                 self.memory.hold(value, len(hits))
-            slots, pend = parent.slots, parent.pend
             for at, slot in hits:
                 slots[slot] = value
                 count = pend[at] - 1
@@ -258,9 +269,11 @@ class Run(Frames):
                 self.put(frame, at, slot, value)
             if context.missing == 0:
                 context.waiting = []
-        for number in out.lanes:
+        for number, phase in out.lanes:
             lane = target.context
             assert lane is not None
+            if phase >= target.kind.visits:
+                continue  # nobody asks for what that phase gives
             lane.cells[number][target.index] = value
             lane.lacking[number] -= 1
             if type(value) is np.ndarray:
@@ -272,6 +285,27 @@ class Run(Frames):
             self.missing -= 1
         for number in out.shared:
             self.give(self.shared, number, value)
+
+    def fan_start(self, frame: Frame, given: Value, out: Out, site: SitePlan, phase: int) -> Value:
+        """Start all lanes, as many as there are elements or, in a later phase, as there were; their number."""
+        lanes = self.revisit(frame, site, None) if phase else self.spread(frame, site, len(given))
+        for lane in lanes:
+            self.feed(lane, GO, out)
+        return np.int64(len(lanes))
+
+    def fan(self, frame: Frame, given: Value, out: Out, site: SitePlan, phase: int) -> None:
+        """Give each lane its element; or all of them the same order token."""
+        count = None if given is GO else len(given)
+        lanes = self.revisit(frame, site, count) if phase else self.spread(frame, site, len(given))
+        for lane, element in zip(lanes, repeat(GO) if given is GO else given, strict=False):
+            self.feed(lane, element, out)
+
+    def feed(self, lane: Frame, value: Value, out: Out) -> None:
+        """A token that comes into a lane. It may be all that the lane waits for."""
+        self.deliver(lane, value, out)
+        lane.left -= 1
+        if lane.left == 0:
+            self.close(lane)
 
     def hoist(self, target: Frame, index: int, value: Value) -> None:
         """Give a value to the entry that a frame is, unless all that could read it has ended."""

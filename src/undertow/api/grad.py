@@ -1,0 +1,141 @@
+"""Derivatives of functions, backwards: `grad`, `value_and_grad`, `vjp`, and `checkpoint`. Signatures follow JAX.
+
+What they give are functions again: to be called, mapped, looked at as a graph, and differentiated.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from undertow.api.function import Function
+from undertow.errors import CaptureError, brief
+from undertow.frontend.capture import Definition
+from undertow.frontend.derivative import (
+    Checkpointed,
+    Derived,
+    Pullback,
+    PulledBack,
+    Written,
+    definition_of,
+)
+from undertow.frontend.drive import drive
+from undertow.frontend.traced import capturing, context
+
+# What was made of a function, so that a second `ut.grad(f)` finds the graphs of the first.
+_MADE: weakref.WeakKeyDictionary[Any, dict[Any, Function]] = weakref.WeakKeyDictionary()
+
+
+def _made(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
+    """The function that was made of this one before, or a new one."""
+    definition, bound = definition_of(function, what)
+    owner = function if definition.function is function else definition
+    known: dict[Any, Function] = _MADE.setdefault(owner, {})
+    if key not in known:
+        made = make(definition)
+        known[key] = Function(made)
+        known[key].__name__ = known[key].__qualname__ = made.name  # type: ignore[attr-defined]
+    found = known[key]
+    return Function(found.__undertow_definition__, bound, found._programs) if bound else found
+
+
+def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> int | tuple[int, ...]:
+    if argnums is None:
+        return 0 if variables is None else ()
+    if isinstance(argnums, int) and not isinstance(argnums, bool):
+        return argnums
+    if isinstance(argnums, (tuple, list)) and all(isinstance(n, int) and not isinstance(n, bool) for n in argnums):
+        if len(set(argnums)) != len(argnums):
+            raise CaptureError(f"argnums={brief(argnums)} names an argument twice", hint="name each argument once")
+        return tuple(argnums)
+    raise CaptureError(
+        f"argnums={brief(argnums)} is neither a number nor a tuple of numbers",
+        hint=f"write {what}(f, argnums=0) or {what}(f, argnums=(0, 2))",
+    )
+
+
+def _derived(
+    function: Any, argnums: int | Sequence[int] | None, has_aux: bool, variables: Any, keeps_value: bool, what: str
+) -> Function:
+    numbers = _argnums(argnums, variables, what)
+
+    def make(definition: Definition) -> Definition:
+        return Derived(definition, numbers, bool(has_aux), variables, keeps_value)
+
+    # Variables are known by what they are: each use makes a function of its own, as a container does not hash.
+    key = (keeps_value, numbers, bool(has_aux), None if variables is None else object())
+    return _made(function, key, make, what)
+
+
+def grad(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    has_aux: bool = False,
+    variables: Any = None,
+) -> Function:
+    """The gradient of a function that returns one float, with respect to its first argument, or those named.
+
+    >>> cube = grad(lambda x: x * x * x)
+    >>> cube(2.0)
+    np.float64(12.0)
+
+    `argnums` is a number, or a tuple of them: then the gradients come in a tuple. An argument may be a container;
+    its gradient is one like it. With `has_aux` the function returns a pair, the float and anything else, and the
+    result is a pair too. `variables` are ut.Variables, or arrays that the function uses, in a container: the gradients
+    with respect to them come in one like it (and after those of arguments, where `argnums` names some).
+    """
+    return _derived(function, argnums, has_aux, variables, False, "ut.grad")
+
+
+def value_and_grad(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    has_aux: bool = False,
+    variables: Any = None,
+) -> Function:
+    """The value of a function and its gradient, in one run: nothing is computed twice. See `grad`.
+
+    >>> square = value_and_grad(lambda x: x * x)
+    >>> square(3.0)
+    (np.float64(9.0), np.float64(6.0))
+    """
+    return _derived(function, argnums, has_aux, variables, True, "ut.value_and_grad")
+
+
+def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """The value of a function, and a function from a cotangent of it to those of the arguments, in a tuple.
+
+    >>> value, back = vjp(lambda x, y: x * y, 3.0, 5.0)
+    >>> value, back(1.0)
+    (np.float64(15.0), (np.float64(5.0), np.float64(3.0)))
+
+    What is no float has None for a cotangent. Inside a captured function the value and its pullback share one call;
+    outside, the pullback is a run of its own, which computes the value again.
+    """
+    definition, bound = definition_of(function, "ut.vjp")
+    primals = (*bound, *primals)
+    current = context(primals)
+    if current is not None and current.builder is not None:
+        written = Written(current.session, definition, list(primals), {})
+        with capturing(current):
+            value = drive(written.call())
+        return value, Pullback(written)
+    called = function if isinstance(function, Function) else _made(function, "call", lambda d: d, "ut.vjp")
+    back = _made(function, "vjp", PulledBack, "ut.vjp")
+    pulled = Function(back.__undertow_definition__, (), back._programs)
+    value = called(*primals[len(bound) :])
+
+    def pull(cotangents: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = pulled(primals, cotangents)
+        return found
+
+    return value, pull
+
+
+def checkpoint(function: Callable[..., Any]) -> Function:
+    """The same function, but for gradients: its forward values are computed again, not kept.
+
+    That takes a second forward run of each call, and lowers the peak of what is retained.
+    """
+    return _made(function, "checkpoint", Checkpointed, "ut.checkpoint")

@@ -1,0 +1,408 @@
+"""Definitions made from others: gradients, pullbacks, functions whose forward values are not kept.
+
+Each takes the arguments of the function that it is made from, writes a call of that function, and beside it a
+`gradient` node: the cotangents of some results of the call become those of some of its arguments. What that means is
+the affair of a pass. The gradient stands where the call does, so a call has one; a second one takes a call of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.frontend import tree
+from undertow.frontend.capture import Arguments, Definition, Session, arguments
+from undertow.frontend.drive import Work, drive
+from undertow.frontend.flow import describe
+from undertow.frontend.source import Closure
+from undertow.frontend.state import Variable
+from undertow.frontend.traced import Traced, constant, operand
+from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.types import Type, said
+
+Check = Callable[[Any], Any] | None
+
+
+def is_traced(value: Any) -> bool:
+    return isinstance(value, Traced)
+
+
+def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]]:
+    """The definition behind what the user calls a function, and the arguments that it is bound to."""
+    found = getattr(function, "__undertow_definition__", None)
+    if found is not None:
+        return found, tuple(getattr(function, "__undertow_bound__", ()))
+    if isinstance(function, (FunctionType, Closure)):
+        return Definition(function), ()
+    raise CaptureError(
+        f"{what} works on functions, not on {brief(function)}", hint=f"write {what}(f), and then call the result"
+    )
+
+
+class Wrapped(Definition):
+    """A definition made from another one, with its parameters and what is annotated for them."""
+
+    def __init__(self, inner: Definition, name: str) -> None:
+        super().__init__(inner.function)
+        self.inner = inner
+        self._name = name
+
+    @property
+    def closure(self) -> Closure:
+        if self._closure is None or self._closure.name != self._name:
+            self._closure = copy.copy(self.inner.closure)
+            self._closure.name = self._name
+        return self._closure
+
+    def note(self, name: str) -> Any:
+        return None if name == "return" else self.inner.note(name)
+
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        return self.inner.children(value)
+
+
+class Checkpointed(Wrapped):
+    """A function whose forward values are not kept for the gradient: it is called again for that."""
+
+    is_checkpoint = True
+
+    def __init__(self, inner: Definition) -> None:
+        super().__init__(inner, inner.name)
+
+    def note(self, name: str) -> Any:
+        return self.inner.note(name)
+
+    def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
+        return self.inner.body(session, args, kwargs, check)
+
+
+class Bound(Definition):
+    """A function in which some variables, or captured arrays, are arguments: `(values, args, kwargs)`."""
+
+    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
+        super().__init__(_bound)
+        self.inner = inner
+        self.targets = list(targets)
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
+        values, given, named = args
+        before = session.binding
+        session.binding = {**(before or {}), **{id(t): (t, v) for t, v in zip(self.targets, values, strict=True)}}
+        try:
+            return (yield session.call(self.inner, given, named))
+        finally:
+            session.binding = before
+
+
+def _bound(values: Any, args: Any, kwargs: Any) -> Any:
+    """Has the parameters of a Bound; never runs."""
+    raise NotImplementedError
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Writing a gradient
+
+
+class Written:
+    """A call that has been written, and how to write its gradient."""
+
+    def __init__(self, session: Session, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.session = session
+        self.definition = definition
+        self.args = list(args)
+        self.kwargs = kwargs
+        self.given: Arguments | None = None
+        self.value: Any = None
+        self.number = -1
+
+    def call(self) -> Work:
+        """Write the call; its value."""
+        self.given = arguments(self.definition, self.args, self.kwargs)
+        self.value = yield self.session.call(self.definition, self.args, self.kwargs)
+        leaves, _ = tree.flatten(self.value, is_traced)
+        if not leaves:
+            raise CaptureError(
+                f"`{self.definition.name}` returns nothing that could have a gradient", hint="return a value"
+            )
+        self.builder = self.session.ctx.open_builder
+        self.region = self.builder.region
+        self.number = self.builder.origin(leaves[0].port).node
+        assert self.builder.nodes[self.number].op == "call"
+        return self.value
+
+    def results(self) -> list[Traced]:
+        leaves: list[Traced] = tree.flatten(self.value, is_traced)[0]
+        return leaves
+
+    def positions(self, n: int) -> tuple[range, tree.Structure]:
+        """The leaves of the n-th positional argument, and its structure."""
+        assert self.given is not None
+        at = 0
+        parameters = self.definition.closure.signature.parameters
+        for place, (name, structure) in enumerate(zip(self.given.parameters, self.given.structures, strict=True)):
+            count = sum(token == tree.LEAF for token in structure)
+            kind = parameters[name].kind
+            if kind == kind.VAR_POSITIONAL and place <= n:
+                for k, value in enumerate(self.args[place:], place):
+                    leaves, own = tree.flatten(value, is_traced)
+                    if k == n:
+                        return range(at, at + len(leaves)), own
+                    at += len(leaves)
+                break
+            if place == n and kind != kind.VAR_KEYWORD:
+                return range(at, at + count), structure
+            at += count
+        raise CaptureError(
+            f"`{self.definition.name}` has no argument number {n}",
+            hint="argnums counts the positional arguments, from 0",
+        )
+
+    def refuse_integers(self, indices: Sequence[int]) -> None:
+        assert self.given is not None
+        for index in indices:
+            type_ = self.given.types[index]
+            if type_.dtype.kind != "float":
+                name = f"`{self.given.names[index]}` of `{self.definition.name}`"
+                raise TypeMismatch(
+                    f"{name} is {said(type_)}: only floats have gradients",
+                    hint="give a float, as in 3.0, or take the gradient with respect to other arguments: argnums=...",
+                )
+
+    def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int]) -> list[Traced]:
+        """Write the gradient: cotangents by result, a cotangent for each of these arguments."""
+        builder = self.builder
+        call = builder.nodes[self.number]
+        takes = self.session.takes(call.attrs.text("callee"))
+        types = tuple(takes[index].erased() for index in wanted)
+        given = tuple(cotangents)
+        inputs = [Port(self.number, min(given)), *cotangents.values()]
+        number = builder.add(
+            "gradient",
+            inputs,
+            types,
+            Attrs(given=given, wanted=tuple(wanted)),
+            self.session.ctx.span,
+            f"d_{call.name.rsplit('/', 1)[-1]}",
+        )
+        return [Traced(builder, Port(number, k)) for k in range(len(wanted))]
+
+
+def scalar_of(value: Any, name: str) -> Traced:
+    """The one float that is to be differentiated."""
+    if not isinstance(value, Traced):
+        raise TypeMismatch(
+            f"`{name}` returns {describe(value)}: the gradient is that of one number",
+            hint="return the number alone, or with has_aux=True the number and something else",
+        )
+    if value.type.dtype.kind != "float":
+        raise TypeMismatch(
+            f"`{name}` returns {said(value.type)}: only floats have gradients",
+            hint="compute with floats; ut.astype(x, ut.f64) converts",
+        )
+    if value.type.rank:
+        raise TypeMismatch(
+            f"`{name}` returns {said(value.type)}: the gradient is that of one number",
+            hint="sum it up, as in ut.sum(x), or give a cotangent: value, back = ut.vjp(f, ...)",
+        )
+    return value
+
+
+class Derived(Wrapped):
+    """The value of a function and its gradient with respect to some arguments, or variables, or both."""
+
+    def __init__(
+        self,
+        inner: Definition,
+        argnums: int | tuple[int, ...],
+        has_aux: bool,
+        targets: Any,
+        keeps_value: bool,
+    ) -> None:
+        super().__init__(inner, f"{'value_and_' if keeps_value else ''}grad({inner.name})")
+        self.argnums = argnums
+        self.has_aux = has_aux
+        self.keeps_value = keeps_value
+        self.targets, self.structure = _flatten_targets(targets)
+        self.has_targets = targets is not None
+        self.bound = Bound(inner, self.targets) if self.targets else None
+
+    def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
+        count = len(self.targets)
+        if self.bound is None:
+            written = Written(session, self.inner, args, kwargs)
+        else:
+            values = [_now(session, target) for target in self.targets]
+            written = Written(session, self.bound, [values, tuple(args), kwargs], {})
+        value = yield written.call()
+        answer, aux = self._split(value)
+        scalar = scalar_of(answer, self.inner.name)
+        shapes: list[tuple[range, tree.Structure]] = []
+        numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        for n in numbers:
+            found = self._positions(written, n if n >= 0 else n + len(args), args)
+            shapes.append(found)
+        wanted = [index for indices, _ in shapes for index in indices]
+        written.refuse_integers(wanted)
+        every = dict.fromkeys([*wanted, *range(count)])
+        one = Const(np.ones((), scalar.type.dtype.numpy))
+        made = dict(zip(every, written.gradient({scalar.port.index: one}, list(every)) if every else [], strict=True))
+        parts = [tree.unflatten(own, [made[index] for index in indices]) for indices, own in shapes]
+        gradients: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
+        if self.has_targets:
+            held = tree.unflatten(self.structure, [made[index] for index in range(count)])
+            gradients = (gradients, held) if numbers else held
+        if self.keeps_value:
+            return (answer, aux) if self.has_aux else answer, gradients
+        return (gradients, aux) if self.has_aux else gradients
+
+    def _positions(self, written: Written, n: int, args: list[Any]) -> tuple[range, tree.Structure]:
+        if self.bound is None:
+            return written.positions(n)
+        if not 0 <= n < len(args):
+            raise CaptureError(
+                f"`{self.inner.name}` has no argument number {n}",
+                hint="argnums counts the positional arguments, from 0",
+            )
+        at = len(self.targets)
+        for value in args[:n]:
+            at += len(tree.flatten(value, is_traced)[0])
+        leaves, own = tree.flatten(args[n], is_traced)
+        return range(at, at + len(leaves)), own
+
+    def _split(self, value: Any) -> tuple[Any, Any]:
+        if not self.has_aux:
+            return value, None
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise TypeMismatch(
+                f"`{self.inner.name}` returns {describe(value)}, but has_aux=True wants a pair",
+                hint="return the number and what else is to be given back: return loss, predictions",
+            )
+        return value
+
+
+class PulledBack(Definition):
+    """`(primals, cotangents) -> cotangents of the primals`: what `vjp` gives outside of a capture."""
+
+    def __init__(self, inner: Definition) -> None:
+        super().__init__(_pulled_back)
+        self.inner = inner
+
+    @property
+    def name(self) -> str:
+        return f"vjp({self.inner.name})"
+
+    def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
+        primals, cotangents = args
+        written = Written(session, self.inner, list(primals), {})
+        yield written.call()
+        return pull_back(written, cotangents)
+
+
+def _pulled_back(primals: Any, cotangents: Any) -> Any:
+    """Has the parameters of a PulledBack; never runs."""
+    raise NotImplementedError
+
+
+class Pullback:
+    """What `vjp` gives beside the value, inside of a capture: cotangents of the results to those of the arguments."""
+
+    __undertow_static__ = True
+
+    def __init__(self, written: Written) -> None:
+        self.written = written
+        self.is_used = False
+
+    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+        written, session = self.written, self.written.session
+        is_there = session.ctx.builder is written.builder and written.builder.region == written.region
+        if self.is_used or not is_there:  # a call has one gradient, where it stands
+            written = Written(session, written.definition, written.args, written.kwargs)
+            drive(written.call())
+        self.is_used = True
+        return pull_back(written, cotangents)
+
+
+def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
+    """Write the gradient for these cotangents; a container like the arguments, None for what is no float."""
+    name = written.definition.name
+    results = written.results()
+    structure = tree.flatten(written.value, is_traced)[1]
+    given, shape = tree.flatten(cotangents, lambda x: x is None or is_traced(x))
+    if shape != structure:
+        raise TypeMismatch(
+            f"the cotangent is {describe(cotangents)}, but `{name}` returns {describe(written.value)}",
+            hint="give a cotangent of the same structure, as in back(ut.ones_like(value))",
+        )
+    found: dict[int, Operand] = {}
+    for result, cotangent in zip(results, given, strict=True):
+        if cotangent is not None and result.type.dtype.kind == "float":
+            found[result.port.index] = operand(_fit(cotangent, result.type, name))
+    assert written.given is not None
+    wanted = [k for k, t in enumerate(written.given.types) if t.dtype.kind == "float"]
+    made: list[Any] = [None] * len(written.given.types)
+    if found and wanted:
+        for index, value in zip(wanted, written.gradient(found, wanted), strict=True):
+            made[index] = value
+    else:
+        for index in wanted:
+            made[index] = _zero(written.given.leaves[index])
+    parts: list[Any] = []
+    at = 0
+    for value in written.args:
+        leaves, own = tree.flatten(value, is_traced)
+        parts.append(tree.unflatten(own, made[at : at + len(leaves)]))
+        at += len(leaves)
+    return tuple(parts)
+
+
+def _fit(cotangent: Any, type_: Type, name: str) -> Any:
+    value = cotangent if isinstance(cotangent, Traced) else constant(cotangent, type_.dtype)
+    held = value.type if isinstance(value, Traced) else Type(type_.dtype, np.shape(value))
+    if not type_.accepts(held):
+        raise TypeMismatch(
+            f"the cotangent of {said(type_)} that `{name}` returns is {said(held)}",
+            hint="give one of the same dtype and shape",
+        )
+    return value
+
+
+def _zero(like: Any) -> Any:
+    from undertow.frontend.creation_functions import zeros_like
+
+    return zeros_like(like)
+
+
+def _now(session: Session, target: Any) -> Any:
+    """The value of a variable, or of an array, as a traced value or a constant."""
+    value = session.bound(target)
+    if value is not target:
+        return value
+    return target.read() if isinstance(target, Variable) else constant(target)
+
+
+def _flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
+    """The variables and arrays of a container."""
+    if targets is None:
+        return [], ()
+    leaves, structure = tree.flatten(targets, lambda x: isinstance(x, (Variable, np.ndarray)))
+    for leaf in leaves:
+        if not isinstance(leaf, (Variable, np.ndarray)):
+            raise TypeMismatch(
+                f"{brief(leaf)} is neither a variable nor an array, so it is not known by what it is",
+                hint="name ut.Variables, or the NumPy arrays that the function uses",
+            )
+        kind = leaf.type.dtype.kind if isinstance(leaf, Variable) else {"f": "float"}.get(leaf.dtype.kind, "")
+        if kind != "float":
+            raise TypeMismatch(f"{brief(leaf)} holds no floats: only floats have gradients")
+    if len({id(leaf) for leaf in leaves}) != len(leaves):
+        raise TypeMismatch("one variable is named twice", hint="name each variable once")
+    return leaves, structure

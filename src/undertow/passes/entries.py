@@ -1,0 +1,82 @@
+"""What stays the same in all activations below a differentiated call: it is given once, to that call.
+
+The call is the *entry* of all extended graphs below it, which are one group. An argument that each of them hands on
+unchanged, or does not need, loses its tag; its cotangent is the sum over all activations, collected at the entry
+instead of being added up along the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from undertow.ir.graph import FunctionGraph, Node, Operand, Port
+from undertow.ir.walk import phase_of
+from undertow.passes.activity import Ask, Slice
+
+_CHANGES = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """One group: what its entries are given."""
+
+    group: str
+    root: Ask
+    params: tuple[Node, ...]  # the hoisted parameters, as the root has them
+    indices: tuple[int, ...]  # of these, among the root's
+    values: Mapping[Ask, Mapping[int, int]]  # of each graph: parameter -> its place among the hoisted ones
+    collects: frozenset[int]  # the places of those that want a cotangent
+
+
+def find_entries(
+    root: Ask, slices: Mapping[Ask, Slice], plain: Mapping[str, FunctionGraph], group: str
+) -> Entries | None:
+    """What can be hoisted below a differentiated call; None where nothing is handed on at all."""
+    known: dict[tuple[Ask, int], int] = {(root, k): k for k in range(len(plain[root.graph].params))}
+    origins = {ask: _origins(plain[ask.graph]) for ask in slices}
+    edges = [
+        (ask, target, index, plain[ask.graph].nodes[call].inputs[index])
+        for ask, slice_ in slices.items()
+        for call, target in slice_.asks.items()
+        for index in range(len(plain[target.graph].params))
+    ]
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for ask, target, index, operand in edges:
+            is_mapped = index < plain[target.graph].carried
+            source = None if is_mapped else origins[ask].get(operand)
+            value = _CHANGES if source is None else known.get((ask, source))
+            if value is None:
+                continue
+            before = known.get((target, index), value)
+            after = value if before == value else _CHANGES
+            if known.get((target, index)) != after:
+                known[target, index] = after
+                has_changed = True
+    handed = {k for (ask, index), k in known.items() if k != _CHANGES and (ask, index) != (root, k)}
+    handed |= {k for ask, target, index, operand in edges if target == root and (k := known[root, index]) == index}
+    indices = tuple(k for k in sorted(handed) if known[root, k] == k)
+    if not indices:
+        return None
+    place = {k: at for at, k in enumerate(indices)}
+    values: dict[Ask, dict[int, int]] = {ask: {} for ask in slices}
+    for (ask, index), k in known.items():
+        if k in place:
+            values[ask][index] = place[k]
+    graph = plain[root.graph]
+    params = tuple(replace(graph.nodes[graph.params[k]], region=0) for k in indices)
+    collects = frozenset(place[k] for k in root.wanted[0] if k in place)
+    return Entries(group, root, params, indices, values, collects)
+
+
+def _origins(graph: FunctionGraph) -> dict[Operand, int]:
+    """The ports that are a parameter of the first phase, in the body or handed into a branch."""
+    found: dict[Operand, int] = {}
+    for number, node in enumerate(graph.nodes):
+        if node.op == "param" and phase_of(node) == 0:
+            found[Port(number)] = node.attrs.integer("index")
+        elif node.op == "switch" and node.inputs[1] in found:
+            found[Port(number, 0)] = found[Port(number, 1)] = found[node.inputs[1]]
+    return found

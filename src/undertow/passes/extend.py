@@ -1,0 +1,227 @@
+"""Extend: replace every `gradient` of a call by a second visit to the same activation.
+
+A `gradient` node names a call of the same region, cotangents for some of its results (`given`) and the arguments whose
+cotangents are `wanted`. The call becomes a call of the *extended* function, which has a backward phase for each
+forward phase; the gradient becomes a `resume`. Plain functions stay beside the extended ones: what needs no gradient
+calls those.
+
+Derivatives inside of what is differentiated are replaced first, tangents (`forward`) too, so those of any order and of
+both modes are the same machinery. Only the outermost gradient collects (`entries`), if nothing takes its tangent;
+`collect=False` leaves that out altogether, for engines that know no entries.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.walk import ENTERS, entered_by, node_phases, phase_attr
+from undertow.passes.activity import Activity, Ask, Slice, link_of
+from undertow.passes.backward import Order, Pen, write_backward
+from undertow.passes.entries import Entries, find_entries
+from undertow.passes.forward import endless_derivative, forward_graph, tangents_of
+from undertow.passes.loops import loops_to_calls
+from undertow.passes.report import Report, size
+from undertow.types import CTL
+
+
+def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
+    """The library without `gradient` and `tangent` nodes, and what was done."""
+    before = size(library)
+    count: Counter[str] = Counter()
+    targets = {name: _derived(graph) for name, graph in library.functions.items()}
+    inner = reachable(library, (target for found in targets.values() for target in found))
+    while any(targets.values()):
+        name = _next(library, targets)
+        if _targets(library.functions[name]):
+            library = _extend_graph(library, name, collect and name not in inner, count)
+        library = forward_graph(library, name, count)
+        targets[name] = []
+    return library, Report(dict(count.most_common()), before, size(library), "extend")
+
+
+def _targets(graph: FunctionGraph) -> list[str]:
+    """What a graph takes the gradient of."""
+    return [graph.nodes[link_of(node)].attrs.text("callee") for node in graph.nodes if node.op == "gradient"]
+
+
+def _derived(graph: FunctionGraph) -> list[str]:
+    """What a graph takes a derivative of, backwards or forwards."""
+    return _targets(graph) + [node.attrs.text("callee") for node in tangents_of(graph)]
+
+
+def reachable(library: Library, names: Iterable[str]) -> list[str]:
+    """These graphs and all that they enter, in the order of the library."""
+    todo = list(names)
+    found = set(todo)
+    while todo:
+        for name in entered_by(library.functions[todo.pop()]):
+            if name not in found:
+                found.add(name)
+                todo.append(name)
+    return [name for name in library.functions if name in found]
+
+
+def _next(library: Library, targets: dict[str, list[str]]) -> str:
+    """A graph whose derivatives can be replaced now: there are none left in what it differentiates."""
+    waiting = [name for name, found in targets.items() if found]
+    for name in waiting:
+        below = reachable(library, targets[name])
+        if not any(targets.get(other) for other in below):
+            return name
+    graph = library.functions[waiting[0]]
+    node = next(node for node in graph.nodes if node.op in ("gradient", "tangent"))
+    raise endless_derivative(targets[graph.name][0], node)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Extended:
+    """What a differentiated call becomes."""
+
+    name: str
+    ask: Ask
+    entries: Entries | None
+
+
+def _extend_graph(library: Library, name: str, collect: bool, count: Counter[str]) -> Library:
+    """Replace the gradients in one graph."""
+    graph = library.functions[name]
+    roots = _targets(graph)
+    below = reachable(library, roots)
+    if any(library.functions[other].kind == "loop" for other in below):
+        library = loops_to_calls(library, below)
+        below = reachable(library, roots)
+        graph = library.functions[name]
+    activity = Activity(library, below)
+    functions = dict(library.functions)
+    known: dict[Ask, _Extended] = {}
+    done: dict[int, _Extended] = {}  # of each call that is differentiated
+    for node in graph.nodes:
+        if node.op == "gradient":
+            call = link_of(node)
+            ask = _root(activity, graph.nodes[call], node)
+            if ask is not None:
+                if ask not in known:
+                    known[ask] = _write(activity, ask, functions, collect, count)
+                done[call] = known[ask]
+    functions[name] = _rebuild(graph, done, functions)
+    return Library(functions, library.main)
+
+
+def _root(activity: Activity, call: Node, node: Node) -> Ask | None:
+    """What is asked of a differentiated call, as far as it depends on anything; None where it does not."""
+    target = call.attrs.text("callee")
+    flows = activity.bodies[target].flows
+    given, wanted = node.attrs.integers("given"), node.attrs.integers("wanted")
+    useful = tuple(j for j in given if any((0, i) in flows[0, j] for i in wanted))
+    varied = tuple(i for i in wanted if any((0, i) in flows[0, j] for j in useful))
+    return Ask(target, (useful,), (varied,)) if varied else None
+
+
+def _write(
+    activity: Activity, root: Ask, functions: dict[str, FunctionGraph], collect: bool, count: Counter[str]
+) -> _Extended:
+    """Write the extended graphs of an ask, and of all that it asks for."""
+    slices: dict[Ask, Slice] = {}
+    names: dict[Ask, str] = {}
+    todo = [root]
+    while todo:
+        ask = todo.pop()
+        if ask not in slices:
+            slices[ask] = activity.slice(ask)
+            names[ask] = _fresh(f"{ask.graph}.grad", functions, names)
+            todo += slices[ask].asks.values()
+    plain = {name: body.graph for name, body in activity.bodies.items()}
+    entries = find_entries(root, slices, plain, names[root]) if collect else None
+    for ask, name in names.items():
+        functions[name] = write_backward(Order(ask, plain[ask.graph], name, slices[ask], names, plain, entries))
+        count["extended graph"] += 1
+    if entries is not None:
+        count["collected argument"] += len(entries.collects)
+    return _Extended(names[root], root, entries)
+
+
+def _fresh(name: str, functions: dict[str, FunctionGraph], names: dict[Ask, str]) -> str:
+    taken, fresh, number = set(names.values()), name, 1
+    while fresh in functions or fresh in taken:
+        number += 1
+        fresh = f"{name}~{number}"
+    return fresh
+
+
+def _rebuild(graph: FunctionGraph, done: dict[int, _Extended], functions: dict[str, FunctionGraph]) -> FunctionGraph:
+    """The graph with its gradients replaced."""
+    draft = Draft(graph.kind, graph.regions[0].name)
+    copy, pen = Copy(graph, draft), Pen(draft)
+    phases_of = node_phases(graph)
+    for number, node in enumerate(graph.nodes):
+        if node.op == "gradient":
+            pen.region, pen.span, pen.phase = copy.place(node.region), node.span, phases_of[number]
+            outputs = _write_gradient(graph, node, copy, pen, done.get(link_of(node)), functions)
+            copy.ports.update({Port(number, k): port for k, port in enumerate(outputs)})
+            continue
+        if number in done:
+            extended = done[number]
+            hoisted = () if extended.entries is None else extended.entries.indices
+            gone = {} if extended.entries is None else extended.entries.values[extended.ask]
+            inputs = [x for index, x in enumerate(node.inputs) if index not in gone]
+            inputs += [node.inputs[index] for index in hoisted]
+            attrs = {key: value for key, value in node.attrs.items() if key != "checkpoint"}
+            attrs[ENTERS[node.op]] = extended.name
+            node = replace(node, inputs=tuple(inputs), attrs=Attrs(**attrs))
+        copy.add(number, node, phase=phases_of[number])
+    phases = [
+        Phase(
+            tuple(copy.ports[Port(param)].node for param in visit.params),
+            tuple(copy.ports[port] for port in visit.results),
+        )
+        for visit in graph.phases
+    ]
+    shared = tuple(copy.ports[port] for port in graph.shared)
+    return draft.freeze(graph, phases, graph.carried, shared)
+
+
+def _write_gradient(
+    graph: FunctionGraph,
+    node: Node,
+    copy: Copy,
+    pen: Pen,
+    extended: _Extended | None,
+    functions: dict[str, FunctionGraph],
+) -> list[Port]:
+    """What stands where a gradient was: a port for each argument that wants a cotangent."""
+    call = link_of(node)
+    wanted = node.attrs.integers("wanted")
+    arguments = [copy.operand(graph.nodes[call].inputs[index]) for index in wanted]
+    if extended is None:
+        return [_zero(pen, x) for x in arguments]
+    ask, entries = extended.ask, extended.entries
+    given = dict(zip(node.attrs.integers("given"), node.inputs[1:], strict=True))
+    cotangents: list[Operand] = [copy.operand(given[index]) for index in ask.given[0]]
+    gone = {} if entries is None else entries.values[ask]
+    asked = [index for index in ask.wanted[0] if index not in gone]
+    plain = functions[ask.graph]
+    types = tuple(plain.nodes[plain.params[index]].types[0] for index in asked)
+    is_collecting = entries is not None and bool(entries.collects)
+    link = copy.ports[Port(call, 0)]
+    name = f"d.{graph.nodes[call].name.rsplit('/', 1)[-1]}"
+    types_and_token = (*types, CTL) if is_collecting else types
+    resume = pen.add("resume", (link, *cotangents), types_and_token, Attrs(**phase_attr(1)), name=name)
+    found: list[Port] = []
+    for index, x in zip(wanted, arguments, strict=True):
+        if index in asked:
+            found.append(Port(resume, asked.index(index)))
+        elif entries is not None and index in gone and gone[index] in entries.collects:
+            attrs, type_ = Attrs(index=gone[index]), plain.nodes[plain.params[index]].types[0]
+            done = (Port(resume, len(asked)),)
+            found.append(Port(pen.add("collected", (link, x), (type_,), attrs, done)))
+        else:
+            found.append(_zero(pen, x))
+    return found
+
+
+def _zero(pen: Pen, like: Operand) -> Port:
+    return pen.zero(pen.port(like))

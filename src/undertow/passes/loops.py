@@ -1,0 +1,150 @@
+"""Loops become calls: a loop is a tail-recursive function, so a pass that knows calls need not know loops.
+
+The function takes what the loop takes and gives the last value of each variable. Where the predicate is true it runs
+the body and calls itself with the next values; where it is false the variables are the results. Values and effects
+stay the same; each iteration is now an activation, and adds to the depth.
+
+>>> from undertow.ir.text import dump, parse
+>>> library = parse('''
+... library 1 main=main
+... main main(n: i64) -> (y#1)
+...   y: i64, i64 = loop n, 1:i64 body="twice"
+... loop twice(k: i64, x: i64) -> (p, if1.then/m, if1.then/d) carried=2
+...   p: bool = greater k, 0:i64
+...   branch if1 p
+...   k.if: i64, i64 = switch p, k
+...   x.if: i64, i64 = switch p, x
+...   if1.then/m: i64 = subtract k.if#0, 1:i64
+...   if1.then/d: i64 = add x.if#0, x.if#0
+... ''')
+>>> print(dump(loops_to_calls(library, ["main"])), end="")
+library 1 main=main
+<BLANKLINE>
+main main(n: i64) -> (y#1)
+  y: i64, i64 = call n, 1:i64 callee="twice"
+<BLANKLINE>
+function twice(k: i64, x: i64) -> (k.last, x.last)
+  p: bool                  = greater k, 0:i64
+  branch if1 p
+  k.if: i64, i64           = switch p, k
+  x.if: i64, i64           = switch p, x
+  if1.then/m: i64          = subtract k.if#0, 1:i64
+  if1.then/d: i64          = add x.if#0, x.if#0
+  if1.then/again: i64, i64 = call if1.then/m, if1.then/d callee="twice"
+  k.last: i64              = merge if1.then/again#0, k.if#1
+  x.last: i64              = merge if1.then/again#1, x.if#1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+
+
+def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
+    """The library with calls for the loops of the named graphs, and for those inside of these loops.
+
+    A loop graph becomes a function of its own name. If a loop elsewhere still enters it, it stays beside that function,
+    which is then called `name.calls`. Loops in the body of a map are those of the map's graph, to be named itself.
+    """
+    graphs, chosen = library.functions, set(names)
+    turned = _bodies(graphs, chosen)
+    kept = _bodies(graphs, [name for name in graphs if name not in turned | chosen], unfollowed=chosen)
+    taken = set(graphs)
+    callees: dict[str, str] = {}
+    for body in graphs:
+        if body in turned:
+            callees[body] = _fresh(body, taken) if body in kept else body
+    functions: dict[str, FunctionGraph] = {}
+    for name, graph in graphs.items():
+        if name in kept or name not in turned:
+            functions[name] = _call_loops(graph, callees) if name in chosen else graph
+        if name in turned:
+            functions[callees[name]] = _as_function(_call_loops(graph, callees), callees[name])
+    return Library(functions, library.main)
+
+
+def _bodies(
+    graphs: Mapping[str, FunctionGraph], names: Iterable[str], unfollowed: Container[str] = frozenset()
+) -> set[str]:
+    """The loop graphs that the loops of some graphs enter, and that the loops of those enter in turn."""
+    found: set[str] = set()
+    todo = list(names)
+    while todo:
+        for node in graphs[todo.pop()].nodes:
+            if node.op == "loop" and (body := node.attrs.text("body")) not in found:
+                found.add(body)
+                if body not in unfollowed:
+                    todo.append(body)
+    return found
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """A name for the function beside a loop graph that stays."""
+    fresh, count = f"{name}.calls", 1
+    while fresh in taken:
+        count += 1
+        fresh = f"{name}.calls_{count}"
+    taken.add(fresh)
+    return fresh
+
+
+def _call_loops(graph: FunctionGraph, callees: Mapping[str, str]) -> FunctionGraph:
+    """A graph with its loops replaced by calls of what their bodies become; nothing else moves."""
+    nodes = tuple(_call(node, callees) if node.op == "loop" else node for node in graph.nodes)
+    return replace(graph, nodes=nodes)
+
+
+def _call(loop: Node, callees: Mapping[str, str]) -> Node:
+    others = {key: value for key, value in loop.attrs.items() if key != "body"}
+    return replace(loop, op="call", attrs=Attrs(**others, callee=callees[loop.attrs.text("body")]))
+
+
+def _as_function(loop: FunctionGraph, name: str) -> FunctionGraph:
+    """The tail-recursive function that a loop is."""
+    assert not loop.group, "a loop with hoisted parameters: loops become calls before `hoist`"
+    copy = Copy(loop, Draft("function", name))
+    draft = copy.draft
+    for number, node in enumerate(loop.nodes):
+        copy.add(number, node)
+    pred, *following = (copy.ports[port] for port in loop.results)
+    params = [copy.ports[Port(param)] for param in loop.params]
+    then = _true_side(copy, pred)
+    switches: dict[Operand, int] = {}
+    for number, node in enumerate(draft.nodes):
+        if node.op == "switch" and node.region == 0 and node.inputs[0] == pred:
+            switches.setdefault(node.inputs[1], number)
+
+    def side(port: Port, index: int) -> Port:
+        """A value of the body on one side of the predicate."""
+        if port not in switches:
+            maker, types = draft.nodes[port.node], (draft.type_of(port),) * 2
+            switches[port] = draft.add(Node("switch", (pred, port), types, f"{maker.name}.if", span=maker.span))
+        return Port(switches[port], index)
+
+    variables = params[: loop.carried]
+    given = (*following, *params[loop.carried :])
+    arguments = tuple(port if draft.home(port) == then else side(port, 0) for port in given)
+    last = [side(port, 1) for port in variables]
+    types = tuple(map(draft.type_of, variables))
+    label = f"{draft.regions[then].name}/again"
+    call = Node("call", arguments, types, label, then, Attrs(callee=name), span=loop.span)
+    again = draft.add(draft.triggered(call, 0))
+    results: list[Port] = []
+    for index, (port, value) in enumerate(zip(variables, last, strict=True)):
+        param = draft.nodes[port.node]
+        merge = Node("merge", (Port(again, index), value), param.types, f"{param.name}.last", span=param.span)
+        results.append(Port(draft.add(merge)))
+    phase = Phase(tuple(port.node for port in params), tuple(results))
+    return replace(draft.freeze(loop, [phase], 0), name=name, kind="function")
+
+
+def _true_side(copy: Copy, pred: Port) -> int:
+    """Where the loop goes on; a body without variables may have no such branch yet."""
+    sides = copy.branches.get((copy.graph.results[0], 0))
+    if sides is not None:
+        return copy.place(sides[0])
+    return copy.draft.branch(pred, 0, ("while.then", "while.else"))[0]
