@@ -31,6 +31,7 @@ notice.
 # The heading of what each module defines, in the order of the page.
 _TITLES = {
     "undertow.api.function": "Functions and their runs",
+    "undertow.api.grad": "Gradients",
     "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
     "undertow.api.save": "Saving",

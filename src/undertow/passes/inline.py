@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 
 from undertow.ir.draft import Copy, Draft
+from undertow.ir.facts import LINKED
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port
 from undertow.ir.walk import callees_first, entered_by, node_phases
 
@@ -50,7 +51,7 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
 
 def _linked(graph: FunctionGraph) -> set[int]:
     """Calls that other nodes refer to: one that is resumed, or differentiated, has to be there."""
-    links = (node.inputs[0] for node in graph.nodes if node.op in ("gradient", "resume"))
+    links = (node.inputs[0] for node in graph.nodes if node.op in LINKED)
     return {link.node for link in links if isinstance(link, Port)}
 
 
