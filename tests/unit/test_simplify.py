@@ -750,9 +750,8 @@ def test_small_functions_are_inlined_with_their_branches() -> None:
 )
 def test_calls_that_gradients_speak_of_are_not_inlined(lines: str) -> None:
     body = "".join(f"\n  {line}" for line in lines.split("; "))
-    found = parse(
-        f"library 1 main=main\nmain main(x: f64) -> (y, d){body}\nfunction f(x: f64) -> (r)\n  r: f64 = sin x\n"
-    )
+    callee = "function f(x: f64) -> (r)\n  r: f64 = sin x\n"
+    found = parse(f"library 1 main=main\nmain main(x: f64) -> (y, d){body}\n{callee}")
     assert isinstance(found, Library)
     assert simplify(found, inline=True)[0] == found
 
