@@ -32,6 +32,8 @@ notice.
 _TITLES = {
     "undertow.api.function": "Functions and their runs",
     "undertow.api.grad": "Gradients",
+    "undertow.api.jvp": "Tangents",
+    "undertow.api.check_grads": "Checking derivatives",
     "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
     "undertow.api.save": "Saving",
