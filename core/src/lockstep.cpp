@@ -189,7 +189,13 @@ class Lockstep {
     return values;
   }
 
+  void note_deepest() {
+    stats_.deepest = tag(*deepest_->roots[0], 0);
+    deepest_ = nullptr;
+  }
+
   void finish_stats() {
+    if (deepest_ != nullptr && !deepest_->roots.empty()) note_deepest();
     stats_.peak_frames = tables_.peak_frames;
     stats_.peak_bytes = tables_.pool.peak();
   }
@@ -276,8 +282,7 @@ class Lockstep {
     if (chunk->depth > stats_.max_depth) {
       if (chunk->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
       stats_.max_depth = chunk->depth;
-      stats_.deepest = tag(*at_, parts[0].from);
-      stats_.deepest.insert(stats_.deepest.begin(), {parts[0].request->item->site, -1});
+      deepest_ = chunk;  // its tag is made when it is known that nothing is deeper: once, not at each level
     }
     auto child = std::make_unique<Wave>();
     child->chunk = chunk;
@@ -422,6 +427,7 @@ class Lockstep {
     if (waves_.empty()) return;
     Wave& above = *waves_.back();
     Chunk* chunk = wave->chunk;
+    if (chunk == deepest_) note_deepest();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
     const bool is_over = wave->phase + 1 == chunk->visits;
     for (Piece* piece : chunk->pieces) {
@@ -1070,6 +1076,7 @@ class Lockstep {
   Operate operate_;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
+  Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
   std::vector<std::unique_ptr<Wave>> waves_;
   std::vector<Chunk*> chunks_;  ///< alive
   std::vector<Fiber*> fibers_;
