@@ -101,6 +101,9 @@ class Lockstep {
       throw;
     } catch (const std::bad_alloc&) {
       throw Stop{Stop::Kind::OutOfMemory};
+    } catch (...) {  // the host's
+      if (at_ != nullptr) stats_.stopped = tag(*at_, operate_.lane);
+      throw;
     }
   }
 

@@ -70,6 +70,7 @@ struct RunStats {
   int64_t peak_bytes = 0;
   int64_t max_depth = 0;
   std::vector<Label> deepest;
+  std::vector<Label> stopped;  ///< where the host has stopped the run
   std::vector<int64_t> fired;  ///< lanes by node, of operators
 };
 

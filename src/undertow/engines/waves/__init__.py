@@ -54,11 +54,13 @@ class WavesPlan:
         options = options or Options()
         values = checks.check_inputs(self.graph, inputs)
         host = _Host(self.graph, dict(state or {}))
+        where: list[Any] = []
         began = time.perf_counter()
         try:
             found, counted = self.core.run(
                 [np.asarray(value, order="C") for value in values],
                 host.apply,
+                where,
                 self.width,
                 _NO_LIMIT if options.frames is None else options.frames,
                 _NO_LIMIT if options.max_depth is None else options.max_depth,
@@ -70,6 +72,7 @@ class WavesPlan:
             raise self._error(stopped, options) from None
         except RunError as error:  # from an operator that the host runs
             error.span = error.span or self.graph.nodes[host.node].span
+            error.calls = checks.calls_of(self.graph, tuple(where))
             raise
         if state is not None:
             state.update(host.state)

@@ -322,8 +322,10 @@ class _Encoder:
         visits = self.visits(MAP, number, item.region) if phase == 0 else []
         return [*row, len(visits), *visits]
 
-    def write_read(self, item: Item) -> list[int]:
+    def write_read(self, item: Item) -> list[int] | None:
         node = self.graph.nodes[item.key[1]]
+        if node.types[0] == CTL:
+            return None
         source = node.inputs[0]
         assert isinstance(source, Port)
         maker = self.graph.nodes[source.node]
