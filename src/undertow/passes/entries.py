@@ -7,7 +7,7 @@ instead of being added up along the calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
@@ -30,9 +30,12 @@ class Entries:
 
 
 def find_entries(
-    root: Ask, slices: Mapping[Ask, Slice], plain: Mapping[str, FunctionGraph], group: str
+    root: Ask, slices: Mapping[Ask, Slice], plain: Mapping[str, FunctionGraph], group: str, sparse: Collection[int] = ()
 ) -> Entries | None:
-    """What can be hoisted below a differentiated call; None where nothing is handed on at all."""
+    """What can be hoisted below a differentiated call; None where nothing is handed on at all.
+
+    The arguments of it that are `sparse` are hoisted even if they are not handed on: rows come only from an entry.
+    """
     known: dict[tuple[Ask, int], int] = {(root, k): k for k in range(len(plain[root.graph].params))}
     origins = {ask: _origins(plain[ask.graph]) for ask in slices}
     edges = [
@@ -55,7 +58,8 @@ def find_entries(
             if known.get((target, index)) != after:
                 known[target, index] = after
                 has_changed = True
-    handed = {k for (ask, index), k in known.items() if k != _CHANGES and (ask, index) != (root, k)}
+    handed = {k for k in sparse if k in root.wanted[0]}
+    handed |= {k for (ask, index), k in known.items() if k != _CHANGES and (ask, index) != (root, k)}
     handed |= {k for ask, target, index, operand in edges if target == root and (k := known[root, index]) == index}
     indices = tuple(k for k in sorted(handed) if known[root, k] == k)
     if not indices:
