@@ -166,8 +166,10 @@ class _Backward:
                 first.append(port.node)
                 for index, at in self.hoisted.items():
                     if at == position:
-                        copy.ports[Port(graph.params[index])] = port
-                        self.origins[Port(graph.params[index])] = position
+                        own = Port(graph.params[index])
+                        self.at(0, graph.nodes[own.node])
+                        copy.ports[own] = self.pen.port(fitted(self.pen.term(port), graph.type_of(own)).operand)
+                        self.origins[own] = position
         done = {start, *graph.params}
         for number, node in enumerate(graph.nodes):
             if number in done or self.phases[number] >= self.visits:

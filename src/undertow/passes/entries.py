@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import phase_of
 from undertow.passes.activity import Ask, Slice
+from undertow.types import Type, join
 
 _CHANGES = -1
 
@@ -23,7 +24,7 @@ class Entries:
 
     group: str
     root: Ask
-    params: tuple[Node, ...]  # the hoisted parameters, as the root has them
+    params: tuple[Node, ...]  # the hoisted parameters, as the root has them, of a type that suits all graphs
     indices: tuple[int, ...]  # of these, among the root's
     values: Mapping[Ask, Mapping[int, int]]  # of each graph: parameter -> its place among the hoisted ones
     collects: frozenset[int]  # the places of those that want a cotangent
@@ -70,9 +71,20 @@ def find_entries(
         if k in place:
             values[ask][index] = place[k]
     graph = plain[root.graph]
-    params = tuple(replace(graph.nodes[graph.params[k]], region=0) for k in indices)
+    params = [replace(graph.nodes[graph.params[k]], region=0) for k in indices]
+    for ask, hoisted in values.items():
+        for index, at in hoisted.items():
+            own = plain[ask.graph]
+            params[at] = replace(params[at], types=(_common(params[at], own.nodes[own.params[index]]),))
     collects = frozenset(place[k] for k in root.wanted[0] if k in place)
-    return Entries(group, root, params, indices, values, collects)
+    return Entries(group, root, tuple(params), indices, values, collects)
+
+
+def _common(one: Node, other: Node) -> Type:
+    """The type of a value that is two parameters: a length that only one of them knows is known at run time."""
+    found = join(one.types[0], other.types[0])
+    assert found is not None
+    return found
 
 
 def _origins(graph: FunctionGraph) -> dict[Operand, int]:

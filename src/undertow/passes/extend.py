@@ -219,13 +219,14 @@ def _write_gradient(
     resume = pen.add("resume", (link, *cotangents), types_and_token, Attrs(**phase_attr(1)), name=name)
     found: list[Port] = []
     for index, x in zip(wanted, arguments, strict=True):
-        is_sparse, type_ = index in sparse, plain.nodes[plain.params[index]].types[0]
+        is_sparse = index in sparse
         if index in asked:
             whole = Port(resume, asked.index(index))
             found += [pen.port(positions(sizes(pen.term(whole))[0], pen.term(x)).operand)] if is_sparse else []
             found.append(whole)
         elif entries is not None and index in gone and gone[index] in entries.collects:
-            op, types = ("collected_rows", rows_types(type_)) if is_sparse else ("collected", (type_,))
+            held = entries.params[gone[index]].types[0]
+            op, types = ("collected_rows", rows_types(held)) if is_sparse else ("collected", (held,))
             collected = pen.add(op, (link, x), types, Attrs(index=gone[index]), (Port(resume, len(asked)),))
             found += [Port(collected, k) for k in range(len(types))]
         else:
