@@ -42,7 +42,7 @@ def loss(table, left, right, words):
 
 
 @ut.function
-def encode_any(table: ut.f64[n, h], left: ut.i64[m], words: ut.i64[m], node: ut.i64) -> ut.f64[h]:  # noqa: F821
+def encode_any(table: ut.f64[None, None], left: ut.i64[None], words: ut.i64[None], node: ut.i64) -> ut.f64[None]:
     """The same with lengths that only the run knows, and several rows at a time: a chain."""
     if left[node] < 0:
         return ut.tanh(ut.sum(ut.take(table, words, axis=0), axis=0) * table[0, 1])
@@ -68,7 +68,7 @@ def lanes(table, words):
 
 
 @ut.function
-def pick(table: ut.f64[n, 2], k: ut.i64) -> ut.f64:  # noqa: F821
+def pick(table: ut.f64[None, 2], k: ut.i64) -> ut.f64:
     return table[k, 0] if k <= 0 else table[k, 1] * pick(table, k - 1)
 
 
@@ -79,7 +79,7 @@ def two_tables(table, other, k):
 
 
 @ut.function
-def swapped(one: ut.f64[n], other: ut.f64[n], k: ut.i64) -> ut.f64:  # noqa: F821
+def swapped(one: ut.f64[None], other: ut.f64[None], k: ut.i64) -> ut.f64:
     return one[0] * other[1] if k <= 0 else one[k] * swapped(other, one, k - 1)
 
 
@@ -104,7 +104,7 @@ PROGRAMS: list[tuple[Any, tuple[Any, ...], int | None]] = [
     (two_tables, (TABLE, TABLE[::-1].copy(), 3), None),
     (swapped, (TABLE[:, 0].copy(), TABLE[:, 1].copy(), 3), None),
     (never, (TABLE, 2), 0),
-    (maybe, (TABLE, 5), 2),
+    (maybe, (TABLE, 5), 1),  # equal look-ups are one
     (maybe, (TABLE, -1), 0),
 ]
 NAMES = [f"{number}-{program[0].__name__}" for number, program in enumerate(PROGRAMS)]
@@ -198,15 +198,15 @@ def test_a_result_and_what_a_loop_changes_are_dense() -> None:
 
 def test_only_rows_is_a_fixpoint() -> None:
     @ut.function
-    def even(a: ut.f64[n], b: ut.f64[n], k: ut.i64) -> ut.f64:  # noqa: F821
+    def even(a: ut.f64[None], b: ut.f64[None], k: ut.i64) -> ut.f64:
         return a[0] if k <= 0 else odd(a, b, k - 1) + b[k]
 
     @ut.function
-    def odd(a: ut.f64[n], b: ut.f64[n], k: ut.i64) -> ut.f64:  # noqa: F821
+    def odd(a: ut.f64[None], b: ut.f64[None], k: ut.i64) -> ut.f64:
         return ut.sum(b) if k <= 0 else even(a, b, k - 1) + a[k]
 
     library = even.library(np.ones(3), np.ones(3), 2)
-    assert only_rows(library.functions, "even") == only_rows(library.functions, "odd") == {0}
+    assert [only_rows(library.functions, name) for name in library.functions if name != "main"] == [{0}, {0}]
     assert only_rows(library.functions, "elsewhere") == frozenset()
     one, other = ut.grad(even, argnums=(0, 1), sparse_rows=True)(np.ones(3), np.ones(3), 2)
     assert isinstance(one, ut.IndexedRows) and isinstance(other, np.ndarray)
@@ -244,7 +244,9 @@ def test_variables_and_captured_arrays(engine: str) -> None:
 
     @ut.function
     def total(k: ut.i64) -> ut.f64:
-        return 0.0 if k <= 0 else ut.sum(table[k] * weight) * array[k] + ut.sum(table.take([0, k])) + total(k - 1)
+        return (
+            0.0 if k <= 0 else ut.sum(table.read()[k] * weight) * array[k] + ut.sum(table.take([0, k])) + total(k - 1)
+        )
 
     targets = {"a": array, "v": (table, weight)}
     with ut.options(engine=engine):
@@ -360,26 +362,26 @@ def test_training(optimizer: Any) -> None:
 
 @pytest.mark.parametrize("optimizer", [ut.optim.SGD(0.5), ut.optim.Adagrad(0.5)], ids=str)
 def test_training_of_variables_in_a_graph(optimizer: Any) -> None:
-    results = []
-    for sparse_rows in (False, True):
+    def train(sparse_rows: bool) -> tuple[Any, Any]:
         table = ut.Variable(TABLE, name="table")
         updater = ut.optim.Updater(optimizer, {"table": table})
 
         @ut.function
-        def model(words, table=table):
-            return ut.sum(ut.tanh(ut.take(table.read(), words, axis=0)))
+        def model(words):
+            return ut.sum(ut.tanh(table.take(words)))
 
         @ut.function
-        def step(words, model=model, table=table, updater=updater, sparse_rows=sparse_rows):
+        def step(words):
             value, grads = ut.value_and_grad(model, variables={"table": table}, sparse_rows=sparse_rows)(words)
             updater.apply(grads)
             return value
 
-        for _ in range(3):
-            value = step(np.array([1, 1, -1]))
-        results.append((value, table.numpy()))
-    np.testing.assert_allclose(results[0][0], results[1][0])
-    np.testing.assert_allclose(results[0][1], results[1][1])
+        value = [step(np.array([1, 1, -1])) for _ in range(3)]
+        return value, np.asarray(table)
+
+    (value, table), (sparse_value, sparse_table) = train(False), train(True)
+    np.testing.assert_allclose(sparse_value, value)
+    np.testing.assert_allclose(sparse_table, table)
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
