@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.engines.contract import Options
+from undertow.engines.reference import Reference
+from undertow.errors import GraphError
 from undertow.frontend.rows_only import only_rows
 from undertow.ir import spec
+from undertow.ir.graph import Library
+from undertow.ir.text import dump, parse
 from undertow.ops.vet import type_rule
+from undertow.passes.flatten import flatten
 
 LEFT = np.array([1, 3, -1, -1, -1])
 RIGHT = np.array([2, 4, -1, -1, -1])
@@ -400,3 +406,90 @@ def test_a_pair_stays_together() -> None:
 
     assert some(TABLE, np.array([2, 2, -1])) == 3
     spec.check(some.graph(TABLE, np.array([2, 2, -1])).library, type_rule)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Validity: each rule about rows is broken once
+
+GRADIENT = """\
+library 1 main=main
+
+main main(t: f64[?,2], w: f64) -> (dt#0, dt#1, dt#2)
+  y: f64                     = call t, w callee="f"
+  dt: i64[?], f64[?,2], f64  = gradient y, 1.0:f64 given=[0] sparse=[0] wanted=[0, 1]
+
+function f(t: f64[?,2], w: f64) -> (y)
+  x: f64 = index t, 0:i64, 1:i64 axes=[0, 1]
+  y: f64 = multiply x, w
+"""
+
+COLLECTED = """\
+library 1 main=main
+
+main main(t: f64[?,2]) -> (y, rows#0, rows#1)
+  y: f64[2]              = call t callee="f"
+  done: ctl              = resume y, [1.0, 1.0]:f64[2] phase=1
+  rows: i64[?], f64[?,2] = collected_rows y, t index=0 ^done
+
+function f(t: f64[?,2]) -> (y) group=f hoisted=1
+  y: f64[2]              = index t, 0:i64 axes=[0]
+  phase 1(dy: f64[2]) -> (done)
+  done: ctl              = collect_rows 0:i64, dy index=0
+"""
+
+NO_GRADIENT = "a gradient has not just a cotangent for each result"
+NOT_COLLECTED = "a collected does not take something that the entry which it calls is given"
+LIBRARY_CASES = [
+    (GRADIENT, "sparse=[0]", "sparse=[]", NO_GRADIENT),
+    (GRADIENT, "sparse=[0]", "sparse=[1]", NO_GRADIENT),
+    (GRADIENT, "sparse=[0]", "sparse=[0, 2]", NO_GRADIENT),
+    (GRADIENT, "sparse=[0]", "sparse=0", NO_GRADIENT),
+    (GRADIENT, " sparse=[0]", "", NO_GRADIENT),
+    (GRADIENT, "dt: i64[?], f64[?,2], f64 ", "dt: i64[?], f64[3,2], f64 ", NO_GRADIENT),
+    (GRADIENT, "dt: i64[?], f64[?,2], f64 ", "dt: i32[?], f64[?,2], f64 ", NO_GRADIENT),
+    (COLLECTED, "collected_rows y, t index=0", "collected_rows y, t index=1", NOT_COLLECTED),
+    (COLLECTED, "collected_rows y, t index=0", "collected_rows y, y index=0", NOT_COLLECTED),
+    (COLLECTED, "rows: i64[?], f64[?,2]", "rows: i64[?], f64[?,3]", NOT_COLLECTED),
+    (COLLECTED, "collected_rows y, t", "collected_rows t, t", "is not a call of the same region"),
+]
+STATIC_CASES = [
+    ("collected_rows main/t index=0", "collected_rows main/t index=1", "a collected takes something that its site"),
+    ("collected_rows main/t index=0 site=1", "collected_rows main/t index=0 site=2", "a collected takes something"),
+    ("collected_rows main/t ", "collected_rows main/y ", "a type changes on the way"),
+]
+
+
+def assert_refused(text: str, old: str, new: str, rule: str) -> None:
+    assert text.count(old) == 1, text
+    with pytest.raises(GraphError) as error:
+        spec.check(parse(text.replace(old, new)))
+    assert rule in error.value.what
+
+
+@pytest.mark.parametrize(("text", "old", "new", "rule"), LIBRARY_CASES, ids=lambda piece: piece[-30:].strip())
+def test_broken_libraries_are_refused(text: str, old: str, new: str, rule: str) -> None:
+    spec.check(parse(text), type_rule)
+    assert_refused(text, old, new, rule)
+
+
+@pytest.mark.parametrize(("old", "new", "rule"), STATIC_CASES, ids=lambda piece: piece[-30:].strip())
+def test_broken_static_graphs_are_refused(old: str, new: str, rule: str) -> None:
+    library = parse(COLLECTED)
+    assert isinstance(library, Library)
+    text = dump(flatten(library))
+    spec.check(parse(text), type_rule)
+    assert_refused(text, old, new, rule)
+
+
+FIRST = "  done: ctl              = collect"
+TWICE = "  d: f64[?,2]            = multiply t, 2.0:f64 ^start~1\n"
+
+
+def test_what_was_collected_whole_counts_as_all_rows() -> None:
+    whole = "collect d index=0\n"
+    library = parse(COLLECTED.replace("collect_rows 0:i64, dy index=0\n", whole).replace(FIRST, f"{TWICE}{FIRST}"))
+    assert isinstance(library, Library)
+    spec.check(library, type_rule)
+    plan = Reference().plan(flatten(library))
+    (_, indices, rows), _ = plan.run([TABLE], Options(), {})
+    assert indices.tolist() == list(range(7)) and np.array_equal(rows, 2 * TABLE)

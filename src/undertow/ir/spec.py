@@ -492,7 +492,7 @@ CALLS: list[Row[Node]] = [
     (
         "gradient",
         lambda f, n, k: _is_gradient(f, n),
-        "a gradient has not just a cotangent for each result `given` and outputs for each argument `wanted`",
+        "a gradient has not just a cotangent for each result `given` and an output for each argument `wanted`",
     ),
     (
         "collect collect_rows",
