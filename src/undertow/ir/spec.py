@@ -400,10 +400,12 @@ def _is_gradient(f: Facts, n: Node) -> bool:
 
 def _gives_cotangents(n: Node, params: Mapping[int, Type]) -> bool:
     """Are the outputs of a gradient the cotangents of what is `wanted`: whole ones, or rows of what is `sparse`?"""
-    wanted, sparse = n.attrs.integers("wanted"), n.attrs.get("sparse", (None,))
-    if not isinstance(sparse, tuple) or not sparse:  # it is left out where there are none
-        return False
-    if "sparse" in n.attrs and not all(k in wanted and params[k].shape for k in sparse):  # type: ignore[index]
+    wanted, sparse = n.attrs.integers("wanted"), n.attrs.get("sparse")
+    if sparse is None:
+        sparse = ()
+    elif not isinstance(sparse, tuple) or not sparse or len(set(sparse)) < len(sparse):
+        return False  # it is left out where there are none
+    if not all(k in wanted and params[k].shape for k in sparse):  # type: ignore[index]
         return False
     given = [t for k in wanted for t in (rows_types(params[k]) if k in sparse else (params[k],))]
     return len(given) == len(n.types) and all(a.accepts(b) for a, b in zip(n.types, given, strict=True))

@@ -22,7 +22,7 @@ from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import rows_types, sparse_of
 from undertow.ir.walk import ENTERS, entered_by, node_phases, phase_attr
-from undertow.ops.term import Size, Term, constant, filled, positions, shaped, sizes
+from undertow.ops.term import Size, Term, apply, constant, filled, shaped, sizes
 from undertow.passes.activity import Activity, Ask, Slice, link_of
 from undertow.passes.backward import Order, Pen, write_backward
 from undertow.passes.entries import Entries, find_entries
@@ -222,13 +222,14 @@ def _write_gradient(
         is_sparse = index in sparse
         if index in asked:
             whole = Port(resume, asked.index(index))
-            found += [pen.port(positions(sizes(pen.term(whole))[0], pen.term(x)).operand)] if is_sparse else []
+            if is_sparse:  # every row, counted when it runs: a table may be large
+                found.append(pen.port(apply("arange", 0, _length(pen, sizes(pen.term(whole))[0]), 1).operand))
             found.append(whole)
         elif entries is not None and index in gone and gone[index] in entries.collects:
             held = entries.params[gone[index]].types[0]
-            op, types = ("collected_rows", rows_types(held)) if is_sparse else ("collected", (held,))
-            collected = pen.add(op, (link, x), types, Attrs(index=gone[index]), (Port(resume, len(asked)),))
-            found += [Port(collected, k) for k in range(len(types))]
+            op, outputs = ("collected_rows", rows_types(held)) if is_sparse else ("collected", (held,))
+            collected = pen.add(op, (link, x), outputs, Attrs(index=gone[index]), (Port(resume, len(asked)),))
+            found += [Port(collected, k) for k in range(len(outputs))]
         else:
             found += _zero(pen, x, is_sparse)
     return _typed(pen, found, node)
