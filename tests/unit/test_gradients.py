@@ -212,3 +212,24 @@ CASES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 )
 def test_against_differences(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     check_gradient(function, *args, **options)
+
+
+@ut.function
+def mixed(x: ut.f64, y: ut.f64, n: ut.i64) -> ut.f64:
+    if n > 0:
+        return x * y + mixed(x * y, y, n - 1)
+    return x * (1.0 / y)
+
+
+@ut.function
+def mixed_once(x: ut.f64, y: ut.f64) -> ut.f64:
+    return x * y * y if y > 0.0 else x * y
+
+
+def test_mixed_derivatives_go_through_branches_in_later_phases_only() -> None:
+    """The cotangents of both sides of a Switch come from a phase before the one that undoes it."""
+    for y in (0.7, -0.7):
+        found = check_gradient(ut.grad(mixed_once, 0), 1.3, y, argnums=1)
+        assert_close(found, 2 * y if y > 0 else 1.0)
+        check_gradient(ut.grad(mixed, 0), 1.3, y, 2, argnums=1)
+        check_gradient(ut.grad(mixed, 1), 1.3, y, 2, argnums=0)
