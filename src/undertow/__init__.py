@@ -4,6 +4,7 @@ Layers, each importing only from those before it:
 errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- compat <- cli
 """
 
+from undertow.api import optim as optim
 from undertow.api.behaviors import Behavior as Behavior
 from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
@@ -34,6 +35,7 @@ from undertow.frontend.forms import map as map
 from undertow.frontend.forms import shared as shared
 from undertow.frontend.forms import while_loop as while_loop
 from undertow.frontend.functions import *  # noqa: F403
+from undertow.frontend.rows import IndexedRows as IndexedRows
 from undertow.frontend.scopes import control_dependencies as control_dependencies
 from undertow.frontend.scopes import device as device
 from undertow.frontend.state import Variable as Variable

@@ -376,6 +376,10 @@ class Session:
         found = self.binding.get(id(value)) if self.binding else None
         return value if found is None else found[1]
 
+    def seen(self, value: Any) -> Any:
+        """What a name, an attribute or an item gives. A variable is itself, and asks what it is bound to when read."""
+        return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
+
     def takes(self, name: str) -> tuple[Type, ...]:
         """The types of the arguments of a function whose graph is there."""
         units = (*reversed(self.units), *self._grafts.values())
