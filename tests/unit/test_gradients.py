@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.differences import WAYS, assert_close, assert_valid, check_gradient
+from tests.unit.differences import assert_close, check_gradient
 
 import undertow as ut
 
@@ -118,7 +117,7 @@ def tree_sum(w: ut.f64[5, 2], i: ut.i64) -> ut.f64:
 
 
 @ut.function
-def halves(a: ut.f64["n"]) -> ut.f64:
+def halves(a: ut.f64[None]) -> ut.f64:
     """Recursion that halves an array: sizes known only at run time."""
     if a.shape[0] == 0:
         return 0.0
@@ -135,7 +134,7 @@ def mapped(x: ut.f64, n: ut.i64) -> ut.f64:
 
 
 @ut.function
-def weighted(w: ut.f64["n"], x: ut.f64) -> ut.f64:
+def weighted(w: ut.f64[None], x: ut.f64) -> ut.f64:
     """A map over different weights, each with a recursion of its own length."""
     powers = ut.map(lambda a, k: power(a * x, k), w, ut.arange(w.shape[0]))
     return ut.sum(powers * w)
