@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,28 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
     found = getattr(function, "__undertow_definition__", None)
     if found is not None:
         return found, tuple(getattr(function, "__undertow_bound__", ()))
-    if isinstance(function, (FunctionType, Closure)):
-        return Definition(function), ()
-    raise CaptureError(
-        f"{what} works on functions, not on {brief(function)}", hint=f"write {what}(f), and then call the result"
-    )
+    bound: tuple[Any, ...] = ()
+    if isinstance(function, MethodType):
+        function, bound = function.__func__, (function.__self__,)
+    if isinstance(function, FunctionType):
+        return _definition(function), bound
+    if isinstance(function, Closure):
+        return Definition(function), bound
+    if isinstance(function, partial):
+        raise CaptureError(
+            f"{what} works on functions, not on a functools.partial",
+            hint=f"give a lambda that calls it: {what}(lambda x: f(2.0, x))",
+        )
+    hint = f"write {what}(f), and then call the result: {what}(f)(x)"
+    raise CaptureError(f"{what} works on functions, not on {brief(function)}", hint=hint)
+
+
+def _definition(function: FunctionType) -> Definition:
+    """The one definition of an undecorated function, kept with it, so that it lives as long."""
+    found: Definition | None = function.__dict__.get("__undertow_plain__")
+    if found is None or found.function is not function:  # functools.wraps copies what is kept with a function
+        found = function.__dict__["__undertow_plain__"] = Definition(function)
+    return found
 
 
 class Wrapped(Definition):
@@ -87,6 +105,8 @@ class Checkpointed(Wrapped):
 
 class Bound(Definition):
     """A function in which some variables, or captured arrays, are arguments: `(values, args, kwargs)`."""
+
+    hands_key_on = True
 
     def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
         super().__init__(_bound)
@@ -165,10 +185,7 @@ class Written:
             if place == n and kind != kind.VAR_KEYWORD:
                 return range(at, at + count), structure
             at += count
-        raise CaptureError(
-            f"`{self.definition.name}` has no argument number {n}",
-            hint="argnums counts the positional arguments, from 0",
-        )
+        raise AssertionError(f"{self.definition.name} has no argument number {n}")
 
     def refuse_integers(self, indices: Sequence[int]) -> None:
         assert self.given is not None
@@ -238,6 +255,8 @@ def scalar_of(value: Any, name: str) -> Traced:
 class Derived(Wrapped):
     """The value of a function and its gradient with respect to some arguments, or variables, or both."""
 
+    hands_key_on = True
+
     def __init__(
         self,
         inner: Definition,
@@ -246,13 +265,15 @@ class Derived(Wrapped):
         targets: Any,
         keeps_value: bool,
         sparse_rows: bool,
+        skipped: int = 0,
     ) -> None:
         super().__init__(inner, f"{'value_and_' if keeps_value else ''}grad({inner.name})")
         self.argnums = argnums
+        self.skipped = skipped  # arguments that a method is bound to: argnums does not count them
         self.has_aux = has_aux
         self.keeps_value = keeps_value
         self.sparse_rows = sparse_rows
-        self.targets, self.structure = _flatten_targets(targets)
+        self.targets, self.structure = flatten_targets(targets)
         self.has_targets = targets is not None
         self.bound = Bound(inner, self.targets) if self.targets else None
 
@@ -269,7 +290,7 @@ class Derived(Wrapped):
         shapes: list[tuple[range, tree.Structure]] = []
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
         for n in numbers:
-            shapes.append(self._positions(written, n if n >= 0 else n + len(args), args))
+            shapes.append(self._positions(written, n, args))
         wanted = [index for indices, _ in shapes for index in indices]
         written.refuse_integers(wanted)
         every = dict.fromkeys([*wanted, *range(count)])
@@ -285,14 +306,17 @@ class Derived(Wrapped):
             return (answer, aux) if self.has_aux else answer, gradients
         return (gradients, aux) if self.has_aux else gradients
 
-    def _positions(self, written: Written, n: int, args: list[Any]) -> tuple[range, tree.Structure]:
+    def _positions(self, written: Written, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
+        """The leaves of an argument, as argnums counts, and its structure."""
+        n = number + (self.skipped if number >= 0 else len(args))
+        if not self.skipped <= n < len(args):
+            count = len(args) - self.skipped
+            raise CaptureError(
+                f"argnums={number}, but `{self.inner.name}` has {count} argument{'s' * (count != 1)} with a number",
+                hint="argnums counts positional arguments from 0; -1 is the last of them",
+            )
         if self.bound is None:
             return written.positions(n)
-        if not 0 <= n < len(args):
-            raise CaptureError(
-                f"`{self.inner.name}` has no argument number {n}",
-                hint="argnums counts the positional arguments, from 0",
-            )
         at = len(self.targets)
         for value in args[:n]:
             at += len(tree.flatten(value, is_traced)[0])
@@ -312,6 +336,8 @@ class Derived(Wrapped):
 
 class PulledBack(Definition):
     """`(primals, cotangents) -> cotangents of the primals`: what `vjp` gives outside of a capture."""
+
+    hands_key_on = True
 
     def __init__(self, inner: Definition) -> None:
         super().__init__(_pulled_back)
@@ -338,8 +364,9 @@ class Pullback:
 
     __undertow_static__ = True
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: Written, skipped: int) -> None:
         self.written = written
+        self.skipped = skipped  # arguments that a method is bound to
         self.is_used = False
 
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
@@ -349,7 +376,7 @@ class Pullback:
             written = Written(session, written.definition, written.args, written.kwargs)
             drive(written.call())
         self.is_used = True
-        return pull_back(written, cotangents)
+        return pull_back(written, cotangents)[self.skipped :]
 
 
 def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
@@ -410,7 +437,7 @@ def _now(session: Session, target: Any) -> Any:
     return target.read() if isinstance(target, Variable) else constant(target)
 
 
-def _flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
+def flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
     """The variables and arrays of a container."""
     if targets is None:
         return [], ()

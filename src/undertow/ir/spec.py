@@ -94,6 +94,7 @@ NODES: list[Row[Node]] = [
         "the outputs of a switch have another type than its value",
     ),
     ("merge", lambda f, n, k: all(isinstance(i, Port) for i in n.inputs), "a merge of a constant, which is never dead"),
+    ("merge", lambda f, n, k: not n.controls, "a merge has a control edge: it forwards what comes, when it comes"),
     (
         "merge",
         lambda f, n, k: bool(n.inputs) and all(n.types[0].accepts(f.type(i)) for i in n.inputs),

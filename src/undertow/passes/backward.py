@@ -67,13 +67,17 @@ class Pen:
         controls: tuple[Port, ...] = (),
         name: str = "",
     ) -> int:
-        """A node that waits for the phase at hand: nothing is computed before it is needed."""
+        """A node that waits for the phase at hand: nothing is computed before it is needed.
+
+        Switch and Merge compute nothing, so they go by their operands alone (and a Merge takes no control edges).
+        """
         full = f"{name or 'd.' + op}"
         if self.region:
             full = f"{self.draft.regions[self.region].name}/{full}"
         node = Node(op, tuple(inputs), types, full, self.region, attrs, controls, self.span)
         is_triggered = bool(controls) or any(isinstance(x, Port) for x in inputs)
-        if self.draft.waits_for(node) < self.phase or not is_triggered:
+        is_early = self.draft.waits_for(node) < self.phase and op not in ("switch", "merge")
+        if is_early or not is_triggered:
             pivot = self.draft.make_pivot(self.region, self.phase)
             node = replace(node, controls=(*controls, pivot))
         return self.draft.add(node)
