@@ -243,6 +243,8 @@ BROKEN = [
     (LIBRARY, "switch less_equal, n\n", "switch true, n\n", "the predicate of a switch is not the bool scalar"),
     (LIBRARY, "n.if: i64, i64 ", "n.if: i64, i32 ", "the outputs of a switch have another type than its value"),
     (LIBRARY, "merge if1.then/value", "merge 1:i64", "a merge of a constant, which is never dead"),
+    (STATIC, "merge fac/if1.then/value, fac/if1.else/multiply",
+     "merge fac/if1.then/value, fac/if1.else/multiply ^fac/n", "a merge has a control edge"),
     (LIBRARY, "merge: i64 ", "merge: f64 ", "a merge has no inputs, or one that its type does not accept"),
     (LIBRARY, "identity 1:i64 ^start.if#0", "identity 1:i64", "a node has no input that could trigger it"),
     (LIBRARY, "less_equal n, 1:i64", "less_equal merge, 1:i64", "a node stands before one that it depends on"),

@@ -98,6 +98,7 @@ class Definition:
     """A function that the user decorated: its Python, and what its annotations say. Captured when first called."""
 
     is_checkpoint = False  # is it to be called again for its gradient, instead of keeping what it computed?
+    hands_key_on = False  # does it stand for the one function that it calls, which draws the same random numbers then?
 
     def __init__(self, function: Callable[..., Any] | Closure) -> None:
         if not isinstance(function, (FunctionType, Closure)):
@@ -105,6 +106,8 @@ class Definition:
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
         self._notes: dict[str, Annotation | None] | None = None
+        # What was made of it, such as its gradient, by what that is: so a second `ut.grad(f)` finds the first.
+        self.made: dict[Any, Any] = {}
 
     @property
     def closure(self) -> Closure:
@@ -346,15 +349,21 @@ class Session:
 
     def draw(self) -> Traced:
         """A random key of its own for one place in the program."""
+        key = self.key()
+        builder = self.ctx.open_builder
+        builder.draws += 1
+        made: Traced = emit("fold_in", [key, np.int64(builder.draws)])[0]
+        return made
+
+    def key(self) -> Traced:
+        """The random key of this activation."""
         builder = self.ctx.open_builder
         if builder.key is None:
             if builder.kind in ("loop", "map"):
                 raise NeedFeature(builder, "key")
             builder.key = builder.param(Type(i64), "key" if builder.kind == "function" else "seed")
             self._hide(builder, "key")
-        builder.draws += 1
-        made: Traced = emit("fold_in", [Traced(builder, builder.key), np.int64(builder.draws)])[0]
-        return made
+        return Traced(builder, builder.key)
 
     def note_reading(self, env: Env, name: str, value: Any) -> None:
         """A variable of an enclosing function is read."""
@@ -460,7 +469,9 @@ class Session:
             elif what == "order":
                 controls = (self.effect_token(),)
             elif what == "key":
-                inputs.append(operand(self.draw()))
+                caller = self._open.get(builder)
+                hands_on = caller is not None and caller.definition.hands_key_on
+                inputs.append(operand(self.key() if hands_on else self.draw()))
             else:
                 inputs.append(operand(Traced(*what)))
         types = tuple(t.erased() for t in unit.results.types) + ((CTL,) if effectful else ())
