@@ -389,6 +389,15 @@ class Session:
         """What a name, an attribute or an item gives. A variable is itself, and asks what it is bound to when read."""
         return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
 
+    def seen_inside(self, value: Any) -> Any:
+        """An argument of what is not the user's own Python: a container with what stands for the arrays in it."""
+        if not self.binding or not isinstance(value, (list, tuple, dict)):
+            return self.seen(value)
+        leaves, structure = tree.flatten(value, _is_traced)
+        if not any(id(leaf) in self.binding for leaf in leaves):
+            return value
+        return tree.unflatten(structure, [self.seen(leaf) for leaf in leaves])
+
     def takes(self, name: str) -> tuple[Type, ...]:
         """The types of the arguments of a function whose graph is there."""
         units = (*reversed(self.units), *self._grafts.values())

@@ -19,7 +19,7 @@ from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend import tree
 from undertow.frontend.capture import Arguments, Definition, Session, arguments
 from undertow.frontend.drive import Work, drive
-from undertow.frontend.flow import describe
+from undertow.frontend.flow import describe, leaf_type
 from undertow.frontend.source import Closure
 from undertow.frontend.state import Variable
 from undertow.frontend.traced import Traced, constant, operand
@@ -420,15 +420,20 @@ def flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
     if targets is None:
         return [], ()
     leaves, structure = tree.flatten(targets, lambda x: isinstance(x, (Variable, np.ndarray)))
-    for leaf in leaves:
+    static = [token[1].value for token in structure if token[0] == "static"]
+    for leaf in (*leaves, *static):
         if not isinstance(leaf, (Variable, np.ndarray)):
             raise TypeMismatch(
-                f"{brief(leaf)} is neither a variable nor an array, so it is not known by what it is",
-                hint="name ut.Variables, or the NumPy arrays that the function uses",
+                f"variables={brief(targets)}: {brief(leaf)} is neither a variable nor an array",
+                hint="name ut.Variables, or the NumPy arrays that the function uses, in any container",
             )
-        kind = leaf.type.dtype.kind if isinstance(leaf, Variable) else {"f": "float"}.get(leaf.dtype.kind, "")
-        if kind != "float":
-            raise TypeMismatch(f"{brief(leaf)} holds no floats: only floats have gradients")
+        type_ = leaf.type if isinstance(leaf, Variable) else leaf_type(leaf)
+        if type_.dtype.kind != "float":
+            what = f"variable `{leaf.name}`" if isinstance(leaf, Variable) else "an array in variables="
+            raise TypeMismatch(
+                f"{what} is {said(type_)}: only floats have gradients",
+                hint="leave it out of variables=, or make it hold floats",
+            )
     if len({id(leaf) for leaf in leaves}) != len(leaves):
-        raise TypeMismatch("one variable is named twice", hint="name each variable once")
+        raise TypeMismatch("variables= names one variable twice", hint="name each variable once")
     return leaves, structure

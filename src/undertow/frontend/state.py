@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import TypeMismatch
+from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.annotations import as_array, convert
 from undertow.frontend.array_functions import check_static_indices, take
 from undertow.frontend.operands import as_operand, integers, is_weak
@@ -165,6 +165,11 @@ class Variable:
                 _commit([(self, state[self.name])])
             return self._value if op == "assign" else new
         builder = current.builder
+        if current.session.bound(self) is not self:
+            raise CaptureError(
+                f"variable `{self.name}` is assigned in a function that is differentiated with respect to it",
+                hint="assign it outside of the function that ut.grad is given, when the gradient is known",
+            )
         current.session.uses_variable(self, writes=True)
         before = current.session.effect_token()
         ports = [operand(x) for x in operands]
