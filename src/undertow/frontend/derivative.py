@@ -8,10 +8,11 @@ the affair of a pass. The gradient stands where the call does, so a call has one
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from undertow.frontend import tree
 from undertow.frontend.capture import Arguments, Definition, Session, arguments
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, leaf_type
+from undertow.frontend.loaded import NoSource
 from undertow.frontend.source import Closure
 from undertow.frontend.state import Variable
 from undertow.frontend.traced import Traced, constant, operand
@@ -99,19 +101,39 @@ class Checkpointed(Wrapped):
         return self.inner.body(session, args, kwargs, check)
 
 
-class Bound(Definition):
-    """A function in which some variables, or captured arrays, are arguments: `(values, args, kwargs)`."""
+class Adapted(Definition):
+    """A definition made from another one, with parameters of its own; it stands where that one does."""
 
     hands_key_on = True
+    parameters: ClassVar[tuple[str, ...]]
 
-    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
-        super().__init__(_bound)
+    def __init__(self, inner: Definition, name: str) -> None:
+        super().__init__(inner.function)
         self.inner = inner
-        self.targets = list(targets)
+        self._name = name
 
     @property
-    def name(self) -> str:
-        return self.inner.name
+    def closure(self) -> Closure:
+        if self._adapted is None:
+            kind = inspect.Parameter.POSITIONAL_ONLY
+            signature = inspect.Signature([inspect.Parameter(name, kind) for name in self.parameters])
+            self._adapted = NoSource(self._name, signature, self.inner.closure.span)
+        return self._adapted
+
+    _adapted: Closure | None = None
+
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        return self.inner.children(value)
+
+
+class Bound(Adapted):
+    """A function in which some variables, or captured arrays, are arguments."""
+
+    parameters = ("values", "args", "kwargs")
+
+    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
+        super().__init__(inner, inner.name)
+        self.targets = list(targets)
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         values, given, named = args
@@ -121,11 +143,6 @@ class Bound(Definition):
             return (yield session.call(self.inner, given, named))
         finally:
             session.binding = before
-
-
-def _bound(values: Any, args: Any, kwargs: Any) -> Any:
-    """Has the parameters of a Bound; never runs."""
-    raise NotImplementedError
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -151,7 +168,8 @@ class Written:
         leaves, _ = tree.flatten(self.value, is_traced)
         if not leaves:
             raise CaptureError(
-                f"`{self.definition.name}` returns nothing that could have a gradient", hint="return a value"
+                f"`{self.definition.name}` returns nothing that could have a gradient",
+                hint="return the number to be differentiated",
             )
         self.builder = self.session.ctx.open_builder
         self.region = self.builder.region
@@ -271,6 +289,8 @@ class Derived(Wrapped):
         for n in numbers:
             shapes.append(self._positions(written, n, args))
         wanted = [index for indices, _ in shapes for index in indices]
+        if len(set(wanted)) < len(wanted):
+            raise CaptureError(f"argnums={brief(self.argnums)} names an argument twice", hint="name each argument once")
         written.refuse_integers(wanted)
         every = dict.fromkeys([*wanted, *range(count)])
         one = Const(np.ones((), scalar.type.dtype.numpy))
@@ -290,8 +310,8 @@ class Derived(Wrapped):
         if not self.skipped <= n < len(args):
             count = len(args) - self.skipped
             raise CaptureError(
-                f"argnums={number}, but `{self.inner.name}` has {count} argument{'s' * (count != 1)} with a number",
-                hint="argnums counts positional arguments from 0; -1 is the last of them",
+                f"argnums={number}, but `{self.inner.name}` has {count} positional argument{'s' * (count != 1)}",
+                hint="argnums counts from 0; -1 is the last one",
             )
         if self.bound is None:
             return written.positions(n)
@@ -312,29 +332,19 @@ class Derived(Wrapped):
         return value
 
 
-class PulledBack(Definition):
-    """`(primals, cotangents) -> cotangents of the primals`: what `vjp` gives outside of a capture."""
+class PulledBack(Adapted):
+    """From primals and cotangents to the cotangents of the primals: what `vjp` gives outside of a capture."""
 
-    hands_key_on = True
+    parameters = ("primals", "cotangents")
 
     def __init__(self, inner: Definition) -> None:
-        super().__init__(_pulled_back)
-        self.inner = inner
-
-    @property
-    def name(self) -> str:
-        return f"vjp({self.inner.name})"
+        super().__init__(inner, f"vjp({inner.name})")
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         primals, cotangents = args
         written = Written(session, self.inner, list(primals), {})
         yield written.call()
         return pull_back(written, cotangents)
-
-
-def _pulled_back(primals: Any, cotangents: Any) -> Any:
-    """Has the parameters of a PulledBack; never runs."""
-    raise NotImplementedError
 
 
 class Pullback:
