@@ -31,6 +31,9 @@ notice.
 # The heading of what each module defines, in the order of the page.
 _TITLES = {
     "undertow.api.function": "Functions and their runs",
+    "undertow.api.grad": "Gradients",
+    "undertow.api.jvp": "Tangents",
+    "undertow.api.check_grads": "Checking derivatives",
     "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
     "undertow.api.save": "Saving",
