@@ -121,6 +121,11 @@ class Definition:
         name: str = self.closure.name
         return name
 
+    @property
+    def short_name(self) -> str:
+        """Its name without what it stands in: what calls of it are called."""
+        return self.name.rsplit(".", 1)[-1]
+
     def note(self, name: str) -> Annotation | None:
         """What the annotation of a parameter, or of "return", says."""
         if self._notes is None:
@@ -491,7 +496,7 @@ class Session:
             op, attrs = "tangent", Attrs(callee=unit.name, given=tuple(tangents), wanted=wanted)
             inputs += map(operand, tangents.values())
         outputs = (*types, *(types[k] for k in wanted))
-        short = unit.definition.name.rsplit(".", 1)[-1]
+        short = unit.definition.short_name
         if unit.definition.is_checkpoint and tangents is None:
             if effectful:
                 raise CaptureError(

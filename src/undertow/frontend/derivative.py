@@ -265,7 +265,8 @@ class Derived(Wrapped):
         keeps_value: bool,
         skipped: int = 0,
     ) -> None:
-        super().__init__(inner, f"{'value_and_' if keeps_value else ''}grad({inner.name})")
+        self.what = "value_and_grad" if keeps_value else "grad"
+        super().__init__(inner, f"{self.what}({inner.name})")
         self.argnums = argnums
         self.skipped = skipped  # arguments that a method is bound to: argnums does not count them
         self.has_aux = has_aux
@@ -273,6 +274,10 @@ class Derived(Wrapped):
         self.targets, self.structure = flatten_targets(targets)
         self.has_targets = targets is not None
         self.bound = Bound(inner, self.targets) if self.targets else None
+
+    @property
+    def short_name(self) -> str:
+        return f"{self.what}({self.inner.short_name})"
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         count = len(self.targets)
