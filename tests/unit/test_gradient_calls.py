@@ -391,6 +391,28 @@ def test_captured_arrays() -> None:
     assert_close(second, np.sum(found) / 2.0)
 
 
+def test_captured_arrays_are_found_wherever_they_are_used() -> None:
+    held = [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
+
+    @ut.function
+    def takes(arrays, x: ut.f64) -> ut.f64:
+        return ut.sum(arrays[0] * arrays[1]) * x
+
+    twos = [np.full(2, 2.0), np.full(2, 2.0)]
+    for function, expected in (
+        (lambda x: ut.sum(ut.stack(held) * x), twos),
+        (lambda x: ut.sum(ut.concat(held) * x), twos),
+        (lambda x: sum([ut.sum(a) * x for a in held]), twos),
+        (lambda x: np.sum(np.concatenate(held)) * x, twos),
+        (lambda x: ut.sum(held[0].T + np.exp(held[1]) * 0.0) * x, [twos[0], np.zeros(2)]),
+        (lambda x: takes(held, x), [np.array([6.0, 8.0]), np.array([2.0, 4.0])]),
+        (lambda x: ut.sum(ut.map(lambda a, w: a * ut.sum(w) * x, held[0], ut.shared(held[1]))),
+         [np.full(2, 14.0), np.full(2, 6.0)]),
+        (lambda x: ut.cond(x > 0.0, lambda a: ut.sum(a) * x, lambda a: x, held[0]), [twos[0], np.zeros(2)]),
+    ):  # fmt: skip
+        assert_close(ut.grad(function, variables=held)(2.0), expected)
+
+
 def test_a_variable_that_is_not_used_has_a_zero() -> None:
     v = ut.Variable(np.ones(2))
     assert ut.grad(lambda x: x * x, variables=v)(2.0).tolist() == [0.0, 0.0]
@@ -409,6 +431,35 @@ def test_assigning_inside() -> None:
         value, slope = ut.value_and_grad(f).run(1.5, 3, **way)
         assert_close((value, slope), (1.5**4, 4 * 1.5**3))
         assert log.read() == 4.0
+
+
+def test_what_is_assigned_may_not_carry_a_derivative() -> None:
+    v, mean = ut.Variable(2.0), ut.Variable(0.0)
+
+    @ut.function
+    def keep(x: ut.f64) -> ut.i64:
+        v.assign(x)
+        return 0
+
+    @ut.function
+    def through(x: ut.f64, n: ut.i64) -> ut.f64:
+        keep(x * x)
+        return v.read() * x if n <= 0 else through(x, n - 1)
+
+    with pytest.raises(ut.CaptureError, match="is assigned a value that the derivative"):
+        ut.grad(through)(3.0, 2)
+    with pytest.raises(ut.CaptureError, match="is assigned in a function that is differentiated with respect to it"):
+        ut.grad(through, variables=v)(3.0, 2)
+
+    @ut.function
+    def averaged(x: ut.f64) -> ut.f64:
+        mean.assign(ut.stop_gradient(0.5 * mean.read() + 0.5 * x))
+        return mean.read() * x
+
+    assert ut.grad(averaged)(2.0) == 1.0
+    assert mean.read() == 1.0
+    unread = ut.function(lambda x: (v.assign(x), x * x)[1])
+    assert ut.grad(unread)(3.0) == 6.0 and v.read() == 3.0
 
 
 def test_a_variable_is_read_as_it_is_now() -> None:

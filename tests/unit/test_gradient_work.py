@@ -1,4 +1,4 @@
-"""What gradients cost: nothing is computed twice or in vain, graphs do not grow, checkpoints keep less."""
+"""What gradients cost: nothing twice or in vain, graphs of one size, less kept with checkpoints; depth is data."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.differences import assert_close, check_gradient
+from tests.unit.differences import WAYS, assert_close, assert_valid, check_gradient
 
 import undertow as ut
 
@@ -232,3 +232,113 @@ def test_mixed_derivatives_go_through_branches_in_later_phases_only() -> None:
         assert_close(found, 2 * y if y > 0 else 1.0)
         check_gradient(ut.grad(mixed, 0), 1.3, y, 2, argnums=1)
         check_gradient(ut.grad(mixed, 1), 1.3, y, 2, argnums=0)
+
+
+# -- values and shapes ---------------------------------------------------------------------------------------
+
+
+def test_the_side_of_a_branch_that_is_not_taken_may_be_anything() -> None:
+    @ut.function
+    def roots(x: ut.f64, n: ut.i64) -> ut.f64:
+        y = ut.sqrt(x) if x > 0.0 else 0.0
+        return y if n <= 0 else y + roots(x, n - 1)
+
+    check_gradient(roots, -1.0, 2, expected=0.0)
+    check_gradient(roots, 4.0, 2, expected=0.75)
+    assert ut.grad(roots)(0.0, 2) == 0.0
+
+
+def test_where_needs_a_finite_value_on_both_sides() -> None:
+    """As everywhere: what `where` does not choose is computed, and 0 * inf is nan."""
+    x = np.array([4.0, -1.0, 0.0])
+    found = ut.grad(lambda x: ut.sum(ut.where(x > 0.0, ut.sqrt(ut.where(x > 0.0, x, 1.0)), 2.0 * x)))(x)
+    assert found.tolist() == [0.25, 2.0, 2.0]
+    found = ut.grad(lambda x: ut.sum(ut.where(x > 0.0, ut.sqrt(x), 2.0 * x)))(x)
+    assert found[0] == 0.25 and np.isnan(found[1])
+
+
+def test_sides_with_different_shapes() -> None:
+    @ut.function
+    def f(x: ut.f64[None], n: ut.i64) -> ut.f64:
+        if n > 0:
+            y = x[:n]
+        else:
+            y = ut.concat([x, x * 2.0, x])
+        if n > 1:
+            z = y * y
+        else:
+            z = y
+        return ut.sum(z * z) + ut.sum(x)
+
+    for n in (0, 1, 2):
+        check_gradient(f, np.array([0.1, 0.2, 0.3]), n)
+    check_gradient(f, np.zeros(0), 0)
+
+
+def test_arrays_that_grow_and_shrink() -> None:
+    @ut.function
+    def f(x: ut.f64[None], n: ut.i64) -> ut.f64[None]:
+        if n <= 0:
+            return x
+        if n % 2 == 0:
+            return ut.concat([f(x * 0.5, n - 1), x])
+        return f(ut.concat([x, x]), n - 1)[1:] * x[0]
+
+    check_gradient(ut.function(lambda x, n: ut.sum(f(x, n) ** 2.0)), np.array([0.1, 0.2, 0.3]), 4)
+
+
+def test_broadcasts_decided_at_run_time() -> None:
+    @ut.function
+    def f(x: ut.f64[None], y: ut.f64[None, None], n: ut.i64) -> ut.f64:
+        return ut.sum(x * y) if n <= 0 else f(x * x, y + x, n - 1) + ut.mean(y)
+
+    for x in (np.array([0.1, 0.2]), np.array([0.1])):
+        check_gradient(f, x, np.ones((3, 2)), 0, argnums=(0, 1))
+    check_gradient(f, np.array([0.1, 0.2]), np.ones((3, 2)), 2, argnums=(0, 1))
+
+
+def test_a_map_in_a_map_of_itself() -> None:
+    @ut.function
+    def f(x: ut.f64[None], n: ut.i64) -> ut.f64:
+        if n <= 0:
+            return ut.sum(x * x)
+        rows = ut.map(lambda a: ut.map(lambda b: a * b, x), x)
+        return ut.sum(ut.map(lambda row: f(ut.sin(row), n - 1), rows)) * x[0]
+
+    check_gradient(f, np.array([0.4, 0.7]), 2)
+
+
+def test_single_precision() -> None:
+    @ut.function
+    def f(x: ut.f32[2], n: ut.i32) -> ut.f32:
+        return ut.sum(x * x) if n <= 0 else ut.tanh(f(x * 0.5, n - 1)) + x[0]
+
+    x = np.array([0.5, -0.25])
+
+    @ut.function
+    def double(x: ut.f64[2], n: ut.i32) -> ut.f64:
+        return ut.sum(x * x) if n <= 0 else ut.tanh(double(x * 0.5, n - 1)) + x[0]
+
+    expected = check_gradient(double, x, np.int32(3))
+    for way in WAYS:
+        found = ut.grad(f).run(x.astype(np.float32), np.int32(3), **way)
+        assert found.dtype == np.float32
+        assert_close(found, expected, 1e-6)
+
+
+def test_a_gradient_consumed_again_in_the_same_run() -> None:
+    @ut.function
+    def f(x: ut.f64, n: ut.i64) -> ut.f64:
+        slope = ut.grad(power)(x, n)
+        value, again = ut.value_and_grad(twice)(slope * 0.1, n)
+        return slope * value + again
+
+    check_gradient(f, 0.7, 3, order=2)
+
+
+def test_three_gradients_one_inside_the_other() -> None:
+    third = ut.grad(ut.grad(ut.grad(power)))
+    for way in WAYS:
+        assert_close(third.run(1.5, 5, **way), 60 * 1.5**2, 1e-12)
+        assert third.run(1.5, 2, **way) == 0.0
+    assert_valid(third, 1.5, 5)

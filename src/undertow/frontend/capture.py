@@ -121,6 +121,11 @@ class Definition:
         name: str = self.closure.name
         return name
 
+    @property
+    def short_name(self) -> str:
+        """Its name without what it stands in: what calls of it are called."""
+        return self.name.rsplit(".", 1)[-1]
+
     def note(self, name: str) -> Annotation | None:
         """What the annotation of a parameter, or of "return", says."""
         if self._notes is None:
@@ -391,6 +396,15 @@ class Session:
         """What a name, an attribute or an item gives. A variable is itself, and asks what it is bound to when read."""
         return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
 
+    def seen_inside(self, value: Any) -> Any:
+        """An argument of what is not the user's own Python: a container with what stands for the arrays in it."""
+        if not self.binding or not isinstance(value, (list, tuple, dict)):
+            return self.seen(value)
+        leaves, structure = tree.flatten(value, _is_traced)
+        if not any(id(leaf) in self.binding for leaf in leaves):
+            return value
+        return tree.unflatten(structure, [self.seen(leaf) for leaf in leaves])
+
     def takes(self, name: str) -> tuple[Type, ...]:
         """The types of the arguments of a function whose graph is there."""
         units = (*reversed(self.units), *self._grafts.values())
@@ -482,7 +496,7 @@ class Session:
             op, attrs = "tangent", Attrs(callee=unit.name, given=tuple(tangents), wanted=wanted)
             inputs += map(operand, tangents.values())
         outputs = (*types, *(types[k] for k in wanted))
-        short = unit.definition.name.rsplit(".", 1)[-1]
+        short = unit.definition.short_name
         if unit.definition.is_checkpoint and tangents is None:
             if effectful:
                 raise CaptureError(

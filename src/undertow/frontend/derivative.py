@@ -8,10 +8,11 @@ the affair of a pass. The gradient stands where the call does, so a call has one
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend import tree
 from undertow.frontend.capture import Arguments, Definition, Session, arguments
 from undertow.frontend.drive import Work, drive
-from undertow.frontend.flow import describe
+from undertow.frontend.flow import describe, leaf_type
+from undertow.frontend.loaded import NoSource
 from undertow.frontend.operands import dims
 from undertow.frontend.rows import IndexedRows
 from undertow.frontend.rows_only import only_rows
@@ -103,19 +105,39 @@ class Checkpointed(Wrapped):
         return self.inner.body(session, args, kwargs, check)
 
 
-class Bound(Definition):
-    """A function in which some variables, or captured arrays, are arguments: `(values, args, kwargs)`."""
+class Adapted(Definition):
+    """A definition made from another one, with parameters of its own; it stands where that one does."""
 
     hands_key_on = True
+    parameters: ClassVar[tuple[str, ...]]
 
-    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
-        super().__init__(_bound)
+    def __init__(self, inner: Definition, name: str) -> None:
+        super().__init__(inner.function)
         self.inner = inner
-        self.targets = list(targets)
+        self._name = name
 
     @property
-    def name(self) -> str:
-        return self.inner.name
+    def closure(self) -> Closure:
+        if self._adapted is None:
+            kind = inspect.Parameter.POSITIONAL_ONLY
+            signature = inspect.Signature([inspect.Parameter(name, kind) for name in self.parameters])
+            self._adapted = NoSource(self._name, signature, self.inner.closure.span)
+        return self._adapted
+
+    _adapted: Closure | None = None
+
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        return self.inner.children(value)
+
+
+class Bound(Adapted):
+    """A function in which some variables, or captured arrays, are arguments."""
+
+    parameters = ("values", "args", "kwargs")
+
+    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
+        super().__init__(inner, inner.name)
+        self.targets = list(targets)
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         values, given, named = args
@@ -125,11 +147,6 @@ class Bound(Definition):
             return (yield session.call(self.inner, given, named))
         finally:
             session.binding = before
-
-
-def _bound(values: Any, args: Any, kwargs: Any) -> Any:
-    """Has the parameters of a Bound; never runs."""
-    raise NotImplementedError
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -155,7 +172,8 @@ class Written:
         leaves, _ = tree.flatten(self.value, is_traced)
         if not leaves:
             raise CaptureError(
-                f"`{self.definition.name}` returns nothing that could have a gradient", hint="return a value"
+                f"`{self.definition.name}` returns nothing that could have a gradient",
+                hint="return the number to be differentiated",
             )
         self.builder = self.session.ctx.open_builder
         self.region = self.builder.region
@@ -267,7 +285,8 @@ class Derived(Wrapped):
         sparse_rows: bool,
         skipped: int = 0,
     ) -> None:
-        super().__init__(inner, f"{'value_and_' if keeps_value else ''}grad({inner.name})")
+        self.what = "value_and_grad" if keeps_value else "grad"
+        super().__init__(inner, f"{self.what}({inner.name})")
         self.argnums = argnums
         self.skipped = skipped  # arguments that a method is bound to: argnums does not count them
         self.has_aux = has_aux
@@ -276,6 +295,10 @@ class Derived(Wrapped):
         self.targets, self.structure = flatten_targets(targets)
         self.has_targets = targets is not None
         self.bound = Bound(inner, self.targets) if self.targets else None
+
+    @property
+    def short_name(self) -> str:
+        return f"{self.what}({self.inner.short_name})"
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         count = len(self.targets)
@@ -292,6 +315,8 @@ class Derived(Wrapped):
         for n in numbers:
             shapes.append(self._positions(written, n, args))
         wanted = [index for indices, _ in shapes for index in indices]
+        if len(set(wanted)) < len(wanted):
+            raise CaptureError(f"argnums={brief(self.argnums)} names an argument twice", hint="name each argument once")
         written.refuse_integers(wanted)
         every = dict.fromkeys([*wanted, *range(count)])
         one = Const(np.ones((), scalar.type.dtype.numpy))
@@ -312,8 +337,8 @@ class Derived(Wrapped):
         if not self.skipped <= n < len(args):
             count = len(args) - self.skipped
             raise CaptureError(
-                f"argnums={number}, but `{self.inner.name}` has {count} argument{'s' * (count != 1)} with a number",
-                hint="argnums counts positional arguments from 0; -1 is the last of them",
+                f"argnums={number}, but `{self.inner.name}` has {count} positional argument{'s' * (count != 1)}",
+                hint="argnums counts from 0; -1 is the last one",
             )
         if self.bound is None:
             return written.positions(n)
@@ -334,29 +359,19 @@ class Derived(Wrapped):
         return value
 
 
-class PulledBack(Definition):
-    """`(primals, cotangents) -> cotangents of the primals`: what `vjp` gives outside of a capture."""
+class PulledBack(Adapted):
+    """From primals and cotangents to the cotangents of the primals: what `vjp` gives outside of a capture."""
 
-    hands_key_on = True
+    parameters = ("primals", "cotangents")
 
     def __init__(self, inner: Definition) -> None:
-        super().__init__(_pulled_back)
-        self.inner = inner
-
-    @property
-    def name(self) -> str:
-        return f"vjp({self.inner.name})"
+        super().__init__(inner, f"vjp({inner.name})")
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         primals, cotangents = args
         written = Written(session, self.inner, list(primals), {})
         yield written.call()
         return pull_back(written, cotangents)
-
-
-def _pulled_back(primals: Any, cotangents: Any) -> Any:
-    """Has the parameters of a PulledBack; never runs."""
-    raise NotImplementedError
 
 
 class Pullback:
@@ -442,15 +457,20 @@ def flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
     if targets is None:
         return [], ()
     leaves, structure = tree.flatten(targets, lambda x: isinstance(x, (Variable, np.ndarray)))
-    for leaf in leaves:
+    static = [token[1].value for token in structure if token[0] == "static"]
+    for leaf in (*leaves, *static):
         if not isinstance(leaf, (Variable, np.ndarray)):
             raise TypeMismatch(
-                f"{brief(leaf)} is neither a variable nor an array, so it is not known by what it is",
-                hint="name ut.Variables, or the NumPy arrays that the function uses",
+                f"variables={brief(targets)}: {brief(leaf)} is neither a variable nor an array",
+                hint="name ut.Variables, or the NumPy arrays that the function uses, in any container",
             )
-        kind = leaf.type.dtype.kind if isinstance(leaf, Variable) else {"f": "float"}.get(leaf.dtype.kind, "")
-        if kind != "float":
-            raise TypeMismatch(f"{brief(leaf)} holds no floats: only floats have gradients")
+        type_ = leaf.type if isinstance(leaf, Variable) else leaf_type(leaf)
+        if type_.dtype.kind != "float":
+            what = f"variable `{leaf.name}`" if isinstance(leaf, Variable) else "an array in variables="
+            raise TypeMismatch(
+                f"{what} is {said(type_)}: only floats have gradients",
+                hint="leave it out of variables=, or make it hold floats",
+            )
     if len({id(leaf) for leaf in leaves}) != len(leaves):
-        raise TypeMismatch("one variable is named twice", hint="name each variable once")
+        raise TypeMismatch("variables= names one variable twice", hint="name each variable once")
     return leaves, structure

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from undertow.errors import CaptureError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import rows_types, sparse_of
@@ -119,11 +120,26 @@ def _extend_graph(library: Library, name: str, collect: bool, count: Counter[str
 def _root(activity: Activity, call: Node, node: Node) -> Ask | None:
     """What is asked of a differentiated call, as far as it depends on anything; None where it does not."""
     target = call.attrs.text("callee")
-    flows = activity.bodies[target].flows
+    body = activity.bodies[target]
+    flows = body.flows
     given, wanted = node.attrs.integers("given"), node.attrs.integers("wanted")
+    for index in wanted:
+        if (0, index) in body.assigned:
+            raise _assigned(target, body.assigned[0, index])
     useful = tuple(j for j in given if any((0, i) in flows[0, j] for i in wanted))
     varied = tuple(i for i in wanted if any((0, i) in flows[0, j] for j in useful))
     return Ask(target, (useful,), (varied,)) if varied else None
+
+
+def _assigned(target: str, assign: Node) -> CaptureError:
+    variable = assign.attrs.text("variable")
+    return CaptureError(
+        f"variable `{variable}` is assigned a value that the derivative of `{target}` goes through, and read: "
+        "a variable hands no derivative on, so it would be wrong",
+        assign.span,
+        hint="hand the value on as an argument or a result; or assign ut.stop_gradient(x), to leave it out of the "
+        "derivative",
+    )
 
 
 def _write(
