@@ -76,6 +76,10 @@ class _Way:
         """The xs that are computed by what would move."""
         return [x for x in self.wanted if x.node in self.whole]
 
+    def is_circular(self) -> bool:
+        """Would what moves need its own derivative?"""
+        return any(output.node in self.whole for output in self.wanted.values())
+
     def is_entangled(self) -> bool:
         """Is an x computed on the path of a derivative that this one goes through? Then no copy cuts it out."""
         nodes, region = self.scene.nodes, self.node.region
@@ -126,6 +130,8 @@ class _Scene:
             for unit in self.units.get(region, ()):
                 if not unit.isdisjoint(grown):
                     grown |= unit
+                    ports = (port for number in unit for port in sources(self.nodes[number]))
+                    grown |= {p.node for p in ports if self.nodes[p.node].op == "switch"}
             for number in sorted(grown):
                 node = self.nodes[number]
                 if node.op == DERIVATIVE and node.region == region:
@@ -140,30 +146,31 @@ class _Scene:
 
     @cached_property
     def units(self) -> dict[int, list[set[int]]]:
-        """For each region, its branches: all nodes of both sides, and the Switches and Merges around them."""
+        """For each region, the conditions in it: the nodes of both branches, with the Merges that end them.
+
+        Conditions on one predicate share regions, but no nodes besides Switches, and those may be copied.
+        """
         regions = self.graph.regions
         found: dict[int, list[set[int]]] = {}
-        for (pred, parent), sides in self.graph.branches().items():
-            inside = {r for r in range(len(regions)) if any(is_inside(regions, r, side) for side in sides)}
-            unit = {number for number, node in enumerate(self.nodes) if node.region in inside}
+        for parent in {parent for _, parent in self.graph.branches()}:
+            inside = {r for r in range(len(regions)) if r != parent and is_inside(regions, r, parent)}
+            together: dict[int, set[int]] = {}
             for number, node in enumerate(self.nodes):
-                if node.region != parent:
+                is_end = node.op == "merge" and node.region == parent
+                if node.region not in inside and not is_end:
                     continue
-                if (node.op == "switch" and node.inputs[0] == pred) or (
-                    node.op == "merge" and any(self._home(x) in inside for x in node.inputs)
-                ):
-                    unit.add(number)
-            found.setdefault(parent, []).append(unit)
+                joined = {number}
+                for port in sources(node):
+                    joined |= together.get(port.node, set()) if port.node not in joined else set()
+                together.update(dict.fromkeys(joined, joined))
+            found[parent] = list({id(unit): unit for unit in together.values()}.values())
         return found
 
-    def _home(self, operand: Operand) -> int:
-        assert isinstance(operand, Port)
-        node = self.nodes[operand.node]
-        if node.op != "switch":
-            return node.region
-        pred = node.inputs[0]
-        assert isinstance(pred, Port)
-        return self.graph.branches()[pred, node.region][operand.index]
+    def shared_switches(self, whole: set[int], region: int) -> set[int]:
+        """The Switches among nodes that move which others need too: they are copied."""
+        outside = (node for number, node in enumerate(self.nodes) if number not in whole)
+        used = {port.node for node in outside for port in sources(node)}
+        return {n for n in whole & used if self.nodes[n].op == "switch" and self.nodes[n].region == region}
 
     def is_acting(self, numbers: Iterable[int]) -> bool:
         """Would it matter if these nodes ran twice: do they print, assign, or read what the run assigns?"""
@@ -213,7 +220,7 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
     for way in ways:
         if any(output.node in other.whole for other in moved for output in way.wanted.values()):
             continue  # it moves too
-        is_free = not way.inner_xs() and not scene.tears(way.whole)
+        is_free = not way.inner_xs() and not way.is_circular() and not scene.tears(way.whole)
         if is_free and not any(way.is_in_the_way_of(other) or other.is_in_the_way_of(way) for other in moved):
             moved.append(way)
         elif way.is_acting or way.is_entangled():
@@ -236,13 +243,14 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
 def _write(scene: _Scene, way: _Way, in_place: bool, name: str) -> tuple[FunctionGraph, FunctionGraph]:
     """The graph with the call and the gradient, and the function."""
     _check_region(scene, way)
-    whole = way.whole
-    exports = list(dict.fromkeys([*way.ys, *(_exported(scene, whole) if in_place else ())]))
-    body, taken = _body(scene, way, exports, name)
+    whole = way.whole if in_place else way.whole & ancestors(scene.nodes, way.ys)
+    moved = whole - scene.shared_switches(whole, way.node.region) if in_place else set()
+    exports = list(dict.fromkeys([*way.ys, *_exported(scene, moved)]))
+    body, taken = _body(scene, way, whole, exports, name)
     ready = dict.fromkeys(way.wanted.values(), _GRADIENT)
 
     def item_of(port: Port) -> int:
-        if in_place and port.node in whole:
+        if port.node in moved:
             return _CALL
         return ready.get(port, port.node)
 
@@ -257,15 +265,14 @@ def _write(scene: _Scene, way: _Way, in_place: bool, name: str) -> tuple[Functio
     draft = Draft(graph.kind, graph.regions[0].name)
     copy = Copy(graph, draft)
     call = gradient = -1
-    for item in _ordered(range(len(scene.nodes)), whole if in_place else set(), needs):
+    for item in _ordered(range(len(scene.nodes)), moved, needs):
         if item == _CALL:
             types = tuple(graph.type_of(port).erased() for port in exports)
             inputs = tuple(copy.ports[port] for port in taken)
             region = copy.place(way.node.region)
             node = Node("call", inputs, types, "differentiated", region, Attrs(callee=name), span=way.node.span)
             call = draft.add(draft.triggered(node, 0))
-            if in_place:
-                copy.ports.update({x: Port(call, k) for k, x in enumerate(exports) if x.node in whole})
+            copy.ports.update({x: Port(call, k) for k, x in enumerate(exports) if x.node in moved})
         elif item == _GRADIENT:
             gradient = draft.add(_gradient(scene, way, call, copy, taken))
             copy.ports.update({output: Port(gradient, k) for k, output in enumerate(way.wanted.values())})
@@ -317,20 +324,22 @@ def _ordered(numbers: Iterable[int], left_out: set[int], needs: object) -> Itera
                 yield item
 
 
-def _exported(scene: _Scene, whole: set[int]) -> list[Port]:
+def _exported(scene: _Scene, moved: set[int]) -> list[Port]:
     """What others use of the nodes that move."""
-    used = [port for n, node in enumerate(scene.nodes) if n not in whole for port in sources(node)]
-    return sorted({port for port in (*used, *scene.graph.results) if port.node in whole})
+    used = [port for n, node in enumerate(scene.nodes) if n not in moved for port in sources(node)]
+    return sorted({port for port in (*used, *scene.graph.results) if port.node in moved})
 
 
-def _body(scene: _Scene, way: _Way, results: Sequence[Port], name: str) -> tuple[FunctionGraph, list[Port]]:
+def _body(
+    scene: _Scene, way: _Way, whole: set[int], results: Sequence[Port], name: str
+) -> tuple[FunctionGraph, list[Port]]:
     """The function, and what its call hands over: the xs first."""
     graph, region = scene.graph, way.node.region
     taken = list(way.wanted)
     pivots = set(graph.regions[region].starts)
-    moving = sorted(way.whole)
+    moving = sorted(whole)
     for port in (*(p for number in moving for p in sources(scene.nodes[number])), *results):
-        if port.node not in way.whole and port not in pivots and port not in taken:
+        if port.node not in whole and port not in pivots and port not in taken:
             taken.append(port)
     draft = Draft("function", name)
     copy = Copy(graph, draft)
