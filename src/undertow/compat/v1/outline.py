@@ -223,10 +223,16 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
         is_free = not way.inner_xs() and not way.is_circular() and not scene.tears(way.whole)
         if is_free and not any(way.is_in_the_way_of(other) or other.is_in_the_way_of(way) for other in moved):
             moved.append(way)
-        elif way.is_acting or way.is_entangled():
+        elif way.is_entangled():
+            raise GraphError(
+                "a gradient is taken of another one, with respect to a tensor in the middle of what that goes through",
+                way.node.span,
+                hint="take it with respect to what the tensor is computed from",
+            )
+        elif way.is_acting:
             raise GraphError(
                 "several gradients go through one part of the graph, which cannot be computed twice: it prints, "
-                "assigns, reads what is assigned, or has gradients itself",
+                "assigns, or reads what is assigned",
                 way.node.span,
                 hint="fetch them in several runs; or take them with one tf.gradients, with respect to tensors of "
                 "which none depends on another",

@@ -129,6 +129,16 @@ def _variables(node: Node) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
+def _named(node: Node) -> list[tuple[str, list[Port]]]:
+    """What a derivative names: for each x the variable that it is, or "", and tensors."""
+    rest = iter(parts_of(node)[2])
+    sizes = node.attrs.integers("sizes")
+    return [
+        (variable, [x for _, x in zip(range(size), rest, strict=False)])
+        for size, variable in zip(sizes, _variables(node), strict=True)
+    ]
+
+
 # -- one graph ---------------------------------------------------------------------------------------------
 
 
@@ -143,6 +153,8 @@ class _Rewriting:
         self.reads: dict[tuple[str, int, tuple[Port, ...]], Port] = {}  # one for each variable and place
         self.markers = [number for number, node in enumerate(graph.nodes) if node.op == DERIVATIVE]
         self.above = {n: ancestors(graph.nodes, parts_of(graph.nodes[n])[0]) for n in self.markers}
+        # Reads that are an x themselves: others of the variable are not the same tensor.
+        self.pinned = {x for n in self.markers for variable, xs in _named(graph.nodes[n]) for x in xs if not variable}
         # Values of variables that derivatives are taken with respect to, besides those that they name.
         self.added: dict[tuple[int, str], dict[Port, None]] = {}
         taken = changing.get(graph.name, {})
@@ -200,11 +212,12 @@ class _Rewriting:
             return
         elif region != node.region and is_inside(self.graph.regions, node.region, region):
             value = self._read(variable, node, region, ())
-        else:
-            value = self.reads.setdefault((variable, node.region, node.controls), Port(number))
-            if value != Port(number):
-                self.instead[Port(number)] = value
-            return  # the derivatives name it
+        else:  # the derivatives name it
+            if Port(number) not in self.pinned:
+                value = self.reads.setdefault((variable, node.region, node.controls), Port(number))
+                if value != Port(number):
+                    self.instead[Port(number)] = value
+            return
         self._add(variable, value, asking)
         self.instead[Port(number)] = self.builder.use(value, node.region)
 
@@ -224,7 +237,7 @@ class _Rewriting:
         written: dict[tuple[tuple[Operand, ...], int], int] = {}
         for number in self.markers:
             node = self.builder.nodes[number]
-            ys, cotangents, named = parts_of(node)
+            ys, cotangents, _ = parts_of(node)
             leading = tuple(map(self._now, (*ys, *cotangents)))
             key = leading, node.region
             if key not in written:
@@ -232,9 +245,8 @@ class _Rewriting:
                 written[key] = self.builder.add(
                     DERIVATIVE, leading, (), attrs, node.span, _short(node), region=node.region
                 )
-            rest = iter(named)
-            for index, (size, variable) in enumerate(zip(node.attrs.integers("sizes"), _variables(node), strict=True)):
-                xs = [self.instead.get(x, x) for _, x in zip(range(size), rest, strict=False)]
+            for index, (variable, named) in enumerate(_named(node)):
+                xs = [self.instead.get(x, x) for x in named]
                 xs += self.added.get((number, variable), {})
                 if not xs:  # the functions that might have read it do not
                     xs = [self._read(variable, _reading(variable, node.types[index]), node.region, ())]
