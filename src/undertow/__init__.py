@@ -4,21 +4,26 @@ Layers, each importing only from those before it:
 errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- compat <- cli
 """
 
+from undertow.api import optim as optim
 from undertow.api.behaviors import Behavior as Behavior
 from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
+from undertow.api.check_grads import check_grads as check_grads
 from undertow.api.function import Function as Function
 from undertow.api.function import function as function
 from undertow.api.grad import checkpoint as checkpoint
 from undertow.api.grad import grad as grad
 from undertow.api.grad import value_and_grad as value_and_grad
 from undertow.api.grad import vjp as vjp
+from undertow.api.jvp import hvp as hvp
+from undertow.api.jvp import jvp as jvp
 from undertow.api.load import load as load
 from undertow.api.options import options as options
 from undertow.api.save import save as save
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import Fault as Fault
 from undertow.errors import FrameLimit as FrameLimit
+from undertow.errors import GradientMismatch as GradientMismatch
 from undertow.errors import GraphError as GraphError
 from undertow.errors import InternalError as InternalError
 from undertow.errors import LoadError as LoadError
@@ -34,6 +39,7 @@ from undertow.frontend.forms import map as map
 from undertow.frontend.forms import shared as shared
 from undertow.frontend.forms import while_loop as while_loop
 from undertow.frontend.functions import *  # noqa: F403
+from undertow.frontend.rows import IndexedRows as IndexedRows
 from undertow.frontend.scopes import control_dependencies as control_dependencies
 from undertow.frontend.scopes import device as device
 from undertow.frontend.state import Variable as Variable

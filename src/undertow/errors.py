@@ -84,6 +84,10 @@ class GraphError(UndertowError):
     """A graph breaks a rule of its form, or a text does not describe a graph."""
 
 
+class GradientMismatch(UndertowError):
+    """A derivative is not what differences of values, or the other mode, say that it is."""
+
+
 class SaveError(UndertowError):
     """A function cannot be saved."""
 

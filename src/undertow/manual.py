@@ -31,6 +31,9 @@ notice.
 # The heading of what each module defines, in the order of the page.
 _TITLES = {
     "undertow.api.function": "Functions and their runs",
+    "undertow.api.grad": "Gradients",
+    "undertow.api.jvp": "Tangents",
+    "undertow.api.check_grads": "Checking derivatives",
     "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
     "undertow.api.save": "Saving",
@@ -45,6 +48,8 @@ _TITLES = {
     "undertow.frontend.creation_functions": "Creation",
     "undertow.frontend.random": "Random numbers",
     "undertow.frontend.state": "State",
+    "undertow.frontend.rows": "Sparse rows",
+    "undertow.api.optim": "Optimizers",
     "undertow.frontend.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.debug_functions": "Effects",
@@ -103,6 +108,11 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
     if module == "undertow.frontend.state":
         yield from _methods(undertow.Variable, "A variable has these methods")
+    if module == "undertow.frontend.rows":
+        yield from _methods(undertow.IndexedRows, "Sparse rows have these methods")
+    if module == "undertow.api.optim":
+        yield from _methods(undertow.optim.Optimizer, "An optimizer has these methods")
+        yield from _methods(undertow.optim.Updater, "An updater has these methods")
     if module == "undertow.subgraph":
         yield from _methods(undertow.SubGraph, "Besides the methods of functions it has")
     if module == "undertow.api.options":

@@ -180,6 +180,16 @@ loop f/while(k: i64, s: f64, w: f64) -> (p, if1.then/k, if1.then/s) carried=2 gr
   if1.then/s: f64 = add s.if#0, if1.then/t
 """
 
+TANGENT = """\
+library 1 main=main
+
+main main(x: f64, n: i64, dx: f64) -> (y#0, y#2)
+  y: f64, i64, f64 = tangent x, n, dx callee="f" given=[0] wanted=[0]
+
+function f(x: f64, n: i64) -> (y, n)
+  y: f64 = multiply x, x
+"""
+
 
 def parse_library(text: str) -> Library:
     found = parse(text)
@@ -379,6 +389,22 @@ BROKEN = [
     (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=1 site=2",
      "a hoist_read takes neither what hoists"),
     (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=0 site=1", "two nodes carry the same argument"),
+    # tangents
+    *(
+        (TANGENT, old, new, "the tangents of a call are not those of float arguments and float results")
+        for old, new in (
+            ("given=[0] ", ""), ("given=[0]", "given=0"), ("given=[0]", "given=[1]"), ("given=[0]", "given=[2]"),
+            ("given=[0]", "given=[-2]"), ("given=[0]", "given=[true]"), ("wanted=[0]", "wanted=[0, 0]"),
+            ("wanted=[0]", "wanted=[1]"), ("wanted=[0]", "wanted=[2]"), (" wanted=[0]", ""),
+        )
+    ),
+    (TANGENT, 'callee="f"', 'callee="g"', "a graph that is entered is not in the library"),
+    (TANGENT, 'callee="f"', 'callee="main"', "a call enters a graph that is no function"),
+    (TANGENT, "x, n, dx callee", "x, n callee", "the number of arguments is not that of the parameters"),
+    (TANGENT, "x, n, dx callee", "x, n, n callee", "a parameter does not accept its argument"),
+    (TANGENT, "given=[0]", "given=[]", "the number of arguments is not that of the parameters"),
+    (TANGENT, "y: f64, i64, f64 =", "y: f64, i64, f32 =", "an output does not accept the callee's result"),
+    (TANGENT, "(y, n)", "(y, n) group=f hoisted=1", "the tangent of a graph that is hoisted already"),
 ]  # fmt: skip
 
 

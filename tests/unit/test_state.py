@@ -368,3 +368,100 @@ def test_readers_see_one_commit_or_the_other() -> None:
         write(n)
     reader.join()
     assert set(seen) == {0}
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Rows
+
+
+def test_rows_in_plain_python() -> None:
+    table = ut.Variable(np.arange(6.0).reshape(3, 2), name="table")
+    before = table.value
+    assert table.take([2, -3]).tolist() == [[4, 5], [0, 1]]
+    assert table.take(1).tolist() == [2, 3]
+    assert table.assign_rows_add([0, 0, -1], np.ones((3, 2))).tolist() == [[2, 3], [2, 3], [5, 6]]
+    assert table.assign_rows(1, [7, 8]).tolist() == [7, 8]
+    assert table.value.tolist() == [[2, 3], [7, 8], [5, 6]]
+    assert before.tolist() == [[0, 1], [2, 3], [4, 5]]  # who has a value keeps it
+    with pytest.raises(ValueError, match="read-only"):
+        table.value[0] = 1
+    vector = ut.Variable(np.zeros(3, np.float32))
+    assert vector.assign_rows_add([], np.zeros(0, np.float32)).shape == (0,)
+    assert vector.assign_rows_add([[0, 1], [1, 2]], np.ones((2, 2), np.float32)).tolist() == [[1, 2], [2, 1]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_in_functions(engine: str) -> None:
+    table = ut.Variable(np.zeros((4, 2)), name="table")
+
+    @ut.function
+    def f(indices, rows):
+        whole = table.read()
+        new = table.assign_rows_add(indices, rows)
+        more = table.assign_rows_add(indices, rows)
+        between = table.read()
+        table.assign_rows(0, [9, 9])
+        return whole, new, more, between, table.take(ut.asarray([0, 3])), table.read()
+
+    found = f.run(np.array([1, -1, 1]), np.ones((3, 2)), engine=engine)
+    whole, new, more, between, some, last = (x[..., 0].tolist() for x in found)
+    assert whole == [0, 0, 0, 0] and new == [2, 1, 2] and more == [4, 2, 4]
+    assert between == [0, 4, 0, 2] and some == [9, 2] and last == [9, 4, 0, 2]
+    assert table.value[:, 0].tolist() == last
+    with pytest.raises(Fault, match="index 7 is out of range for axis 0 of length 4"):
+        f.run(np.array([1, 7, 1]), np.ones((3, 2)), engine=engine)
+    assert table.value[:, 0].tolist() == last
+    with pytest.raises(ut.TypeMismatch, match=r"f64\[2,3\] as rows i64\[2\] of variable `table`"):
+        f.run(np.array([1, 2]), np.ones((2, 3)), engine=engine)
+
+
+def test_a_run_copies_a_table_once() -> None:
+    row, attrs = find("assign_rows"), held("add", shape=(3,))
+    assert row.state is not None
+    given = np.zeros(3)
+    store: dict[str, Any] = {"x": given}
+    row.state(store, [np.array([0]), np.ones(1)], attrs)
+    own = store["x"]
+    row.state(store, [np.array([0]), np.ones(1)], attrs)
+    assert np.shares_memory(store["x"], own) and store["x"].tolist() == [2, 0, 0] and given.tolist() == [0, 0, 0]
+    read = find("read").state
+    assert read is not None
+    seen = read(store, [], held(shape=(3,)))[0]  # from here on somebody else has it
+    row.state(store, [np.array([0]), np.ones(1)], attrs)
+    assert type(seen) is np.ndarray and seen[0] == 2 and store["x"][0] == 3
+
+
+def test_rows_that_do_not_fit() -> None:
+    table, number = ut.Variable(np.zeros((3, 2)), name="table"), ut.Variable(1.0, name="number")
+    with pytest.raises(TypeMismatch, match="rows of variable `number`, which holds f64"):
+        number.take([0])
+    with pytest.raises(TypeMismatch, match="the row numbers of variable `table` must be integers"):
+        table.take([0.5])
+    with pytest.raises(TypeMismatch, match="index 3"):
+        table.take([3])
+    with pytest.raises(TypeMismatch, match=r"the rows must be f64\[2,2\]"):
+        table.assign_rows([0, 1], np.zeros(2))
+    with pytest.raises(TypeMismatch, match="no assignment 'multiply' of rows"):
+        find("assign_rows").type([Type(i64, (1,)), Type(f64, (1,))], held("multiply", shape=(3,)))
+    grown = ut.Variable(np.zeros((2, 1)), shape=(None, None), name="grown")
+
+    @ut.function
+    def f(rows):
+        return grown.assign_rows_add([0], rows)
+
+    with pytest.raises(Fault, match=r"rows of shape \[1, 3\] for variable `grown`: they must be \[1, 1\]"):
+        f(np.zeros((1, 3)))
+
+
+def test_a_variable_that_a_gradient_is_taken_by_is_not_assigned_to() -> None:
+    v = ut.Variable(2.0, name="v")
+
+    @ut.function
+    def f(x: ut.f64) -> ut.f64:
+        v.assign_add(1.0)
+        return v * x
+
+    assert ut.grad(f)(5.0) == 3.0 and v.value == 3.0  # by x: fine
+    with pytest.raises(ut.CaptureError, match="variable `v` is assigned to in a function whose gradient"):
+        ut.grad(f, variables=v)(5.0)
+    assert v.value == 3.0

@@ -21,6 +21,7 @@ import numpy as np
 from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend import tree
 from undertow.frontend.annotations import Annotation
+from undertow.frontend.rows import token_of
 from undertow.frontend.traced import constant
 from undertow.ir.graph import Array
 from undertow.ir.literal import digest
@@ -78,6 +79,8 @@ class Writer:
             if token[2] not in self.classes:
                 self.classes.append(token[2])
             return [kind, self.classes.index(token[2])]
+        if kind == "object":  # there is one class of ours that is a container
+            return ["rows", list(token[4])]
         return list(token)  # a leaf, a tuple, a list
 
     def type(self, type: Type) -> Json:
@@ -183,6 +186,8 @@ class Reader:
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are {keys!r:.80}")
             return kind, len(keys), keys
+        if kind == "rows" and type(held) is list and held and all(map(_is_size, held)):
+            return token_of(tuple(held))
         if kind in ("dataclass", "namedtuple") and type(held) is int and 0 <= held < len(self.classes):
             cls = self.classes[held]
             if self.kinds[held] == kind:
@@ -197,8 +202,7 @@ class Reader:
             raise LoadError(f"the type of {what} is {row!r:.80}")
         dims: list[Dim] = []
         for dim in shape:
-            is_size = type(dim) is int and 0 <= dim < 2**63
-            if not (dim is None or is_size or (named and isinstance(dim, str))):
+            if not (_is_size(dim) or (named and isinstance(dim, str))):
                 raise LoadError(f"the type of {what} has a dimension {dim!r:.80}")
             dims.append(want(dim, str, f"a dimension of {what}") if isinstance(dim, str) else dim)
         return Type(DTYPES[dtype], tuple(dims))
@@ -229,6 +233,10 @@ class Reader:
                 raise LoadError(f"the array {name!r:.40} of {what} is not among the constants")
             return self.arrays[name][()]
         raise LoadError(f"{what} holds {leaf!r:.80}")
+
+
+def _is_size(dim: Json) -> bool:
+    return dim is None or (type(dim) is int and 0 <= dim < 2**63)
 
 
 def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None:

@@ -29,6 +29,7 @@ from undertow.frontend.source import Closure
 from undertow.frontend.termination import refuse_endless
 from undertow.frontend.traced import Context, Traced, capturing, context, used_too_late
 from undertow.ir.graph import FunctionGraph, Library, Operand, Port
+from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type
 
 # Graphs of blocks have names that no other graph has, in any session: what stands behind the ~ is not shown.
@@ -490,7 +491,7 @@ def _reached(name: str, graphs: dict[str, FunctionGraph]) -> dict[str, FunctionG
     waiting = [name]
     while waiting:
         for node in found[waiting.pop()].nodes:
-            if node.op in ("call", "loop", "map") and callee_of(node) not in found:
+            if node.op in ENTERS and callee_of(node) not in found:
                 found[callee_of(node)] = graphs[callee_of(node)]
                 waiting.append(callee_of(node))
     return found

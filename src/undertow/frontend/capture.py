@@ -13,7 +13,7 @@ import functools
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, TypeVar
@@ -34,6 +34,7 @@ from undertow.frontend.statements import StatementInterpreter
 from undertow.frontend.termination import refuse_endless
 from undertow.frontend.traced import Context, Traced, capturing, context, emit, operand
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Operand, Port
+from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type, i64, join
 
 _Result = TypeVar("_Result")
@@ -291,6 +292,7 @@ class Session:
         self._closures: dict[Any, Closure | None] = {}
         self._open: dict[Builder, Unit] = {}
         self._grafts: dict[Ready, Unit] = {}
+        self.wrapped: dict[tuple[int, int], Any] = {}  # what is differentiated here: see tangents.py
         self.binding: Binding | None = None
 
     # -- what traced values and the interpreter ask for ----------------------------------------------------
@@ -376,6 +378,10 @@ class Session:
         found = self.binding.get(id(value)) if self.binding else None
         return value if found is None else found[1]
 
+    def seen(self, value: Any) -> Any:
+        """What a name, an attribute or an item gives. A variable is itself, and asks what it is bound to when read."""
+        return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
+
     def takes(self, name: str) -> tuple[Type, ...]:
         """The types of the arguments of a function whose graph is there."""
         units = (*reversed(self.units), *self._grafts.values())
@@ -414,6 +420,11 @@ class Session:
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """Write a call node; capture the callee first where its graph is not there yet."""
         given = arguments(definition, args, kwargs)
+        unit = yield self.find_unit(definition, given)
+        return self.write_call(unit, given)[0]
+
+    def find_unit(self, definition: Definition, given: Arguments) -> Work:
+        """The function for these arguments, captured where its graph is not there yet."""
         span = self.ctx.span
         ready = definition.ready(given)
         unit = definition.standing(self)
@@ -430,14 +441,17 @@ class Session:
         for (env, name), seen in list(unit.readings.items()):
             self._note_seen(env, name, seen)
         assert unit.results is not None
-        return self._write_call(unit, given)
+        return unit
 
-    def _write_call(self, unit: Unit, given: Arguments) -> Any:
+    def write_call(
+        self, unit: Unit, given: Arguments, tangents: Mapping[int, Any] | None = None
+    ) -> tuple[Any, list[Traced]]:
+        """Write a call node; with `tangents` of some arguments a tangent node, which gives those of float results."""
         builder = self.ctx.open_builder
         assert unit.results is not None
         effectful = "effect" in unit.hidden or "order" in unit.hidden
         if not unit.results.types and not effectful:
-            return tree.unflatten(unit.results.structure, [])
+            return tree.unflatten(unit.results.structure, []), []
         inputs = [operand(leaf) for leaf in given.leaves]
         controls: tuple[Port, ...] = ()
         for what in list(unit.hidden):
@@ -450,20 +464,27 @@ class Session:
             else:
                 inputs.append(operand(Traced(*what)))
         types = tuple(t.erased() for t in unit.results.types) + ((CTL,) if effectful else ())
+        op, attrs = "call", Attrs(callee=unit.name)
+        wanted: tuple[int, ...] = ()
+        if tangents is not None:
+            wanted = tuple(k for k, type in enumerate(types) if type.dtype.kind == "float")
+            op, attrs = "tangent", Attrs(callee=unit.name, given=tuple(tangents), wanted=wanted)
+            inputs += map(operand, tangents.values())
+        outputs = (*types, *(types[k] for k in wanted))
         short = unit.definition.name.rsplit(".", 1)[-1]
-        attrs = Attrs(callee=unit.name)
-        if unit.definition.is_checkpoint:
+        if unit.definition.is_checkpoint and tangents is None:
             if effectful:
                 raise CaptureError(
                     f"`{unit.definition.name}` acts on the world (print, assert or assign): it cannot be called again",
                     hint="leave ut.checkpoint out, or take what acts out of the function",
                 )
             attrs = Attrs(callee=unit.name, checkpoint=True)
-        number = builder.add("call", inputs, types, attrs, self.ctx.span, short, controls)
-        values = [Traced(builder, Port(number, k)) for k in range(len(unit.results.types))]
+        number = builder.add(op, inputs, outputs, attrs, self.ctx.span, short, controls)
+        values = [Traced(builder, Port(number, k)) for k in range(len(outputs))]
         if effectful:
             builder.effect = Port(number, len(types) - 1)
-        return tree.unflatten(unit.results.structure, values)
+        value = tree.unflatten(unit.results.structure, values[: len(unit.results.types)])
+        return value, values[len(types) :]
 
     def _graft(self, definition: Definition, ready: Ready, given: Arguments) -> Unit:
         """A function that needs no capture: its graphs, under names that are free here."""
@@ -724,7 +745,8 @@ class Session:
             for node in graph.nodes:
                 name = node.attrs.get("callee", node.attrs.get("body"))
                 if isinstance(name, str) and name not in names:
-                    stem = f"{names[graph.name]}.{node.op}" if node.op != "call" else name.rsplit("~", 1)[0]
+                    is_body = node.op in ("loop", "map")
+                    stem = f"{names[graph.name]}.{node.op}" if is_body else name.rsplit("~", 1)[0]
                     uses[stem] = uses.get(stem, 0) + 1
                     names[name] = stem if uses[stem] == 1 else f"{stem}~{uses[stem]}"
                     found.append(self.graphs[name])
@@ -736,7 +758,7 @@ def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
         replace(
             node, attrs=Attrs(**{k: names[str(v)] if k in ("callee", "body") else v for k, v in node.attrs.items()})
         )
-        if node.op in ("call", "loop", "map")
+        if node.op in ENTERS
         else node
         for node in graph.nodes
     )
@@ -747,15 +769,15 @@ def _renamed(graph: FunctionGraph, names: dict[str, str]) -> FunctionGraph:
 
 def capture_call(definition: Definition, given: Arguments) -> Captured:
     """The library for calling a function with arguments of these types."""
-    captured, types = _until_order_is_known(lambda written: _capture_call(definition, given, written))
+    captured, types = until_order_is_known(lambda written: _capture_call(definition, given, written))
     if types != given.types:
         # The function turned out to work for more sizes: let the main graph take them all.
         wider = replace(given, types=types)
-        captured, _ = _until_order_is_known(lambda written: _capture_call(definition, wider, written))
+        captured, _ = until_order_is_known(lambda written: _capture_call(definition, wider, written))
     return captured
 
 
-def _until_order_is_known(attempt: Callable[[frozenset[Any]], _Result]) -> _Result:
+def until_order_is_known(attempt: Callable[[frozenset[Any]], _Result]) -> _Result:
     """Capture, again whenever a variable turns out to be written."""
     written: frozenset[Any] = frozenset()
     while True:
@@ -783,7 +805,7 @@ def _capture_call(
 
 def capture_map(definition: Definition, given: Arguments, mapped: tuple[bool, ...]) -> Captured:
     """The library for many calls in one run, over the leading axis of the mapped arguments."""
-    return _until_order_is_known(lambda written: _capture_map(definition, given, mapped, written))
+    return until_order_is_known(lambda written: _capture_map(definition, given, mapped, written))
 
 
 def _capture_map(

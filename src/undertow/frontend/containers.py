@@ -49,7 +49,7 @@ class Containers(Expressions):
         if isinstance(value, TracedText):
             raise _text_too_early(value)
         try:
-            return self.ctx.session.bound(getattr(value, node.attr))
+            return self.ctx.session.seen(getattr(value, node.attr))
         except AttributeError as fault:
             raise _no_attribute(value, node.attr, fault, self.span(node, env)) from None
 
@@ -66,7 +66,7 @@ class Containers(Expressions):
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, Traced) or not has_traced(key):
-            return self.ctx.session.bound(value[key])
+            return self.ctx.session.seen(value[key])
         if isinstance(value, (list, tuple)):
             try:
                 value = ours("asarray")(value)

@@ -17,6 +17,7 @@ from undertow.frontend.annotations import Annotation
 from undertow.frontend.builder import START
 from undertow.frontend.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
+from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type
 
 
@@ -28,7 +29,7 @@ class Ready:
     structures: tuple[Structure, ...]  # one per parameter
     results: Annotation
     callee: str
-    hidden: tuple[str, ...]  # what a call hands over besides: see Session._write_call
+    hidden: tuple[str, ...]  # what a call hands over besides: see Session.write_call
     graphs: Mapping[str, FunctionGraph]
     # Variables by the name that its graphs know them by, and whether they are written.
     variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)
@@ -107,7 +108,7 @@ def renamed(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
     nodes = []
     for node in graph.nodes:
         for key in ("callee", "body"):
-            if node.op in ("call", "loop", "map") and key in node.attrs:
+            if node.op in ENTERS and key in node.attrs:
                 entered = node.attrs.text(key)
                 if names[entered] != entered:
                     node = replace(node, attrs=type(node.attrs)(**{**node.attrs, key: names[entered]}))

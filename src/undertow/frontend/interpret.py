@@ -87,7 +87,7 @@ class Expressions:
         if isinstance(value, Undefined):
             raise value.error(self.span(node, env))
         # A generator object is a value here, not work to be driven.
-        return itertools.chain(value) if type(value) is GeneratorType else self.ctx.session.bound(value)
+        return itertools.chain(value) if type(value) is GeneratorType else self.ctx.session.seen(value)
 
     def find(self, name: str, env: Env) -> Any:
         at: Env | None = env

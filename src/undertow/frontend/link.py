@@ -16,6 +16,7 @@ from typing import Any
 from undertow.frontend.builder import START, Builder
 from undertow.frontend.capture import Session, Unit
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
+from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type, i64
 
 _Lifted = tuple[Builder, Port]  # a value of an enclosing block
@@ -106,8 +107,8 @@ def link(blocks: Sequence[Written]) -> None:
 
 
 def callee_of(node: Node) -> str:
-    """The graph that a call, loop or map enters."""
-    return node.attrs.text("callee" if node.op == "call" else "body")
+    """The graph that a call, loop, map or tangent enters."""
+    return node.attrs.text(ENTERS[node.op])
 
 
 def called_by(block: Written) -> set[str]:

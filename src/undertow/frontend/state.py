@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import TypeMismatch
+from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.annotations import as_array, convert
-from undertow.frontend.operands import as_operand, is_weak
+from undertow.frontend.array_functions import check_static_indices, take
+from undertow.frontend.operands import as_operand, integers, is_weak
 from undertow.frontend.traced import Traced, constant, context, operand, read
 from undertow.ir.graph import Attrs, Port
 from undertow.ops.op import find
+from undertow.ops.state import Own
 from undertow.types import Shape, Type, dtype_of, type_of
 
 _COMMITS = threading.Lock()  # held while values are copied in or out: nobody sees half of a commit
@@ -91,20 +93,11 @@ class Variable:
 
     def read(self) -> Any:
         """The value now."""
-        current = context()
-        if current is None or current.builder is None:
-            return self._value
-        builder = current.builder
-        given = current.session.bound(self)
-        if given is not self:
-            return given
-        ordered = current.session.uses_variable(self, writes=False)
-        before = (current.session.effect_token(),) if ordered else ()
-        attrs = Attrs(**self._held(current.session.variable_name(self)))
-        number = builder.add("read", (), find("read").type([], attrs), attrs, current.span, self.name, before)
-        if ordered:
-            builder.effect = Port(number, 1)
-        return Traced(builder, Port(number))
+        return self._look("read", [])
+
+    def take(self, indices: Any) -> Any:
+        """The rows with these numbers now; nothing else of the value is looked at."""
+        return self._look("read_rows", [self._numbers(indices)])
 
     def assign(self, value: Any) -> Any:
         """Replace the value; gives the new one."""
@@ -134,31 +127,72 @@ class Variable:
         """Append along the first axis, atomically; gives the new value."""
         return self._assign("concat", value)
 
+    def assign_rows(self, indices: Any, rows: Any) -> Any:
+        """Replace the rows with these numbers, and nothing else, atomically; gives the new rows."""
+        return self._write("assign_rows", "set", [self._numbers(indices), self._given(rows)])
+
+    def assign_rows_add(self, indices: Any, rows: Any) -> Any:
+        """Add to the rows with these numbers, atomically, repeated ones several times; gives the new rows."""
+        return self._write("assign_rows", "add", [self._numbers(indices), self._given(rows)])
+
     def _assign(self, how: str, value: Any) -> Any:
-        given = self._given(value)
-        current = context([given])
+        return self._write("assign", how, [self._given(value)])
+
+    def _look(self, op: str, operands: list[Any]) -> Any:
+        current = context(operands)
+        if current is None or current.builder is None:
+            return self._apply(op, {self.name: self._value}, operands, Attrs(**self._held(self.name)))
+        builder = current.builder
+        given = current.session.bound(self)
+        if given is not self:
+            return take(given, operands[0], axis=0) if operands else given
+        ordered = current.session.uses_variable(self, writes=False)
+        before = (current.session.effect_token(),) if ordered else ()
+        ports = [operand(x) for x in operands]
+        attrs = Attrs(**self._held(current.session.variable_name(self)))
+        types = find(op).type([builder.type_of(port) for port in ports], attrs)
+        number = builder.add(op, ports, types, attrs, current.span, self.name, before)
+        if ordered:
+            builder.effect = Port(number, 1)
+        return Traced(builder, Port(number))
+
+    def _write(self, op: str, how: str, operands: list[Any]) -> Any:
+        current = context(operands)
         if current is None or current.builder is None:
             with self.lock:
                 state = {self.name: self._value}
-                new = self._apply(state, given, Attrs(**self._held(self.name), how=how))
-                _commit([(self, new)])
-            return self._value
+                new = self._apply(op, state, operands, Attrs(**self._held(self.name), how=how))
+                _commit([(self, state[self.name])])
+            return self._value if op == "assign" else new
         builder = current.builder
+        if current.session.bound(self) is not self:
+            raise CaptureError(
+                f"variable `{self.name}` is assigned to in a function whose gradient with respect to it is taken",
+                hint="assign to it outside of that function, with what the function returns",
+            )
         current.session.uses_variable(self, writes=True)
         before = current.session.effect_token()
-        port = operand(given)
+        ports = [operand(x) for x in operands]
         attrs = Attrs(**self._held(current.session.variable_name(self)), how=how)
-        types = find("assign").type([builder.type_of(port)], attrs)
-        number = builder.add("assign", (port,), types, attrs, current.span, f"{self.name}.{how}", (before,))
+        types = find(op).type([builder.type_of(port) for port in ports], attrs)
+        number = builder.add(op, ports, types, attrs, current.span, f"{self.name}.{how}", (before,))
         builder.effect = Port(number, 1)
         return Traced(builder, Port(number))
 
-    def _apply(self, state: dict[str, Any], given: Any, attrs: Attrs) -> Any:
-        row = find("assign")
-        row.type([type_of(np.asarray(given))], attrs)
+    def _apply(self, op: str, state: dict[str, Any], operands: list[Any], attrs: Attrs) -> Any:
+        row = find(op)
+        values = [np.asarray(given)[()] for given in operands]
+        row.type([type_of(value) for value in values], attrs)
         assert row.state is not None
         with np.errstate(all="ignore"):
-            return row.state(state, [given], attrs)[0]
+            return row.state(state, values, attrs)[0]
+
+    def _numbers(self, indices: Any) -> Any:
+        """Numbers of rows, in range if both they and the number of rows are known."""
+        found = integers(indices, f"the row numbers of variable `{self.name}`")
+        if self.type.rank:
+            check_static_indices(found, self.type.shape[0], 0)
+        return found
 
     def _given(self, value: Any) -> Any:
         """What is to be assigned, in the variable's dtype."""
@@ -202,7 +236,8 @@ def _commit(changes: Iterable[tuple[Variable, Any]]) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    array = np.array(value, copy=True)
+    # What is the store's own need not be copied: the run is over, and nobody else has it.
+    array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
     array.flags.writeable = False
     return array[()]
 

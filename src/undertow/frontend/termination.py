@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from undertow.errors import CaptureError
 from undertow.ir.graph import FunctionGraph, Library, Node
+from undertow.ir.walk import ENTERS
 
 
 def refuse_endless(library: Library) -> None:
@@ -35,9 +36,8 @@ def _stuck(graph: FunctionGraph, finishing: set[str]) -> Node | None:
     """A call that this body always makes and that never returns; None if the body can finish."""
     stuck: list[Node | None] = [None] * len(graph.regions)
     for node in graph.nodes:
-        target = (
-            node.attrs.get("callee") if node.op == "call" else node.attrs.get("body") if node.op == "loop" else None
-        )
+        # A map may have no lanes.
+        target = node.attrs.get(ENTERS[node.op]) if node.op in ENTERS and node.op != "map" else None
         if target is not None and target not in finishing and stuck[node.region] is None:
             stuck[node.region] = node
     if graph.kind == "loop":

@@ -1,7 +1,8 @@
 """Containers: tuples, lists, dicts and dataclasses of values, as a flat list of leaves and a structure.
 
 A structure is a flat tuple of tokens in preorder, so it hashes and compares without recursion,
-however deep the container is.
+however deep the container is. A class of ours that has `__undertow_parts__` says itself what its token is and what it
+holds, and its `__undertow_whole__` makes one again.
 
 >>> leaves, structure = flatten({"b": [1, 2], "a": 3})
 >>> leaves
@@ -61,6 +62,9 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
         return ("list", len(value)), value
     if isinstance(value, dict):
         return ("dict", len(value), tuple(value)), list(value.values())
+    if hasattr(type(value), "__undertow_parts__"):
+        parts: tuple[Token, list[Any]] = value.__undertow_parts__()  # type: ignore[attr-defined]
+        return parts
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "__undertow_static__"):
         names = tuple(f.name for f in dataclasses.fields(value))
         return ("dataclass", len(names), type(value), names), [getattr(value, name) for name in names]
@@ -128,6 +132,8 @@ def _build(token: Token, held: list[Any]) -> Any:
         return token[2](*held)
     if kind == "dict":
         return dict(zip(token[2], held, strict=True))
+    if kind == "object":
+        return token[2].__undertow_whole__(token[4], held)
     # A dataclass may check its fields or have fields that __init__ does not take: set them directly.
     made = object.__new__(token[2])
     for name, value in zip(token[3], held, strict=True):
@@ -149,7 +155,7 @@ def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
             found.append(path)
         elif (inner := children(item)) is not None:
             token, held = inner
-            keys = {"dict": 2, "dataclass": 3}.get(token[0])
+            keys = {"dict": 2, "dataclass": 3, "object": 3}.get(token[0])
             labels = range(len(held)) if keys is None else token[keys]
             stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, held, strict=True)]))
     return found
@@ -192,7 +198,7 @@ def _show_container(token: Token, held: list[str]) -> str:
         return f"[{', '.join(held)}]"
     if kind == "dict":
         return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], held, strict=True)) + "}"
-    names = token[3] if kind == "dataclass" else token[2]._fields
+    names = token[2]._fields if kind == "namedtuple" else token[3]
     return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, held, strict=True))})"
 
 

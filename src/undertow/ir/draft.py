@@ -13,7 +13,7 @@ from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, 
 from undertow.ir.walk import phase_of
 from undertow.types import CTL, Type
 
-ENTERING = ("call", "resume", "loop", "map")
+ENTERING = ("call", "resume", "loop", "map", "tangent")
 
 
 class Draft:

@@ -39,6 +39,8 @@ LIBRARY_FORMS = {
     "collect": Form(1, 1, ("index",)),
     "collect_rows": Form(2, 1, ("index",)),
     "collected": Form(2, 1, ("index",)),
+    # A call that takes the tangents of the arguments `given`, and gives those of the results `wanted`, besides.
+    "tangent": Form(strings=("callee",)),
 }
 STATIC_FORMS = {
     "start": Form(0, 1),
@@ -66,7 +68,12 @@ _PRIMITIVE = Form()
 
 LINKED = ("resume", "gradient", "collected")  # in a library: what their first input goes on with is a call
 SITED = {**STARTS, **INWARD, **BACK}  # operator -> kind of its site
-ENTERS = {"call": ("callee", "function"), "loop": ("body", "loop"), "map": ("body", "map")}  # attribute, kind of graph
+ENTERS = {  # attribute, kind of graph
+    "call": ("callee", "function"),
+    "loop": ("body", "loop"),
+    "map": ("body", "map"),
+    "tangent": ("callee", "function"),
+}
 
 
 def is_primitive(op: str) -> bool:
@@ -136,7 +143,7 @@ class Facts:
     # Libraries
 
     def callee(self, node: Node) -> FunctionGraph | None:
-        """The graph that a call, resume, loop or map enters."""
+        """The graph that a call, resume, loop, map or tangent enters."""
         assert self.library is not None
         if node.op in LINKED:
             node = self.nodes[self.link(node).node]
@@ -149,16 +156,18 @@ class Facts:
         return port
 
     def visit(self, node: Node) -> Phase:
-        """The phase that a call, resume, loop or map begins."""
+        """The phase that a call, resume, loop, map or tangent begins."""
         callee = self.callee(node)
         assert callee is not None
         return callee.phases[phase_of(node)]
 
     def params(self, node: Node) -> list[Type]:
-        """What a call, resume, loop or map hands over: not what its entry was given already."""
+        """What a call, resume, loop, map or tangent hands over: not what its entry was given already."""
         callee, graph = self.callee(node), self.graph
         assert callee is not None and isinstance(graph, FunctionGraph)
         types = [callee.nodes[param].types[0] for param in self.visit(node).params]
+        if node.op == "tangent":
+            return types + [types[index] for index in node.attrs.integers("given")]
         return types if node.op == "resume" else types[: len(types) - graph.omitted(callee)]
 
     def hoisted(self, graph: FunctionGraph) -> list[Type]:
@@ -177,6 +186,8 @@ class Facts:
         callee = self.callee(node)
         assert callee is not None
         given = [callee.type_of(port) for port in self.visit(node).results]
+        if node.op == "tangent":
+            return given + [given[index] for index in node.attrs.integers("wanted")]
         return given[1:] if node.op == "loop" else given
 
     @cached_property

@@ -427,6 +427,23 @@ def _hoists_alike(f: Facts, n: Node) -> bool:
     return f.hoisted(callee) == f.hoisted(f.graph)
 
 
+def _names_floats(f: Facts, n: Node) -> bool:
+    """Do `given` and `wanted` of a tangent name floats among the callee's parameters and results?"""
+    callee = f.callee(n)
+    assert callee is not None
+    ports = {"given": [Port(param) for param in callee.params], "wanted": callee.results}
+    for key, known in ports.items():
+        named = n.attrs.get(key)
+        if not isinstance(named, tuple) or not all(type(i) is int and 0 <= i < len(known) for i in named):
+            return False
+        numbers = n.attrs.integers(key)
+        if list(numbers) != sorted(set(numbers)):
+            return False
+        if any(callee.type_of(known[i]).dtype.kind != "float" for i in numbers):
+            return False
+    return True
+
+
 def _phases(f: Facts, n: Node) -> int:
     callee = f.callee(n)
     return 0 if callee is None else len(callee.phases)
@@ -440,11 +457,21 @@ def _comes_in_order(f: Facts, n: Node, k: int) -> bool:
 
 # Checked when every graph of the library has passed the tables above.
 CALLS: list[Row[Node]] = [
-    ("call loop map", lambda f, n, k: f.callee(n) is not None, "a graph that is entered is not in the library"),
+    ("call loop map tangent", lambda f, n, k: f.callee(n) is not None, "a graph that is entered is not in the library"),
     (
-        "call loop map",
+        "call loop map tangent",
         lambda f, n, k: getattr(f.callee(n), "kind", "") == ENTERS[n.op][1],
         "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map",
+    ),
+    (
+        "tangent",
+        lambda f, n, k: _names_floats(f, n),
+        "the tangents of a call are not those of float arguments and float results, by ascending numbers",
+    ),
+    (
+        "tangent",
+        lambda f, n, k: not getattr(f.callee(n), "group", ""),
+        "the tangent of a graph that is hoisted already",
     ),
     (
         "loop map",
@@ -502,17 +529,21 @@ CALLS: list[Row[Node]] = [
         "phases are not visited in order: a resume may happen where the phase before it has not been visited",
     ),
     (
-        "call resume loop map",
+        "call resume loop map tangent",
         lambda f, n, k: len(_arguments(n)) == len(f.params(n)),
         "the number of arguments is not that of the parameters",
     ),
-    ("call resume loop map", lambda f, n, k: _argument_types(f, n), "a parameter does not accept its argument"),
+    ("call resume loop map tangent", lambda f, n, k: _argument_types(f, n), "a parameter does not accept its argument"),
     (
-        "call resume loop map",
+        "call resume loop map tangent",
         lambda f, n, k: len(n.types) == len(f.results(n)),
         "the number of outputs is not that of the callee's results",
     ),
-    ("call resume loop map", lambda f, n, k: _result_types(f, n), "an output does not accept the callee's result"),
+    (
+        "call resume loop map tangent",
+        lambda f, n, k: _result_types(f, n),
+        "an output does not accept the callee's result",
+    ),
 ]
 
 # --------------------------------------------------------------------------------------------------------------

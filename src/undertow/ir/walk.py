@@ -15,7 +15,8 @@ STARTS = {"call_start": "call", "enter_start": "loop", "fan_start": "map"}
 INWARD = {"call": "call", "hoist": "call", "enter": "loop", "next": "loop", "fan": "map"}
 BACK = {"return": "call", "exit": "loop", "gather": "map"}  # what they take comes from that body
 READS = ("outer", "hoist_read")  # what they take comes from a frame around: the parent's, the entry's, main's
-ENTERS = {"call": "callee", "loop": "body", "map": "body"}  # in a library: the attribute that names what is entered
+# In a library: the attribute that names what is entered.
+ENTERS = {"call": "callee", "loop": "body", "map": "body", "tangent": "callee"}
 
 
 def is_inward(node: Node, index: int) -> bool:

@@ -1,6 +1,6 @@
-"""State: reading a variable, and assigning f(old value, operand) to it, atomically.
+"""State: reading a variable, and assigning f(old value, operand) to it, atomically; the whole value, or some rows.
 
-A variable is named by the attribute `variable`; its value lives in the store of a run. Both operators also give an
+A variable is named by the attribute `variable`; its value lives in the store of a run. All operators also give an
 order token, so that what must come later can wait for them.
 """
 
@@ -13,8 +13,10 @@ import numpy as np
 
 from undertow.errors import Fault, InternalError, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.index import check_index, out_of_range
 from undertow.ops.op import Op, Value
-from undertow.types import CTL, DTYPES, Type
+from undertow.ops.rules import may_be_equal
+from undertow.types import CTL, DTYPES, Type, show_shape
 
 Store = MutableMapping[str, Any]
 
@@ -28,6 +30,20 @@ ASSIGN: dict[str, Callable[[Value, Value], Value]] = {
     "maximum": np.maximum,
     "concat": lambda old, value: np.concatenate([old, np.atleast_1d(value)]),
 }
+
+# The same for the rows with some numbers: t[i] := f(t[i], v). What is named twice happens twice.
+ASSIGN_ROWS: dict[str, Callable[[Value, Value, Value], None]] = {
+    "set": lambda table, indices, rows: table.__setitem__(indices, rows),
+    "add": np.add.at,
+}
+
+
+class Own(np.ndarray[Any, Any]):
+    """An array of the store that nobody else holds, so that its rows may be changed in place.
+
+    Any other array may be the committed value, an operand or a result: rows are changed in a copy of it. So a run
+    copies a table once, and once more after each `read` of the whole.
+    """
 
 
 def _held(attrs: Attrs) -> Type:
@@ -59,6 +75,33 @@ def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return held, CTL
 
 
+def _rows_type(what: str, held: Type, indices: Type, attrs: Attrs) -> Type:
+    """The type of the rows with these numbers."""
+    name = attrs.text("variable")
+    if not held.rank:
+        raise TypeMismatch(f"{what} of variable `{name}`, which holds {held}", hint="only an array has rows")
+    check_index(f"{what} of variable `{name}`", indices, scalars=False)
+    return held.with_shape((*indices.shape, *held.shape[1:]))
+
+
+def _read_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    return _rows_type("rows", _held(attrs), types[0], attrs), CTL
+
+
+def _assign_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    indices, rows = types
+    held, how = _held(attrs), attrs.text("how")
+    if how not in ASSIGN_ROWS:
+        raise TypeMismatch(f"there is no assignment {how!r} of rows", hint=f"one of {', '.join(ASSIGN_ROWS)}")
+    wanted = _rows_type("rows", held, indices, attrs)
+    if rows.dtype != held.dtype or not may_be_equal(rows.shape, wanted.shape):
+        raise TypeMismatch(
+            f"{rows} as rows {indices} of variable `{attrs.text('variable')}`, which holds {held}",
+            hint=f"the rows must be {wanted}: the axes of the indices, then those of a row",
+        )
+    return wanted, CTL
+
+
 def _find(store: Store, attrs: Attrs) -> Value:
     name = attrs.text("variable")
     if name not in store or store[name] is None:
@@ -69,13 +112,47 @@ def _find(store: Store, attrs: Attrs) -> Value:
     return store[name]
 
 
+def _hand_out(store: Store, attrs: Attrs) -> Value:
+    """The value, for somebody who may keep it: from now on it is not the store's own."""
+    value = _find(store, attrs)
+    if isinstance(value, Own):
+        value = store[attrs.text("variable")] = value.view(np.ndarray)
+    return value
+
+
 def _read(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return _find(store, attrs), np.True_
+    return _hand_out(store, attrs), np.True_
+
+
+def _pick(table: Value, indices: Value) -> Value:
+    try:
+        return np.take(table, indices, 0)
+    except IndexError:
+        raise out_of_range(table, (0,), (indices,)) from None
+
+
+def _read_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    return _pick(np.asarray(_find(store, attrs)), values[0]), np.True_
+
+
+def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    indices, rows = values
+    table, name = _find(store, attrs), attrs.text("variable")
+    wanted = indices.shape + table.shape[1:]
+    if rows.shape != wanted:
+        raise Fault(f"rows of shape {show_shape(rows.shape)} for variable `{name}`: they must be {show_shape(wanted)}")
+    plain = np.asarray(table) if isinstance(table, Own) else np.array(table)
+    try:
+        ASSIGN_ROWS[attrs.text("how")](plain, indices, rows)
+    except IndexError:
+        raise out_of_range(plain, (0,), (indices,)) from None
+    store[name] = plain.view(Own)
+    return _pick(plain, indices), np.True_
 
 
 def _assign(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     held, how = _held(attrs), attrs.text("how")
-    new = values[0] if how == "set" else ASSIGN[how](_find(store, attrs), values[0])
+    new = values[0] if how == "set" else ASSIGN[how](_hand_out(store, attrs), values[0])
     new = np.asarray(new, held.dtype.numpy)
     if not held.accepts(Type(held.dtype, new.shape)):
         raise Fault(f"a value of shape {list(new.shape)} does not fit variable `{attrs.text('variable')}` ({held})")
@@ -98,5 +175,25 @@ ROWS: tuple[Op, ...] = (
         faults=True,
         effect=True,
         state=_assign,
+    ),
+    Op(
+        "read_rows",
+        1,
+        _read_rows_rule,
+        _stateless,
+        "the rows of `variable` with these numbers now, and an order token",
+        faults=True,
+        state=_read_rows,
+    ),
+    Op(
+        "assign_rows",
+        2,
+        _assign_rows_rule,
+        _stateless,
+        "the rows of `variable` with these numbers become f(row, operand), at once; `how` names f; operands: indices, "
+        "rows; repeated ones add up, or the last is set; gives the new rows and an order token",
+        faults=True,
+        effect=True,
+        state=_assign_rows,
     ),
 )

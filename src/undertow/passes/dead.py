@@ -167,6 +167,16 @@ class _Needs:
             for operand in node.inputs:
                 self.need(body, operand)
 
+    def need_all(self, body: _Body, node: Node) -> None:
+        """A tangent: what its copy of the callee will need is known when there is one, so all is kept till then."""
+        target = self.target(body, node)
+        for index in range(len(target.graph.params)):
+            self.need_param(target, 0, index)
+        for index in range(len(target.graph.results)):
+            self.need_result(target, 0, index)
+        for operand in node.inputs[len(target.graph.params) :]:
+            self.need(body, operand)
+
     def need_region(self, body: _Body, region: int) -> None:
         while region not in body.regions:
             body.regions.add(region)
@@ -184,6 +194,8 @@ class _Needs:
             before = body.resumes.get((_link(node).node, phase - 1))
             if before is not None:  # phases are visited in order
                 self.need_node(body, before)
+        if node.op == "tangent":
+            self.need_all(body, node)
         arguments, given = _arguments(node), target.given(body, node)
         for at, index in list(target.params):
             if at == phase and index < given:
@@ -278,6 +290,8 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
         elif node.op != "start" and number not in body.nodes:
             count["dead node"] += 1
             continue
+        elif node.op == "tangent":
+            pass  # nothing of its callee is gone
         elif node.op in ENTERS or node.op == "resume":
             target, phase, arguments = needs.target(body, node), phase_of(node), _arguments(node)
             outputs = target.kept_results[phase]

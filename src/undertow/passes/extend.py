@@ -5,8 +5,9 @@ cotangents are `wanted`. The call becomes a call of the *extended* function, whi
 forward phase; the gradient becomes a `resume`. Plain functions stay beside the extended ones: what needs no gradient
 calls those.
 
-Gradients inside of what is differentiated are replaced first, so derivatives of any order are the same machinery. Only
-the outermost one collects (`entries`); `collect=False` leaves that out altogether, for engines that know no entries.
+Derivatives inside of what is differentiated are replaced first, tangents (`forward`) too, so those of any order and of
+both modes are the same machinery. Only the outermost gradient collects (`entries`), if nothing takes its tangent;
+`collect=False` leaves that out altogether, for engines that know no entries.
 """
 
 from __future__ import annotations
@@ -15,27 +16,29 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from undertow.errors import CaptureError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.walk import ENTERS, entered_by, node_phases, phase_attr
 from undertow.passes.activity import Activity, Ask, Slice, link_of
 from undertow.passes.backward import Order, Pen, write_backward
 from undertow.passes.entries import Entries, find_entries
+from undertow.passes.forward import endless_derivative, forward_graph, tangents_of
 from undertow.passes.loops import loops_to_calls
 from undertow.passes.report import Report, size
 from undertow.types import CTL
 
 
 def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
-    """The library without `gradient` nodes, and what was done."""
+    """The library without `gradient` and `tangent` nodes, and what was done."""
     before = size(library)
     count: Counter[str] = Counter()
-    targets = {name: _targets(graph) for name, graph in library.functions.items()}
+    targets = {name: _derived(graph) for name, graph in library.functions.items()}
     inner = reachable(library, (target for found in targets.values() for target in found))
     while any(targets.values()):
         name = _next(library, targets)
-        library = _extend_graph(library, name, collect and name not in inner, count)
+        if _targets(library.functions[name]):
+            library = _extend_graph(library, name, collect and name not in inner, count)
+        library = forward_graph(library, name, count)
         targets[name] = []
     return library, Report(dict(count.most_common()), before, size(library), "extend")
 
@@ -43,6 +46,11 @@ def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
 def _targets(graph: FunctionGraph) -> list[str]:
     """What a graph takes the gradient of."""
     return [graph.nodes[link_of(node)].attrs.text("callee") for node in graph.nodes if node.op == "gradient"]
+
+
+def _derived(graph: FunctionGraph) -> list[str]:
+    """What a graph takes a derivative of, backwards or forwards."""
+    return _targets(graph) + [node.attrs.text("callee") for node in tangents_of(graph)]
 
 
 def reachable(library: Library, names: Iterable[str]) -> list[str]:
@@ -58,19 +66,15 @@ def reachable(library: Library, names: Iterable[str]) -> list[str]:
 
 
 def _next(library: Library, targets: dict[str, list[str]]) -> str:
-    """A graph whose gradients can be replaced now: there are none left in what it differentiates."""
+    """A graph whose derivatives can be replaced now: there are none left in what it differentiates."""
     waiting = [name for name, found in targets.items() if found]
     for name in waiting:
         below = reachable(library, targets[name])
         if not any(targets.get(other) for other in below):
             return name
     graph = library.functions[waiting[0]]
-    node = next(node for node in graph.nodes if node.op == "gradient")
-    raise CaptureError(
-        f"the derivative of `{targets[graph.name][0]}` needs a derivative of itself: there is no end to it",
-        node.span,
-        hint="take the gradient outside of the function that is differentiated",
-    )
+    node = next(node for node in graph.nodes if node.op in ("gradient", "tangent"))
+    raise endless_derivative(targets[graph.name][0], node)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -140,7 +140,7 @@ def _acts(op: str) -> bool:
 
 def _written(library: Library) -> frozenset[str]:
     nodes = (node for body in library.functions.values() for node in body.nodes)
-    return frozenset(node.attrs.text("variable") for node in nodes if node.op == "assign")
+    return frozenset(node.attrs.text("variable") for node in nodes if _acts(node.op) and "variable" in node.attrs)
 
 
 # -- feeds -------------------------------------------------------------------------------------------------

@@ -1,0 +1,156 @@
+"""`ut.check_grads`: derivatives compared with central differences of values, and both modes with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from undertow.api.grad import vjp
+from undertow.api.jvp import jvp
+from undertow.api.options import options, settings
+from undertow.errors import GradientMismatch, UndertowError, brief
+from undertow.frontend import tree
+
+Floats = npt.NDArray[np.floating[Any]]
+MODES = ("fwd", "rev")
+# For each dtype: the step of differences, and how far they may be off. The step balances rounding and curvature.
+_STEPS = {"float64": (1e-5, 1e-6), "float32": (1e-2, 1e-2)}
+
+
+def check_grads(
+    f: Any,
+    args: Sequence[Any],
+    order: int = 1,
+    modes: Sequence[str] = MODES,
+    eps: float | None = None,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> None:
+    """Raise a `ut.GradientMismatch` unless the derivatives of a function are right at these arguments.
+
+    Along a random direction for each argument, "fwd" compares `ut.jvp` with central differences, and "rev" compares
+    `ut.vjp` with `ut.jvp`. With `order=2` it does the same with the derivative along the direction, and so on. Steps
+    and tolerances fit the dtypes unless they are given. Of a function that draws random numbers, check "fwd" alone:
+    the modes do not draw the same ones.
+    """
+    if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
+        raise UndertowError(f"modes={brief(modes)} is not a choice of modes", hint='write modes=("fwd", "rev")')
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise UndertowError(f"order={brief(order)} is no order of a derivative", hint="write order=1, or 2")
+    random = np.random.default_rng(0)
+    seed = settings().limits.seed
+    with options(seed=0 if seed is None else seed):  # random draws are the same in every run
+        _check(_Checked(f, tuple(args), random, eps, atol, rtol), tuple(modes), order)
+
+
+class _Checked:
+    """A function at its arguments: values, differences and derivatives along directions."""
+
+    def __init__(
+        self,
+        f: Any,
+        args: tuple[Any, ...],
+        random: np.random.Generator,
+        eps: float | None,
+        atol: float | None,
+        rtol: float | None,
+    ) -> None:
+        self.f, self.args, self.random = f, args, random
+        self.given = eps, atol, rtol
+        floats = [np.asarray(leaf) for leaf in tree.flatten(args)[0] if np.asarray(leaf).dtype.kind == "f"]
+        is_single = any(leaf.dtype == np.float32 for leaf in floats)
+        step, tolerance = _STEPS["float32" if is_single else "float64"]
+        self.eps = step if eps is None else eps
+        self.atol = tolerance if atol is None else atol
+        self.rtol = tolerance if rtol is None else rtol
+
+    def direction(self, number: int) -> Any:
+        """A random direction for one argument; None if it holds no floats."""
+        leaves, structure = tree.flatten(self.args[number])
+        made = [self._random(leaf) for leaf in leaves]
+        return None if all(leaf is None for leaf in made) else tree.unflatten(structure, made)
+
+    def _random(self, leaf: Any) -> Any:
+        array = np.asarray(leaf)
+        if array.dtype.kind != "f":
+            return None
+        return self.random.standard_normal(array.shape).astype(array.dtype)[()]
+
+    def alone(self, number: int, direction: Any) -> tuple[Any, ...]:
+        """A direction that changes one argument only."""
+        return tuple(direction if at == number else None for at in range(len(self.args)))
+
+    def difference(self, number: int, direction: Any) -> list[Floats]:
+        """The central difference of the float results along a direction, in f64."""
+        # A jvp along nothing is a plain call; it draws the same random numbers as the jvp that it is compared with.
+        still = (None,) * len(self.args)
+        ends = [_floats(jvp(self.f, self._moved(number, direction, sign), still)[0]) for sign in (1, -1)]
+        return [(a.astype(np.float64) - b.astype(np.float64)) / (2 * self.eps) for a, b in zip(*ends, strict=True)]
+
+    def _moved(self, number: int, direction: Any, sign: int) -> tuple[Any, ...]:
+        leaves, structure = tree.flatten(self.args[number])
+        steps, _ = tree.flatten(direction, lambda v: v is None)
+        moved = [
+            x if d is None else (np.asarray(x, np.float64) + sign * self.eps * d).astype(np.asarray(x).dtype)[()]
+            for x, d in zip(leaves, steps, strict=True)
+        ]
+        args = list(self.args)
+        args[number] = tree.unflatten(structure, moved)
+        return tuple(args)
+
+    def compare(self, number: int, found: Sequence[Floats], wanted: Sequence[Floats], what: str, other: str) -> None:
+        """Raise where two derivatives differ."""
+        for at, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            if not np.allclose(a, b, rtol=self.rtol, atol=self.atol, equal_nan=True):
+                worst = np.unravel_index(np.argmax(np.abs(a - b)), np.shape(a)) if np.ndim(a) else ()
+                result = f"result {at} " if len(found) > 1 else "the result "
+                place = f"at {list(map(int, worst))} " if worst else ""
+                raise GradientMismatch(
+                    f"the derivative of {result}{place}along argument {number} is {float(a[worst]):.9g} by {what}, "
+                    f"but {float(b[worst]):.9g} by {other}",
+                    hint="is the function smooth there? Then this is a fault of a rule; else move the arguments, "
+                    "or give eps=, atol= and rtol=",
+                )
+
+
+def _check(checked: _Checked, modes: Sequence[str], order: int) -> None:
+    for number in range(len(checked.args)):
+        direction = checked.direction(number)
+        if direction is None:
+            continue
+        along = checked.alone(number, direction)
+        value, tangent = jvp(checked.f, checked.args, along)
+        pushed = [b for a, b in zip(*map(_arrays, (value, tangent)), strict=True) if a.dtype.kind == "f"]
+        if "fwd" in modes:
+            checked.compare(number, pushed, checked.difference(number, direction), "ut.jvp", "differences")
+        if "rev" in modes:
+            _, back = vjp(checked.f, *checked.args)
+            leaves, structure = tree.flatten(value)
+            weights = [checked._random(leaf) for leaf in leaves]
+            pulled = back(tree.unflatten(structure, weights))[number]
+            forwards = _inner([w for w in weights if w is not None], pushed)
+            checked.compare(number, [_inner(_floats(direction), _floats(pulled))], [forwards], "ut.vjp", "ut.jvp")
+        if order > 1:
+            slope = _slope(checked.f, along)
+            _check(_Checked(slope, checked.args, checked.random, *checked.given), modes, order - 1)
+
+
+def _slope(f: Any, along: tuple[Any, ...]) -> Any:
+    """The derivative along a direction, as a function."""
+    return lambda *args: jvp(f, args, along)[1]
+
+
+def _inner(one: Sequence[Floats], other: Sequence[Floats]) -> Floats:
+    """The sum of all products, in f64."""
+    return np.asarray(sum(float(np.sum(a.astype(np.float64) * b)) for a, b in zip(one, other, strict=True)))
+
+
+def _arrays(value: Any) -> list[Any]:
+    return [np.asarray(leaf) for leaf in tree.flatten(value)[0]]
+
+
+def _floats(value: Any) -> list[Floats]:
+    return [array for array in _arrays(value) if array.dtype.kind == "f"]

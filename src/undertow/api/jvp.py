@@ -1,0 +1,83 @@
+"""`ut.jvp` and `ut.hvp`: derivatives along a direction, in forward mode."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from undertow.api.function import Function, Program
+from undertow.api.grad import grad
+from undertow.api.options import settings
+from undertow.errors import UndertowError
+from undertow.frontend import tree
+from undertow.frontend.calls import SPECIAL
+from undertow.frontend.capture import Definition
+from undertow.frontend.drive import drive
+from undertow.frontend.tangents import capture_jvp, checked, definition_of, match_tangents, with_tangents, write_jvp
+from undertow.frontend.traced import Traced, capturing, context
+
+
+def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of `f(*primals)`, and its derivative along the tangents: how fast it changes when they are added.
+
+    A tangent has the structure, shapes and dtypes of its argument. None stands for zero, of anything; integers and
+    bools have no other tangent. The tangent of an integer result is zero, of f64. In a captured function it writes into
+    the graph; a jvp of a jvp is a second derivative. What was captured is kept for an @ut.function, while plain
+    Python is captured anew each time.
+
+    >>> value, slope = jvp(lambda x, y: x * y, (3.0, 5.0), (1.0, None))
+    >>> float(value), float(slope)
+    (15.0, 5.0)
+    """
+    primals, tangents = checked(primals, tangents)
+    leaves, _ = tree.flatten((primals, tangents), lambda v: isinstance(v, Traced))
+    current = context(leaves)
+    if current is not None and current.builder is not None:
+        work = write_jvp(current.session.interpreter, [f, primals, tangents], {}, None)
+        with capturing(current):
+            value: tuple[Any, Any] = current.give(drive(work))
+            return value
+    definition, bound = definition_of(f, len(primals), None)
+    is_kept = hasattr(f, "__undertow_definition__")
+    function = _function(definition) if is_kept else Function(definition)
+    found: tuple[Any, Any] = function._apart(_run, function, len(bound), (*bound, *primals), tangents)
+    return found
+
+
+SPECIAL[jvp] = write_jvp
+
+
+@functools.lru_cache(maxsize=256)
+def _function(definition: Definition) -> Function:
+    """What holds the programs of a function's derivative: for each signature, and choice of tangents."""
+    return Function(definition)
+
+
+def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    definition, programs = function.__undertow_definition__, function._programs
+    given = function._arguments(primals, {})
+    matched = match_tangents(definition, given, bound, tangents, definition.closure.span)
+    whole = with_tangents(given, matched)
+    key = (given.structures, tuple(matched))
+    program = programs.find(key, whole.types)
+    if program is None:
+        with capturing(None):
+            captured = capture_jvp(definition, given, matched)
+        program = Program(captured, definition.name)
+        programs.add(key, program)
+    value, tangent = function._run(program, whole, settings())[0]
+    return value, tangent
+
+
+def hvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The product of the Hessian of a function that gives one number with the tangents: how its gradient changes.
+
+    One product for each argument whose tangent is not None, in a tuple unless it is the only one.
+    """
+    primals, tangents = checked(primals, tangents)
+    chosen = tuple(number for number, tangent in enumerate(tangents) if tangent is not None)
+    if not chosen:
+        raise UndertowError("ut.hvp is given no tangent", hint="give a direction for at least one argument")
+    gradient = grad(f, argnums=chosen[0] if len(chosen) == 1 else chosen)
+    return jvp(gradient, primals, tangents)[1]

@@ -1,0 +1,420 @@
+"""Optimizers: how gradients change parameters. Settings that never change, and what they remember beside them.
+
+Functional: `state = opt.init(params)`, then `params, state = opt.update(grads, state, params)`, on NumPy values or
+inside a captured function. With variables: `updater = Updater(opt, variables)`, then `updater.apply(grads)`.
+Gradients may be `IndexedRows`: then only those rows change, of the parameter and of what is remembered of it; rows
+that are named several times are summed first. What decays, decays in a row only when that row is touched.
+The defaults are those of PyTorch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from undertow.api.params import Pair, gradients, is_leaf, like, paired, variables_in
+from undertow.errors import TypeMismatch, UndertowError, brief
+from undertow.frontend import tree
+from undertow.frontend.array_functions import scatter_add, take
+from undertow.frontend.elementwise_functions import maximum, multiply, pow, sqrt, square
+from undertow.frontend.operands import as_operand, convert, type_of
+from undertow.frontend.reduction_functions import sum
+from undertow.frontend.rows import IndexedRows
+from undertow.frontend.state import Variable, transaction
+from undertow.frontend.traced import context
+from undertow.types import f64, promote
+
+__all__ = [
+    "SGD",
+    "Adagrad",
+    "Adam",
+    "Optimizer",
+    "RMSprop",
+    "State",
+    "Updater",
+    "clip_by_norm",
+    "global_norm",
+]
+
+Slots = Mapping[str, Any]  # what is remembered of one parameter, by name
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What an optimizer remembers: how many updates there were, and slots, each a container like the parameters."""
+
+    step: Any
+    slots: dict[str, Any]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where parameters and slots are
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A value in a dict: that of a functional update, or of variables outside of a graph."""
+
+    store: dict[str, Any]
+    name: str
+
+    def look(self, rows: Any) -> Any:
+        value = as_operand(self.store[self.name])
+        return value if rows is None else take(value, rows, axis=0)
+
+    def add(self, rows: Any, change: Any) -> None:
+        value = as_operand(self.store[self.name])
+        self.store[self.name] = value + change if rows is None else scatter_add(value, rows, change)
+
+
+@dataclass(frozen=True, slots=True)
+class _InGraph:
+    """A variable, in the function that is being captured."""
+
+    variable: Variable
+
+    def look(self, rows: Any) -> Any:
+        return self.variable.read() if rows is None else self.variable.take(rows)
+
+    def add(self, rows: Any, change: Any) -> None:
+        if rows is None:
+            self.variable.assign_add(change)
+        else:
+            self.variable.assign_rows_add(rows, change)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Optimizers
+
+
+@dataclass(frozen=True)
+class Optimizer(ABC):
+    """What all optimizers have: `init` and `update`.
+
+    The learning rate is a number, a variable, or a function of the number of updates so far (use `ut.where`, or
+    decorate it with `@ut.function`); each update may be given one of its own.
+    """
+
+    learning_rate: Any
+
+    __undertow_static__: ClassVar[bool] = True  # settings, not a container of values
+
+    def __post_init__(self) -> None:
+        _check("learning_rate", self.learning_rate, 0)
+
+    @property
+    @abstractmethod
+    def slots(self) -> Mapping[str, float]:
+        """What is remembered of each parameter, and what it is at first."""
+
+    @abstractmethod
+    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
+        """What must be added to a parameter, or to rows of it, and to its slots. `count` is this update's number."""
+
+    def init(self, params: Any) -> State:
+        """The state before the first update of parameters like these."""
+        leaves, structure = tree.flatten(params, is_leaf)
+        made = {
+            name: tree.unflatten(structure, [like(leaf, first) for leaf in leaves])
+            for name, first in self.slots.items()
+        }
+        return State(np.int64(0), made)
+
+    def update(self, grads: Any, state: State, params: Any, learning_rate: Any = None) -> tuple[Any, State]:
+        """The parameters and the state after one update. A gradient of None leaves its parameter as it is."""
+        with np.errstate(all="ignore"):
+            pairs = paired(params, grads)
+            structure = tree.flatten(params, is_leaf)[1]
+            store: dict[str, Any] = {pair.path: pair.param for pair in pairs}
+            places: list[dict[str, _Stored]] = [{} for _ in pairs]
+            for name in self.slots:
+                held, shape = tree.flatten(_slot(state, name), is_leaf)
+                if shape != structure:
+                    raise TypeMismatch(
+                        f"the slots `{name}` are not like the parameters", hint="make the state with opt.init(params)"
+                    )
+                for pair, place, value in zip(pairs, places, held, strict=True):
+                    place[name] = _Stored(store, f"{name} of {pair.path}")
+                    store[f"{name} of {pair.path}"] = value
+            count = state.step + 1
+            rate = self._rate(learning_rate, state.step)
+            for pair, place in zip(pairs, places, strict=True):
+                self._advance(pair, _Stored(store, pair.path), place, rate, count)
+        slots = {name: tree.unflatten(structure, [store[place[name].name] for place in places]) for name in self.slots}
+        return tree.unflatten(structure, [store[pair.path] for pair in pairs]), State(count, slots)
+
+    def _rate(self, given: Any, step: Any) -> Any:
+        chosen = self.learning_rate if given is None else given
+        rate = as_operand(chosen(step) if callable(chosen) else chosen)
+        if type_of(rate).rank:
+            raise TypeMismatch(f"the learning rate is {type_of(rate)}", hint="it is one number for all parameters")
+        return rate
+
+    def _advance(self, pair: Pair, param: Any, slots: Mapping[str, Any], rate: Any, count: Any) -> None:
+        """One update of one parameter, wherever it is."""
+        g, rows = pair.gradient, None
+        if g is None:
+            return
+        if isinstance(g, IndexedRows):
+            # Without slots the update is linear: what is added twice adds up by itself.
+            some = g.coalesce() if slots else g
+            g, rows = some.rows, some.indices
+        held = {name: slot.look(rows) for name, slot in slots.items()}
+        change, changes = self.changes(g, held, convert(rate, type_of(g).dtype), count)
+        param.add(rows, change)
+        for name, slot in slots.items():
+            slot.add(rows, changes[name])
+
+
+@dataclass(frozen=True)
+class SGD(Optimizer):
+    """Steps against the gradient: x -= rate * g; with momentum, v = momentum * v + g and x -= rate * v.
+
+    With `nesterov`, x -= rate * (g + momentum * v).
+
+    >>> opt = SGD(0.5)
+    >>> params, state = opt.update({"w": np.array([2.0, 4.0])}, opt.init({"w": np.zeros(2)}), {"w": np.zeros(2)})
+    >>> params, int(state.step)
+    ({'w': array([-1., -2.])}, 1)
+    """
+
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check("momentum", self.momentum, 0, 1)
+        if self.nesterov and not self.momentum:
+            raise UndertowError("nesterov=True without momentum", hint="give a momentum, as in momentum=0.9")
+
+    @property
+    def slots(self) -> Mapping[str, float]:
+        return {"momentum": 0.0} if self.momentum else {}
+
+    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
+        if not self.momentum:
+            return -rate * g, {}
+        change = g - (1 - self.momentum) * held["momentum"]
+        speed = held["momentum"] + change
+        return -rate * (g + self.momentum * speed if self.nesterov else speed), {"momentum": change}
+
+
+@dataclass(frozen=True)
+class Adagrad(Optimizer):
+    """Steps divided by the root of all squares so far: s += g * g, x -= rate * g / (sqrt(s) + epsilon)."""
+
+    initial: float = 0.0
+    epsilon: float = 1e-10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check("initial", self.initial, 0)
+        _check("epsilon", self.epsilon, 0)
+
+    @property
+    def slots(self) -> Mapping[str, float]:
+        return {"squares": self.initial}
+
+    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
+        change = g * g
+        return -rate * g / (sqrt(held["squares"] + change) + self.epsilon), {"squares": change}
+
+
+@dataclass(frozen=True)
+class RMSprop(Optimizer):
+    """Steps divided by the root of a decaying mean of squares: s = decay * s + (1 - decay) * g * g.
+
+    x -= rate * g / (sqrt(s) + epsilon); with momentum that quotient takes the place of the gradient in `SGD`.
+    """
+
+    decay: float = 0.99
+    epsilon: float = 1e-8
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check("decay", self.decay, 0, 1)
+        _check("epsilon", self.epsilon, 0)
+        _check("momentum", self.momentum, 0, 1)
+
+    @property
+    def slots(self) -> Mapping[str, float]:
+        return {"squares": 0.0, "momentum": 0.0} if self.momentum else {"squares": 0.0}
+
+    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
+        squares = (1 - self.decay) * (g * g - held["squares"])
+        scaled = g / (sqrt(held["squares"] + squares) + self.epsilon)
+        if not self.momentum:
+            return -rate * scaled, {"squares": squares}
+        change = scaled - (1 - self.momentum) * held["momentum"]
+        return -rate * (held["momentum"] + change), {"squares": squares, "momentum": change}
+
+
+@dataclass(frozen=True)
+class Adam(Optimizer):
+    """Decaying means of gradients and squares: m = beta1 * m + (1 - beta1) * g, v = beta2 * v + (1 - beta2) * g * g.
+
+    In update t, x -= rate * (m / (1 - beta1**t)) / (sqrt(v / (1 - beta2**t)) + epsilon).
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check("beta1", self.beta1, 0, 1)
+        _check("beta2", self.beta2, 0, 1)
+        _check("epsilon", self.epsilon, 0)
+
+    @property
+    def slots(self) -> Mapping[str, float]:
+        return {"mean": 0.0, "squares": 0.0}
+
+    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
+        mean = (1 - self.beta1) * (g - held["mean"])
+        squares = (1 - self.beta2) * (g * g - held["squares"])
+        # 1 - beta**t loses digits where it is small: f64, whatever the parameter is.
+        dtype, t = type_of(g).dtype, convert(as_operand(count), f64)
+        of_mean, of_squares = (convert(1 - pow(beta, t), dtype) for beta in (self.beta1, self.beta2))
+        quotient = (held["mean"] + mean) / of_mean / (sqrt((held["squares"] + squares) / of_squares) + self.epsilon)
+        return -rate * quotient, {"mean": mean, "squares": squares}
+
+
+def _slot(state: State, name: str) -> Any:
+    if not isinstance(state, State) or name not in state.slots:
+        raise TypeMismatch(
+            f"the state has no slots `{name}`", hint="make it with opt.init(params), by the optimizer that uses it"
+        )
+    return state.slots[name]
+
+
+def _check(name: str, value: Any, low: float, below: float = np.inf) -> None:
+    """A setting that is a Python number must be in its range; anything else shows itself when it is used."""
+    if isinstance(value, (str, bytes)) or value is None:
+        raise UndertowError(f"{name} is {brief(value)}, which is no number", hint=f"write e.g. {name}=0.01")
+    if isinstance(value, (bool, int, float)) and not low <= value < below:
+        wanted = f"from {low} to below {below}" if below < np.inf else f"finite, and at least {low}"
+        raise UndertowError(f"{name} is {brief(value)}", hint=f"it must be {wanted}")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Variables
+
+
+class Updater:
+    """An optimizer for variables: `apply(grads)` updates them, inside of a captured function or outside.
+
+    `variables` is any container of variables. The slots are variables too, in containers like it; `step` counts the
+    updates. All change when the run succeeds, or none. In a graph, rows of `IndexedRows` are read and assigned one by
+    one: no operator takes the whole table.
+
+    >>> w = Variable(np.ones(3), name="w")
+    >>> updater = Updater(SGD(0.5, momentum=0.9), {"w": w})
+    >>> updater.apply({"w": IndexedRows([0], [2.0], shape=(3,))})
+    >>> w, updater.slots["momentum"]["w"]
+    (<Variable w: f64[3] = [0. 1. 1.]>, <Variable w.momentum: f64[3] = [2. 0. 0.]>)
+    """
+
+    def __init__(self, optimizer: Optimizer, variables: Any) -> None:
+        self.optimizer = optimizer
+        self.variables = variables
+        self._held, structure = variables_in(variables)
+        self.step = Variable(0, name="step")
+        self._slots = [
+            {
+                name: Variable(like(held.value, first), shape=held.type.shape, name=f"{held.name}.{name}")
+                for name, first in optimizer.slots.items()
+            }
+            for held in self._held
+        ]
+        self.slots = {name: tree.unflatten(structure, [row[name] for row in self._slots]) for name in optimizer.slots}
+
+    def __repr__(self) -> str:
+        names = ", ".join(variable.name for variable in self._held)
+        return f"<Updater of {names} by {self.optimizer}>"
+
+    def apply(self, grads: Any, learning_rate: Any = None) -> None:
+        """Update the variables. A gradient of None leaves its variable as it is."""
+        current = context(tree.flatten(grads, is_leaf)[0])
+        with np.errstate(all="ignore"):
+            if current is not None and current.builder is not None:
+                self._apply_in_graph(grads, learning_rate)
+            else:
+                self._apply_now(grads, learning_rate)
+
+    def _apply_in_graph(self, grads: Any, learning_rate: Any) -> None:
+        pairs = paired(self.variables, grads)
+        rate = self.optimizer._rate(learning_rate, self.step.read())
+        count = self.step.assign_add(1)
+        for pair, slots in zip(pairs, self._slots, strict=True):
+            places = {name: _InGraph(slot) for name, slot in slots.items()}
+            self.optimizer._advance(pair, _InGraph(pair.param), places, rate, count)
+
+    def _apply_now(self, grads: Any, learning_rate: Any) -> None:
+        pairs = paired(self.variables, grads)
+        every = {"step": self.step}
+        for number, (held, slots) in enumerate(zip(self._held, self._slots, strict=True)):
+            every |= {f"{number}": held, **{f"{number} {name}": slot for name, slot in slots.items()}}
+        with transaction(every, every) as store:
+            rate = self.optimizer._rate(learning_rate, store["step"])
+            store["step"] = store["step"] + 1
+            for number, (pair, slots) in enumerate(zip(pairs, self._slots, strict=True)):
+                places = {name: _Stored(store, f"{number} {name}") for name in slots}
+                self.optimizer._advance(pair, _Stored(store, f"{number}"), places, rate, store["step"])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Norms
+
+
+def _norm(leaves: list[Any]) -> Any:
+    """In f64, so that squares neither overflow nor vanish."""
+    total: Any = np.float64(0)
+    for leaf in leaves:
+        if leaf is not None:
+            value = leaf.coalesce().rows if isinstance(leaf, IndexedRows) else as_operand(leaf)
+            total = total + sum(square(convert(value, f64)))
+    return sqrt(total)
+
+
+def global_norm(grads: Any) -> Any:
+    """The root of the sum of all squares in a container of gradients; sparse rows count as the array that they are.
+
+    >>> global_norm({"w": np.array([3.0, 0.0]), "b": 4.0})
+    np.float64(5.0)
+    """
+    _, leaves, _ = gradients(grads)
+    dtypes = [leaf.dtype if is_leaf(leaf) else type_of(as_operand(leaf)).dtype for leaf in leaves if leaf is not None]
+    widest = dtypes[0] if dtypes else f64
+    for dtype in dtypes:
+        widest = promote(widest, dtype)
+    with np.errstate(all="ignore"):
+        return convert(_norm(leaves), widest)
+
+
+def clip_by_norm(grads: Any, max_norm: Any) -> Any:
+    """The gradients, made shorter together if their `global_norm` is larger than `max_norm`.
+
+    If one of them is nan, all will be.
+
+    >>> clip_by_norm([np.array([3.0, 4.0]), None], 1.0)
+    [array([0.6, 0.8]), None]
+    """
+    if isinstance(max_norm, (int, float)) and not max_norm > 0:
+        raise UndertowError(f"max_norm is {brief(max_norm)}", hint="it must be larger than 0")
+    _, leaves, structure = gradients(grads)
+    with np.errstate(all="ignore"):
+        most = convert(as_operand(max_norm), f64)
+        scale = most / maximum(_norm(leaves), most)
+        return tree.unflatten(structure, [None if leaf is None else _scaled(leaf, scale) for leaf in leaves])
+
+
+def _scaled(leaf: Any, scale: Any) -> Any:
+    value = leaf if isinstance(leaf, IndexedRows) else as_operand(leaf)
+    dtype = value.dtype if isinstance(value, IndexedRows) else type_of(value).dtype
+    return value * convert(scale, dtype) if isinstance(value, IndexedRows) else multiply(value, convert(scale, dtype))

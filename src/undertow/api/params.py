@@ -1,0 +1,129 @@
+"""Parameters and their gradients, leaf by leaf: what belongs together, and whether it fits.
+
+>>> [pair.path for pair in paired({"W": np.zeros(2), "b": 0.0}, {"b": 1.0, "W": np.ones(2)})]
+['params.W', 'params.b']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import TypeMismatch, brief
+from undertow.frontend import tree
+from undertow.frontend.creation_functions import full_like
+from undertow.frontend.operands import as_operand, convert, type_of
+from undertow.frontend.rows import IndexedRows
+from undertow.frontend.state import Variable
+from undertow.frontend.traced import Traced
+from undertow.types import Type, said
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A parameter and its gradient: an array of its type, sparse rows of its dtype, or None: it stays as it is."""
+
+    path: str
+    param: Any
+    gradient: Any
+
+
+def is_leaf(value: Any) -> bool:
+    """Is it a value of its own, though it may be a container?"""
+    return isinstance(value, (Traced, IndexedRows, Variable))
+
+
+def _is_given(value: Any) -> bool:
+    return value is None or is_leaf(value)
+
+
+def type_at(value: Any) -> Type:
+    """The type of a leaf."""
+    return value.type if is_leaf(value) else type_of(as_operand(value))
+
+
+def gradients(grads: Any) -> tuple[list[str], list[Any], tree.Structure]:
+    """The leaves of a container of gradients, None included, with their paths and the structure around them."""
+    leaves, structure = tree.flatten(grads, _is_given)
+    paths = tree.paths(grads, "grads", _is_given)
+    for path, leaf in zip(paths, leaves, strict=True):
+        if leaf is not None and type_at(leaf).dtype.kind != "float":
+            raise TypeMismatch(
+                f"`{path}` is {said(type_at(leaf))}, but gradients are floats", hint="give None for none"
+            )
+    return paths, leaves, structure
+
+
+def paired(params: Any, grads: Any) -> list[Pair]:
+    """Each parameter with its gradient; they are found by their place, dicts in any order."""
+    values, _ = tree.flatten(params, is_leaf)
+    paths = tree.paths(params, "params", is_leaf)
+    places, found, _ = gradients(grads)
+    wanted = [path.removeprefix("params") for path in paths]
+    given = [place.removeprefix("grads") for place in places]
+    if wanted != given:
+        by_place = dict(zip(given, found, strict=True))
+        missing = next((place for place in wanted if place not in by_place), None)
+        extra = next((place for place in given if place not in wanted and by_place[place] is not None), None)
+        if missing is not None or extra is not None:
+            raise _unequal(missing, extra)
+        found = [by_place[place] for place in wanted]
+    return [Pair(path, x, _fitting(path, x, g)) for path, x, g in zip(paths, values, found, strict=True)]
+
+
+def _unequal(missing: str | None, extra: str | None) -> TypeMismatch:
+    if missing is not None:
+        return TypeMismatch(
+            f"`params{missing}` has no gradient: there is no `grads{missing}`",
+            hint="gradients have the structure of the parameters; give None for what shall stay as it is",
+        )
+    return TypeMismatch(
+        f"`grads{extra}` is the gradient of nothing: there is no `params{extra}`",
+        hint="gradients have the structure of the parameters; leave out what belongs to none",
+    )
+
+
+def _fitting(path: str, param: Any, gradient: Any) -> Any:
+    if gradient is None:
+        return None
+    grad_path = f"grads{path.removeprefix('params')}"
+    has, gets = type_at(param), type_at(gradient)
+    if has.dtype.kind != "float":
+        raise TypeMismatch(
+            f"`{path}` is {said(has)}, but only floats are trained",
+            hint=f"give None instead of `{grad_path}`, and it stays as it is",
+        )
+    if len(has.shape) != len(gets.shape) or any(
+        a != b for a, b in zip(has.shape, gets.shape, strict=True) if isinstance(a, int) and isinstance(b, int)
+    ):
+        raise TypeMismatch(
+            f"`{grad_path}` is {said(gets)}, but `{path}` is {said(has)}", hint="the shapes must be equal"
+        )
+    if isinstance(gradient, IndexedRows):
+        return gradient if gets.dtype == has.dtype else gradient.astype(has.dtype)
+    return convert(as_operand(gradient), has.dtype)
+
+
+def variables_in(container: Any) -> tuple[list[Variable], tree.Structure]:
+    """The variables of a container, each there once and of floats."""
+    leaves, structure = tree.flatten(container, is_leaf)
+    paths = tree.paths(container, "variables", is_leaf)
+    seen: set[int] = set()
+    for path, leaf in zip(paths, leaves, strict=True):
+        if not isinstance(leaf, Variable) or leaf.dtype.kind != "float":
+            shown = said(leaf.type) if isinstance(leaf, Variable) else brief(leaf)
+            raise TypeMismatch(f"`{path}` is {shown}, not a variable of floats", hint="make it one with ut.Variable(x)")
+        if id(leaf) in seen:
+            raise TypeMismatch(f"`{path}` is the variable `{leaf.name}`, which is there twice", hint="name it once")
+        seen.add(id(leaf))
+    if not leaves:
+        raise TypeMismatch("there are no variables to update", hint="give a container of ut.Variable")
+    return leaves, structure
+
+
+def like(value: Any, fill: float) -> Any:
+    """A value like a parameter, with one number everywhere. What is no float is not trained: a scalar will do."""
+    x = as_operand(value)
+    return full_like(x, fill) if type_of(x).dtype.kind == "float" else np.zeros((), type_of(x).dtype.numpy)[()]
