@@ -298,7 +298,8 @@ def create_global_step(graph: Graph | None = None) -> Variable:
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:
     """The variable that counts steps, made now if there is none."""
-    return get_global_step(graph) or create_global_step(graph)
+    known = get_global_step(graph)
+    return create_global_step(graph) if known is None else known
 
 
 def __getattr__(name: str) -> Any:
