@@ -16,8 +16,8 @@ __all__ = [
     "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "maximum", "minimum", "mod", "mul",
     "multiply", "neg", "negative", "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any",
     "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "round", "rsqrt",
-    "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "squared_difference", "sub", "subtract", "tan", "tanh",
-    "tensordot", "truediv",
+    "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "squared_difference", "stop_gradient", "sub", "subtract",
+    "tan", "tanh", "tensordot", "truediv",
 ]  # fmt: skip
 
 Op = Callable[..., Any]
@@ -87,6 +87,7 @@ negative = neg = _one(functions.negative, "-x.")
 abs = _one(functions.abs, "x without its sign.")
 sign = _one(functions.sign, "-1, 0 or 1.")
 square = _one(functions.square, "x times itself.")
+stop_gradient = _one(functions.stop_gradient, "The same value, which gradients take for a constant.")
 sqrt = _one(functions.sqrt, "The square root.")
 rsqrt = _one(lambda x: functions.reciprocal(functions.sqrt(x)), "One over the square root.")
 reciprocal = _one(functions.reciprocal, "1 / x.")
