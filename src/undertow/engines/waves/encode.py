@@ -72,6 +72,7 @@ class _Encoder:
     def run(self) -> Encoded:
         self.number_things()
         self.find_slots()
+        self.spread_hoisted()
         programs = [self.programs(number) for number in range(len(self.graph.regions))]
         out = self.rows
         out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
@@ -120,6 +121,18 @@ class _Encoder:
                 self.slots[port] = len(self.slot_types[region])
                 self.slot_types[region].append(type_)
             self.note_ends(number, node)
+
+    def spread_hoisted(self) -> None:
+        """What an entry is given belongs to all functions that are recursive together, and to all that stands in them."""
+        regions = self.graph.regions
+        given: dict[int, int] = {}  # by group
+        for number, body in self.bodies.items():
+            group = self.groups[number]
+            given[group] = max(given.get(group, 0), body.hoisted)
+        for number, body in self.bodies.items():
+            while (parent := regions[number].parent) is not None:
+                number = parent
+            body.hoisted = given[self.groups[number]]
 
     def note_ends(self, number: int, node: Node) -> None:
         """What a node has to do with the arguments and results of a body."""
