@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "narrow.h"
 #include "operate.h"
 #include "table.h"
 #include "undertow/run.h"
@@ -67,7 +68,14 @@ class Lockstep {
         host_(host),
         stats_(stats),
         tables_(plan, options.memory),
-        operate_(plan, tables_, host, options, stats) {
+        operate_(plan, tables_, host, options, stats),
+        narrow_(plan, tables_, host, options, stats) {
+    narrow_.context = this;
+    narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
+    narrow_.outside = [](void* self) {
+      return static_cast<Lockstep*>(self)->tag(*static_cast<Lockstep*>(self)->at_,
+                                               static_cast<Lockstep*>(self)->operate_.lane);
+    };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
   }
@@ -93,16 +101,16 @@ class Lockstep {
                                                         : Stop::Kind::OutOfMemory};
       stop.a = tables_.pool.live();
       finish_stats();
-      if (at_ != nullptr) stop.tag = tag(*at_, 0);
+      stop.tag = where();
       throw stop;
     } catch (Stop& stop) {
-      if (at_ != nullptr && stop.tag.empty()) stop.tag = tag(*at_, operate_.lane);
+      if (stop.tag.empty()) stop.tag = where();
       finish_stats();
       throw;
     } catch (const std::bad_alloc&) {
       throw Stop{Stop::Kind::OutOfMemory};
     } catch (...) {  // the host's
-      if (at_ != nullptr) stats_.stopped = tag(*at_, operate_.lane);
+      stats_.stopped = where();
       throw;
     }
   }
@@ -138,8 +146,14 @@ class Lockstep {
     return labels;
   }
 
-  const Table* at() const { return at_; }
-  int64_t lane() const { return operate_.lane; }
+  /// The tag of what runs now.
+  std::vector<Label> where() const {
+    std::vector<Label> labels;
+    if (is_narrow_) labels = narrow_.tag();
+    if (at_ != nullptr)
+      for (const Label& label : tag(*at_, operate_.lane)) labels.push_back(label);
+    return labels;
+  }
 
  private:
   // -- beginning and end ---------------------------------------------------------------------------------------
@@ -255,6 +269,10 @@ class Lockstep {
   /// Call as many lanes of a group as a wave may have.
   void start_chunk(Wave& wave) {
     if ((++polls_ & 63) == 0) poll();
+    if (goes_narrow(wave.groups.back())) {
+      run_narrow(wave);
+      return;
+    }
     Group& group = wave.groups.back();
     Chunk* chunk = new Chunk;
     chunks_.push_back(chunk);
@@ -323,6 +341,80 @@ class Lockstep {
     waves_.push_back(std::move(child));
   }
 
+  // -- narrow waves --------------------------------------------------------------------------------------------
+
+  static constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
+
+  bool goes_narrow(const Group& group) const {
+    if (group.request > 0 || group.lane > 0 || options_.check_finite || !plan_.narrow->groups[z(group.group)])
+      return false;
+    int64_t lanes = 0;
+    for (const Request* request : group.requests) lanes += request->table->lanes;
+    return lanes <= kNarrow;
+  }
+
+  /// Run the calls of a group one lane after the other.
+  void run_narrow(Wave& wave) {
+    const Group group = std::move(wave.groups.back());
+    wave.groups.pop_back();
+    narrow_.main_ = main_;
+    const int64_t depth = (wave.chunk == nullptr ? 0 : wave.chunk->depth) + 1;
+    for (Request* request : group.requests) {
+      Table& table = *request->table;
+      const CallItem& item = *request->item;
+      at_ = &table;
+      if (depth > stats_.max_depth) {
+        operate_.lane = 0;
+        if (depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+        stats_.max_depth = depth;
+        stats_.deepest = tag(table, 0);
+        stats_.deepest.insert(stats_.deepest.begin(), {item.site, -1});
+        deepest_ = nullptr;
+      }
+      CallState& state = table.calls[z(item.call)];
+      if (item.makes_entry) make_entries(table, item);
+      state.frames.clear();
+      const int32_t hoisted = plan_.regions[z(item.body)].hoisted;
+      for (int64_t lane = 0; lane < table.lanes; ++lane) {
+        Entry* entry = hoisted == 0 ? nullptr : item.makes_entry ? &state.entries[z(lane)] : entry_of(table, lane);
+        NarrowFrame* frame = narrow_.call(item.body, item.site, group.visits, entry, depth);
+        run_lane(table, lane, item, frame);
+        if (group.visits > 1) state.frames.push_back(frame);
+      }
+      ++stats_.waves;
+      stats_.lanes += table.lanes;
+      Fiber* waiter = request->fiber;
+      drop_request(request);
+      come_back(wave, waiter);
+    }
+  }
+
+  void run_lane(Table& table, int64_t lane, const CallItem& item, NarrowFrame* frame) {
+    const NarrowBody& body = narrow_.body(item.body);
+    for (size_t k = 0; k < item.arguments.size(); ++k) {
+      const int32_t to = body.params[z(item.phase)][k];
+      if (to < 0) continue;
+      const Column column = tables_.column(table, item.arguments[k]);
+      frame->cells[to] = 0;
+      std::memcpy(&frame->cells[to], column.lane<std::byte>(lane),
+                  z(tables_.slot(*table.region, item.arguments[k]).bytes));
+    }
+    at_ = &table;
+    operate_.lane = lane;
+    is_narrow_ = true;
+    narrow_.run(frame, item.phase);
+    is_narrow_ = false;
+    for (size_t k = 0; k < item.results.size(); ++k) {
+      const int32_t to = item.results[k];
+      if (to == kNoSlot) continue;
+      std::byte* out = tables_.own(table, to, table.lanes == 1);
+      const uint64_t value = narrow_.value(*frame, body.results[z(item.phase)][k]);
+      const int64_t bytes = table.region->slots[z(to)].bytes;
+      std::memcpy(out + (table.lanes == 1 ? 0 : lane * bytes), &value, z(bytes));
+    }
+    if (item.phase + 1 == frame->visits) narrow_.end(frame);
+  }
+
   /// An argument of some calls, side by side.
   void hand_over(Table& table, int32_t slot, std::span<Piece* const> pieces, size_t argument) {
     const Slot& to = table.region->slots[z(slot)];
@@ -358,7 +450,7 @@ class Lockstep {
     bool is_uniform = true;
     Entry* one = nullptr;
     for (const Piece* piece : pieces) {
-      if (piece->request->item->makes_entry) make_entries(*piece);
+      if (piece->request->item->makes_entry) make_entries(*piece->parent, *piece->request->item);
       Entry* found = piece->request->item->makes_entry
                          ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
                          : piece->parent->entry;
@@ -379,16 +471,15 @@ class Lockstep {
                                 : entry_of(*piece->parent, piece->from + k);
   }
 
-  void make_entries(const Piece& piece) {
-    std::vector<Entry>& entries = piece.parent->calls[z(piece.call)].entries;
+  void make_entries(Table& table, const CallItem& item) {
+    std::vector<Entry>& entries = table.calls[z(item.call)].entries;
     if (!entries.empty()) return;
-    entries.resize(z(piece.parent->lanes));
-    const std::vector<Operand>& hoists = piece.request->item->hoists;
-    for (int64_t lane = 0; lane < piece.parent->lanes; ++lane) {
+    entries.resize(z(table.lanes));
+    for (int64_t lane = 0; lane < table.lanes; ++lane) {
       Entry& entry = entries[z(lane)];
-      entry.sums.resize(hoists.size());
-      for (Operand x : hoists) {
-        const Column column = tables_.column(*piece.parent, x);
+      entry.sums.resize(item.hoists.size());
+      for (Operand x : item.hoists) {
+        const Column column = tables_.column(table, x);
         entry.values.push_back({nullptr, column.data + lane * column.stride, 0});
       }
     }
@@ -693,6 +784,15 @@ class Lockstep {
 
   void resume(Wave& wave, Fiber* self, const CallItem& item) {
     Table& table = *self->table;
+    CallState& state = table.calls[z(item.call)];
+    if (!state.frames.empty()) {
+      narrow_.main_ = main_;
+      const bool is_last = item.phase + 1 == state.frames[0]->visits;
+      for (int64_t lane = 0; lane < table.lanes; ++lane) run_lane(table, lane, item, state.frames[z(lane)]);
+      if (is_last) state.frames.clear();
+      --self->pending;
+      return;
+    }
     Request* made = request(self, item);
     wave.waiting += table.lanes;
     const std::vector<Piece*>& pieces = table.calls[z(item.call)].pieces;
@@ -1077,6 +1177,8 @@ class Lockstep {
   RunStats& stats_;
   Tables tables_;
   Operate operate_;
+  Narrow narrow_;
+  bool is_narrow_ = false;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted

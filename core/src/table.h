@@ -63,8 +63,11 @@ struct Piece {
   Request* request;
 };
 
+struct NarrowFrame;
+
 struct CallState {
   std::vector<Piece*> pieces;
+  std::vector<NarrowFrame*> frames;  ///< of each lane, where they run narrow and phases are still to come
   std::vector<Entry> entries;
 };
 
