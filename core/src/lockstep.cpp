@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <memory>
+#include <deque>
 
+#include "narrow.h"
 #include "operate.h"
 #include "table.h"
 #include "undertow/run.h"
@@ -49,6 +50,11 @@ struct Group {
   int64_t lane = 0;    ///< from this one on
 };
 
+struct Part {  // lanes of a request
+  Request* request;
+  int64_t from, count;
+};
+
 struct Wave {
   Chunk* chunk = nullptr;
   int32_t phase = 0;
@@ -67,24 +73,23 @@ class Lockstep {
         host_(host),
         stats_(stats),
         tables_(plan, options.memory),
-        operate_(plan, tables_, host, options, stats) {
+        operate_(plan, tables_, host, options, stats),
+        narrow_(plan, tables_, host, options, stats) {
+    narrow_.context = this;
+    narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
+    narrow_.outside = [](void* self) {
+      return static_cast<Lockstep*>(self)->tag(*static_cast<Lockstep*>(self)->at_,
+                                               static_cast<Lockstep*>(self)->operate_.lane);
+    };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
-  }
-
-  ~Lockstep() {
-    for (Chunk* chunk : chunks_) end_chunk(chunk, false);
-    if (main_ != nullptr) tables_.end(main_);
-    for (Fiber* fiber : fibers_) delete fiber;
-    for (Request* request : requests_) delete request;
-    for (Table* table : loose_) tables_.end(table);
   }
 
   std::vector<Value> run(std::span<const View> inputs) {
     began_ = last_poll_ = std::chrono::steady_clock::now();
     try {
       start(inputs);
-      while (!waves_.empty()) step();
+      while (deep_ > 0) step();
       return results();
     } catch (const OverLimit& over) {
       Stop stop{over.kind == OverLimit::Kind::Frames    ? Stop::Kind::Frames
@@ -93,16 +98,16 @@ class Lockstep {
                                                         : Stop::Kind::OutOfMemory};
       stop.a = tables_.pool.live();
       finish_stats();
-      if (at_ != nullptr) stop.tag = tag(*at_, 0);
+      stop.tag = where();
       throw stop;
     } catch (Stop& stop) {
-      if (at_ != nullptr && stop.tag.empty()) stop.tag = tag(*at_, operate_.lane);
+      if (stop.tag.empty()) stop.tag = where();
       finish_stats();
       throw;
     } catch (const std::bad_alloc&) {
       throw Stop{Stop::Kind::OutOfMemory};
     } catch (...) {  // the host's
-      if (at_ != nullptr) stats_.stopped = tag(*at_, operate_.lane);
+      stats_.stopped = where();
       throw;
     }
   }
@@ -138,8 +143,14 @@ class Lockstep {
     return labels;
   }
 
-  const Table* at() const { return at_; }
-  int64_t lane() const { return operate_.lane; }
+  /// The tag of what runs now.
+  std::vector<Label> where() const {
+    std::vector<Label> labels;
+    if (is_narrow_) labels = narrow_.tag();
+    if (at_ != nullptr)
+      for (const Label& label : tag(*at_, operate_.lane)) labels.push_back(label);
+    return labels;
+  }
 
  private:
   // -- beginning and end ---------------------------------------------------------------------------------------
@@ -164,9 +175,7 @@ class Lockstep {
         if (bytes > 0) std::memcpy(to, view.data, z(bytes));
       }
     }
-    auto wave = std::make_unique<Wave>();
-    wave->ready.push_back(fiber(Fiber::Kind::Root, main_, 0, nullptr));
-    waves_.push_back(std::move(wave));
+    begin_wave(nullptr, 0).ready.push_back(fiber(Fiber::Kind::Root, main_, 0, nullptr));
   }
 
   std::vector<Value> results() {
@@ -205,8 +214,16 @@ class Lockstep {
 
   // -- waves ---------------------------------------------------------------------------------------------------
 
+  Wave& begin_wave(Chunk* chunk, int32_t phase) {
+    if (deep_ == waves_.size()) waves_.emplace_back();
+    Wave& wave = waves_[deep_++];
+    wave.chunk = chunk;
+    wave.phase = phase;
+    return wave;
+  }
+
   void step() {
-    Wave& wave = *waves_.back();
+    Wave& wave = waves_[deep_ - 1];
     if (!wave.ready.empty()) {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
@@ -255,17 +272,20 @@ class Lockstep {
   /// Call as many lanes of a group as a wave may have.
   void start_chunk(Wave& wave) {
     if ((++polls_ & 63) == 0) poll();
+    if (goes_narrow(wave.groups.back())) {
+      run_narrow(wave);
+      return;
+    }
     Group& group = wave.groups.back();
-    Chunk* chunk = new Chunk;
-    chunks_.push_back(chunk);
+    Chunk* chunk = chunk_store_.take();
+    chunk->roots.clear();
+    chunk->pieces.clear();
+    chunk->lanes = chunk->asked = 0;
     chunk->visits = group.visits;
     chunk->depth = (wave.chunk == nullptr ? 0 : wave.chunk->depth) + 1;
     // How many lanes of which request, then one table for each function.
-    struct Part {
-      Request* request;
-      int64_t from, count;
-    };
-    std::vector<Part> parts;
+    std::vector<Part>& parts = parts_;
+    parts.clear();
     while (group.request < group.requests.size() && chunk->lanes < options_.width) {
       Request* request = group.requests[group.request];
       const int64_t count = std::min(request->table->lanes - group.lane, options_.width - chunk->lanes);
@@ -287,8 +307,7 @@ class Lockstep {
       stats_.max_depth = chunk->depth;
       deepest_ = chunk;  // its tag is made when it is known that nothing is deeper: once, not at each level
     }
-    auto child = std::make_unique<Wave>();
-    child->chunk = chunk;
+    Wave& child = begin_wave(chunk, 0);  // from here on, `wave` and `group` are not looked at
     for (size_t first = 0; first < parts.size();) {
       size_t last = first;
       int64_t lanes = 0;
@@ -302,9 +321,9 @@ class Lockstep {
       int64_t at = 0;
       for (size_t k = first; k < last; ++k) {
         const Part& part = parts[k];
-        Piece* piece = new Piece{part.request->table,  part.request->item->site, part.request->item->call, part.from,
-                                 part.count,           table,                    at,                       chunk,
-                                 part.request};
+        Piece* piece = piece_store_.take();
+        *piece = {part.request->table, part.request->item->site, part.request->item->call, part.from, part.count,
+                  table,               at,                       chunk,                    part.request};
         chunk->pieces.push_back(piece);
         piece->parent->calls[z(piece->call)].pieces.push_back(piece);
         at += part.count;
@@ -313,14 +332,87 @@ class Lockstep {
       for (size_t k = 0; k < body.params[0].size(); ++k)
         if (body.params[0][k] != kNoSlot) hand_over(*table, body.params[0][k], own, k);
       if (body.hoisted > 0) give_entries(*table, own);
-      child->ready.push_back(fiber(Fiber::Kind::Root, table, 0, nullptr));
+      child.ready.push_back(fiber(Fiber::Kind::Root, table, 0, nullptr));
       stats_.activations += lanes;
       first = last;
     }
     ++stats_.waves;
     stats_.lanes += chunk->lanes;
     stats_.peak_width = std::max(stats_.peak_width, chunk->lanes);
-    waves_.push_back(std::move(child));
+  }
+
+  // -- narrow waves --------------------------------------------------------------------------------------------
+
+  static constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
+
+  bool goes_narrow(const Group& group) const {
+    if (group.request > 0 || group.lane > 0 || options_.check_finite || !plan_.narrow->groups[z(group.group)])
+      return false;
+    int64_t lanes = 0;
+    for (const Request* request : group.requests) lanes += request->table->lanes;
+    return lanes <= kNarrow;
+  }
+
+  /// Run the calls of a group one lane after the other.
+  void run_narrow(Wave& wave) {
+    const Group group = std::move(wave.groups.back());
+    wave.groups.pop_back();
+    narrow_.main_ = main_;
+    const int64_t depth = (wave.chunk == nullptr ? 0 : wave.chunk->depth) + 1;
+    for (Request* request : group.requests) {
+      Table& table = *request->table;
+      const CallItem& item = *request->item;
+      at_ = &table;
+      if (depth > stats_.max_depth) {
+        operate_.lane = 0;
+        if (depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+        stats_.max_depth = depth;
+        stats_.deepest = tag(table, 0);
+        stats_.deepest.insert(stats_.deepest.begin(), {item.site, -1});
+        deepest_ = nullptr;
+      }
+      CallState& state = table.calls[z(item.call)];
+      if (item.makes_entry) make_entries(table, item);
+      state.frames.clear();
+      const int32_t hoisted = plan_.regions[z(item.body)].hoisted;
+      for (int64_t lane = 0; lane < table.lanes; ++lane) {
+        Entry* entry = hoisted == 0 ? nullptr : item.makes_entry ? &state.entries[z(lane)] : entry_of(table, lane);
+        NarrowFrame* frame = narrow_.call(item.body, item.site, group.visits, entry, depth);
+        run_lane(table, lane, item, frame);
+        if (group.visits > 1) state.frames.push_back(frame);
+      }
+      ++stats_.waves;
+      stats_.lanes += table.lanes;
+      Fiber* waiter = request->fiber;
+      request_store_.give(request);
+      come_back(wave, waiter);
+    }
+  }
+
+  void run_lane(Table& table, int64_t lane, const CallItem& item, NarrowFrame* frame) {
+    const NarrowBody& body = narrow_.body(item.body);
+    for (size_t k = 0; k < item.arguments.size(); ++k) {
+      const int32_t to = body.params[z(item.phase)][k];
+      if (to < 0) continue;
+      const Column column = tables_.column(table, item.arguments[k]);
+      frame->cells[to] = 0;
+      std::memcpy(&frame->cells[to], column.lane<std::byte>(lane),
+                  z(tables_.slot(*table.region, item.arguments[k]).bytes));
+    }
+    at_ = &table;
+    operate_.lane = lane;
+    is_narrow_ = true;
+    narrow_.run(frame, item.phase);
+    is_narrow_ = false;
+    for (size_t k = 0; k < item.results.size(); ++k) {
+      const int32_t to = item.results[k];
+      if (to == kNoSlot) continue;
+      std::byte* out = tables_.own(table, to, table.lanes == 1);
+      const uint64_t value = narrow_.value(*frame, body.results[z(item.phase)][k]);
+      const int64_t bytes = table.region->slots[z(to)].bytes;
+      std::memcpy(out + (table.lanes == 1 ? 0 : lane * bytes), &value, z(bytes));
+    }
+    if (item.phase + 1 == frame->visits) narrow_.end(frame);
   }
 
   /// An argument of some calls, side by side.
@@ -358,7 +450,7 @@ class Lockstep {
     bool is_uniform = true;
     Entry* one = nullptr;
     for (const Piece* piece : pieces) {
-      if (piece->request->item->makes_entry) make_entries(*piece);
+      if (piece->request->item->makes_entry) make_entries(*piece->parent, *piece->request->item);
       Entry* found = piece->request->item->makes_entry
                          ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
                          : piece->parent->entry;
@@ -379,16 +471,15 @@ class Lockstep {
                                 : entry_of(*piece->parent, piece->from + k);
   }
 
-  void make_entries(const Piece& piece) {
-    std::vector<Entry>& entries = piece.parent->calls[z(piece.call)].entries;
+  void make_entries(Table& table, const CallItem& item) {
+    std::vector<Entry>& entries = table.calls[z(item.call)].entries;
     if (!entries.empty()) return;
-    entries.resize(z(piece.parent->lanes));
-    const std::vector<Operand>& hoists = piece.request->item->hoists;
-    for (int64_t lane = 0; lane < piece.parent->lanes; ++lane) {
+    entries.resize(z(table.lanes));
+    for (int64_t lane = 0; lane < table.lanes; ++lane) {
       Entry& entry = entries[z(lane)];
-      entry.sums.resize(hoists.size());
-      for (Operand x : hoists) {
-        const Column column = tables_.column(*piece.parent, x);
+      entry.sums.resize(item.hoists.size());
+      for (Operand x : item.hoists) {
+        const Column column = tables_.column(table, x);
         entry.values.push_back({nullptr, column.data + lane * column.stride, 0});
       }
     }
@@ -414,21 +505,17 @@ class Lockstep {
     Chunk* chunk = wave.resumed.back();
     wave.resumed.pop_back();
     chunk->asked = 0;
-    auto child = std::make_unique<Wave>();
-    child->chunk = chunk;
-    child->phase = chunk->pieces[0]->request->item->phase;
-    for (Table* table : chunk->roots) child->ready.push_back(fiber(Fiber::Kind::Root, table, child->phase, nullptr));
+    Wave& child = begin_wave(chunk, chunk->pieces[0]->request->item->phase);
+    for (Table* table : chunk->roots) child.ready.push_back(fiber(Fiber::Kind::Root, table, child.phase, nullptr));
     ++stats_.waves;
     stats_.lanes += chunk->lanes;
     if ((++polls_ & 63) == 0) poll();
-    waves_.push_back(std::move(child));
   }
 
   void finish_wave() {
-    std::unique_ptr<Wave> wave = std::move(waves_.back());
-    waves_.pop_back();
-    if (waves_.empty()) return;
-    Wave& above = *waves_.back();
+    Wave* wave = &waves_[--deep_];
+    if (deep_ == 0) return;
+    Wave& above = waves_[deep_ - 1];
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_) note_deepest();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
@@ -439,12 +526,12 @@ class Lockstep {
       if (wave->phase > 0) above.waiting -= piece->count;
       if (request->left == 0) {
         Fiber* waiter = request->fiber;
-        drop_request(request);
+        request_store_.give(request);
         come_back(above, waiter);
       }
       piece->request = nullptr;
     }
-    if (is_over) end_chunk(chunk, true);
+    if (is_over) end_chunk(chunk);
   }
 
   void deliver(const Piece& piece, int32_t phase) {
@@ -468,42 +555,29 @@ class Lockstep {
     }
   }
 
-  void end_chunk(Chunk* chunk, bool is_listed) {
-    if (is_listed) chunks_.erase(std::find(chunks_.rbegin(), chunks_.rend(), chunk).base() - 1);
+  void end_chunk(Chunk* chunk) {
     for (Piece* piece : chunk->pieces) {
-      if (is_listed) {
-        std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
-        pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
-      }
-      delete piece;
+      std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
+      pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
+      piece_store_.give(piece);
     }
     for (Table* table : chunk->roots) tables_.end(table);
-    delete chunk;
+    chunk_store_.give(chunk);
   }
 
   // -- fibers --------------------------------------------------------------------------------------------------
 
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
-    Fiber* made = new Fiber{kind, table, &table->region->phases[z(phase)], phase};
+    Fiber* made = fiber_store_.take();
+    *made = {kind, table, &table->region->phases[z(phase)], phase};
     made->parent = parent;
-    fibers_.push_back(made);
     return made;
-  }
-
-  void drop_fiber(Fiber* gone) {
-    fibers_.erase(std::find(fibers_.rbegin(), fibers_.rend(), gone).base() - 1);
-    delete gone;
   }
 
   Request* request(Fiber* waiter, const CallItem& item) {
-    Request* made = new Request{waiter, &item, waiter->table, waiter->table->lanes};
-    requests_.push_back(made);
+    Request* made = request_store_.take();
+    *made = {waiter, &item, waiter->table, waiter->table->lanes};
     return made;
-  }
-
-  void drop_request(Request* gone) {
-    requests_.erase(std::find(requests_.rbegin(), requests_.rend(), gone).base() - 1);
-    delete gone;
   }
 
   /// Something that a fiber entered is over.
@@ -544,7 +618,7 @@ class Lockstep {
     if (self->kind == Fiber::Kind::Loop) {
       if (go_round(wave, self)) return;
     }
-    drop_fiber(self);
+    fiber_store_.give(self);
     if (waiter != nullptr) come_back(wave, waiter);
   }
 
@@ -693,6 +767,15 @@ class Lockstep {
 
   void resume(Wave& wave, Fiber* self, const CallItem& item) {
     Table& table = *self->table;
+    CallState& state = table.calls[z(item.call)];
+    if (!state.frames.empty()) {
+      narrow_.main_ = main_;
+      const bool is_last = item.phase + 1 == state.frames[0]->visits;
+      for (int64_t lane = 0; lane < table.lanes; ++lane) run_lane(table, lane, item, state.frames[z(lane)]);
+      if (is_last) state.frames.clear();
+      --self->pending;
+      return;
+    }
     Request* made = request(self, item);
     wave.waiting += table.lanes;
     const std::vector<Piece*>& pieces = table.calls[z(item.call)].pieces;
@@ -713,7 +796,6 @@ class Lockstep {
   void enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
     Table& table = *self->table;
     Table* inner = tables_.make(plan_.regions[z(item.body)], table.lanes, 1);
-    loose_.push_back(inner);
     inner->parent = &table;
     inner->chunk = table.chunk;
     inner->site = item.site;
@@ -764,8 +846,7 @@ class Lockstep {
     if (goes_on) {
       Table* going = sides.table[0];
       Table* inner = tables_.make(*before->region, sides.count[0], 1);
-      loose_.push_back(inner);
-      inner->parent = &parent;
+        inner->parent = &parent;
       inner->chunk = parent.chunk;
       inner->site = item.site;
       inner->iteration = before->iteration + 1;
@@ -790,7 +871,6 @@ class Lockstep {
       self->stage = 0;
       wave.ready.push_back(self);
     }
-    loose_.erase(std::find(loose_.rbegin(), loose_.rend(), before).base() - 1);
     at_ = &parent;
     tables_.end(before);
     return goes_on;
@@ -1077,14 +1157,18 @@ class Lockstep {
   RunStats& stats_;
   Tables tables_;
   Operate operate_;
+  Narrow narrow_;
+  bool is_narrow_ = false;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
-  std::vector<std::unique_ptr<Wave>> waves_;
-  std::vector<Chunk*> chunks_;  ///< alive
-  std::vector<Fiber*> fibers_;
-  std::vector<Request*> requests_;
-  std::vector<Table*> loose_;  ///< of loops
+  std::deque<Wave> waves_;  ///< the first `deep_` are on the stack
+  size_t deep_ = 0;
+  Store<Chunk> chunk_store_;
+  Store<Piece> piece_store_;
+  Store<Fiber> fiber_store_;
+  Store<Request> request_store_;
+  std::vector<Part> parts_;
   std::vector<int32_t> index_[2];
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;

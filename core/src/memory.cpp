@@ -32,6 +32,10 @@ Block* Pool::take(int64_t bytes) {
     if (made == nullptr) throw OverLimit{OverLimit::Kind::OutOfMemory};
     block = new (made) Block;
     block->size = size;
+    block->before = nullptr;
+    block->after = all_;
+    if (all_ != nullptr) all_->before = block;
+    all_ = block;
   }
   block->refs = 1;
   live_ += size;
@@ -43,6 +47,8 @@ void Pool::recycle(Block* block) {
   live_ -= block->size;
   constexpr int64_t kLarge = int64_t{1} << 26;
   if (block->size >= kLarge) {  // the system has better use for it
+    (block->before != nullptr ? block->before->after : all_) = block->after;
+    if (block->after != nullptr) block->after->before = block->before;
     ::operator delete(block, std::align_val_t{64});
     return;
   }
@@ -52,12 +58,11 @@ void Pool::recycle(Block* block) {
 }
 
 Pool::~Pool() {
-  for (Block* block : free_)
-    while (block != nullptr) {
-      Block* next = block->next;
-      ::operator delete(block, std::align_val_t{64});
-      block = next;
-    }
+  while (all_ != nullptr) {
+    Block* next = all_->after;
+    ::operator delete(all_, std::align_val_t{64});
+    all_ = next;
+  }
 }
 
 }  // namespace undertow

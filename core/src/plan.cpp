@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "narrow.h"
 #include "undertow/isa.h"
 
 namespace undertow {
@@ -329,6 +330,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
         list.push_back({dtype, in.between(0, kMostAxes - 4)});
       }
     }
+    kernel_ops.push_back(op);
     try {
       kernels.push_back(bind(op, {attrs, types[0], types[1], functions()}));
     } catch (const std::exception&) {
@@ -481,6 +483,9 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   }
   if (!in.at_end()) fail("it goes on behind its end");
   Checker(*this).check();
+  narrow = compile_narrow(*this);
 }
+
+Plan::~Plan() = default;
 
 }  // namespace undertow

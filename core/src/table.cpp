@@ -48,26 +48,32 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits) {
     }
     if (frames > peak_frames) peak_frames = frames;
   }
-  Table* table = new Table;
+  const int64_t slots = static_cast<int64_t>(region.slots.size());
+  const int64_t head = (slots * static_cast<int64_t>(sizeof(Column)) + 63) / 64 * 64;
+  // Every column on a boundary of 64 bytes, with as many behind it that may be written.
+  Block* block = pool.take(head + (region.row > 0 ? region.row * lanes + slots * 128 : 0));
+  Table* table = store_.take();
   table->region = &region;
   table->lanes = lanes;
   table->visits = visits;
-  const int64_t slots = static_cast<int64_t>(region.slots.size());
-  try {
-    table->columns_block = pool.take(slots * static_cast<int64_t>(sizeof(Column)));
-    table->columns = reinterpret_cast<Column*>(table->columns_block->data());
-    for (int64_t k = 0; k < slots; ++k) new (table->columns + k) Column;
-    // Every column on a boundary of 64 bytes, with as many behind it that may be written.
-    if (region.row > 0) table->block = pool.take(region.row * lanes + slots * 128);
-  } catch (...) {
-    if (region.kind != Region::Kind::Branch) frames -= lanes;
-    pool.drop(table->columns_block);
-    delete table;
-    throw;
+  table->block = block;
+  table->columns = reinterpret_cast<Column*>(block->data());
+  table->small = block->data() + head;
+  for (int64_t k = 0; k < slots; ++k) new (table->columns + k) Column;
+  table->parent = nullptr;
+  table->index = table->numbers = table->entries = nullptr;
+  table->chunk = nullptr;
+  table->entry = nullptr;
+  table->site = 0;
+  table->iteration = 0;
+  table->branches.assign(z(region.branches), Sides{});
+  table->maps.assign(z(region.maps), nullptr);
+  if (table->calls.size() != z(region.calls)) table->calls.resize(z(region.calls));
+  for (CallState& call : table->calls) {
+    call.pieces.clear();
+    call.frames.clear();
+    call.entries.clear();
   }
-  table->branches.resize(z(region.branches));
-  table->calls.resize(z(region.calls));
-  table->maps.resize(z(region.maps), nullptr);
   return table;
 }
 
@@ -84,7 +90,8 @@ void Tables::drop(Table& table, int32_t number) {
 }
 
 void Tables::end(Table* root) {
-  std::vector<Table*> todo{root};
+  std::vector<Table*>& todo = ending_;
+  todo.assign(1, root);
   while (!todo.empty()) {
     Table* table = todo.back();
     todo.pop_back();
@@ -107,12 +114,11 @@ void Tables::end(Table* root) {
     const int32_t slots = static_cast<int32_t>(table->region->slots.size());
     for (int32_t k = 0; k < slots; ++k) drop(*table, k);
     pool.drop(table->block);
-    pool.drop(table->columns_block);
     pool.drop(table->index);
     pool.drop(table->numbers);
     pool.drop(table->entries);
     if (table->region->kind != Region::Kind::Branch) frames -= table->lanes;
-    delete table;
+    store_.give(table);
   }
 }
 
@@ -123,7 +129,7 @@ std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   drop(table, number);
   if (slot.offset >= 0) {
-    std::byte* data = table.block->data() + (slot.offset * table.lanes + 63) / 64 * 64 + number * 64;
+    std::byte* data = table.small + (slot.offset * table.lanes + 63) / 64 * 64 + number * 64;
     // Offsets grow with the number of the slot, so rounding up leaves every column room of its own.
     ++table.block->refs;
     column = {table.block, data, is_uniform ? 0 : slot.bytes};

@@ -1,6 +1,7 @@
 // Tables: the slots of one region for some lanes, as columns; and what hangs on them between phases.
 #pragma once
 
+#include <deque>
 #include <set>
 #include <span>
 #include <vector>
@@ -9,6 +10,23 @@
 #include "undertow/plan.h"
 
 namespace undertow {
+
+/// Objects that are used again. All of them go with the store.
+template <class T>
+class Store {
+ public:
+  T* take() {
+    if (free_.empty()) return &all_.emplace_back();
+    T* found = free_.back();
+    free_.pop_back();
+    return found;
+  }
+  void give(T* object) { free_.push_back(object); }
+
+ private:
+  std::deque<T> all_;
+  std::vector<T*> free_;
+};
 
 /// A value whose shape only the run knows. Shapes are interned: equal ones have one address.
 struct Box {
@@ -63,8 +81,11 @@ struct Piece {
   Request* request;
 };
 
+struct NarrowFrame;
+
 struct CallState {
   std::vector<Piece*> pieces;
+  std::vector<NarrowFrame*> frames;  ///< of each lane, where they run narrow and phases are still to come
   std::vector<Entry> entries;
 };
 
@@ -79,8 +100,8 @@ struct Table {
   int64_t lanes;
   int32_t visits;  ///< phases that will be visited
   Column* columns;
-  Block* block = nullptr;  ///< of the small columns
-  Block* columns_block = nullptr;
+  Block* block = nullptr;   ///< of the columns themselves, and of the values of the small ones
+  std::byte* small = nullptr;  ///< these values
 
   // Where it comes from. A branch, loop or map stands in a parent; a function has pieces.
   Table* parent = nullptr;
@@ -162,6 +183,8 @@ class Tables {
   int64_t most_frames = INT64_MAX;
 
  private:
+  Store<Table> store_;
+  std::vector<Table*> ending_;
   std::set<std::vector<int64_t>> shapes_;
 };
 

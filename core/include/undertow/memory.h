@@ -19,6 +19,7 @@ struct alignas(64) Block {
   int64_t refs;
   int64_t size;  ///< of what was taken from the system, this header included
   Block* next;   ///< in a list of free blocks
+  Block *before, *after;  ///< in the list of all blocks
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + sizeof(Block); }
 };
@@ -47,6 +48,7 @@ class Pool {
   void recycle(Block* block);
 
   Block* free_[kClasses] = {};
+  Block* all_ = nullptr;  ///< every block that there is, alive or free: they go with the pool
   int64_t limit_;
   int64_t live_ = 0;
   int64_t peak_ = 0;

@@ -162,6 +162,8 @@ struct Region {
   std::vector<std::vector<int32_t>> results;  ///< slots by phase; kNoSlot: an order token
 };
 
+struct NarrowProgram;
+
 class Plan {
  public:
   /// Decode; throws std::invalid_argument where the rows make no sense.
@@ -172,6 +174,7 @@ class Plan {
   std::vector<Region> regions;  // the first is main
   std::vector<Constant> constants;
   std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<std::string> kernel_ops;  // their names
   std::vector<OpItem> ops;
   std::vector<BranchItem> branches;
   std::vector<CallItem> calls;
@@ -180,6 +183,8 @@ class Plan {
   std::vector<ReadItem> reads;
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
+  std::unique_ptr<const NarrowProgram> narrow;  // what runs lanes one by one; see narrow.h
+  ~Plan();
   int32_t nodes = 0;  // of the static graph
   int32_t groups = 0;
 };

@@ -1,0 +1,144 @@
+// Narrow waves: where lanes are few and cannot become more, each goes its way alone, one scalar operation at a time.
+//
+// A group of functions is *linear* if no activation makes two calls at once, so that its waves never widen; and
+// *scalar* if all its values are single numbers. Of such groups the plan also has code in a simple form: a frame is a
+// row of 8-byte cells, a branch is a jump, a Switch is nothing at all. Frames stand on a stack on the heap; those of
+// phases to come stay there.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "table.h"
+#include "undertow/elementwise.h"
+#include "undertow/plan.h"
+#include "undertow/run.h"
+
+namespace undertow {
+
+/// A cell of the frame, or, below zero, constant number ~cell.
+using Cell = int32_t;
+
+struct NarrowMove {
+  Cell from;
+  int32_t to;
+  Cell third = 0;
+};
+
+struct NarrowInstr {
+  enum class Code : uint8_t {
+    Move, Flat, Jump, Unless, Call, Resume, Return, ReadEntry, ReadShared, Collect, Collected, Count,
+    AddI, SubI, MulI, DivI, ModI, NegI, MinI, MaxI, LessI, LessEqI, GreaterI, GreaterEqI, EqualI, NotEqualI,
+    AddF, SubF, MulF, DivF, NegF, LessF, LessEqF, GreaterF, GreaterEqF, And, Or, Not, IToF,
+  };
+  Code code;
+  int32_t loop;  ///< innermost loop that it stands in, or -1
+  Cell a = 0, b = 0, c = 0;
+  int32_t to = 0;
+  int32_t extra = 0;  ///< what the code needs besides: target of a jump, number of an operator or call
+  int32_t node = -1;
+};
+
+struct NarrowCall {
+  int32_t site;
+  int32_t body;   ///< region
+  int32_t phase;
+  int32_t frame;  ///< cell that holds the callee's frame between phases, or -1
+  int32_t entry;  ///< cell that holds the entry that it makes, or -1
+  std::vector<NarrowMove> arguments;  ///< from the caller's cells to the callee's
+  std::vector<Cell> hoists;
+  std::vector<NarrowMove> results;  ///< from the callee's cells to the caller's
+  std::vector<int32_t> visits;
+};
+
+struct NarrowLoop {
+  int32_t site;
+  int32_t counter;  ///< cell
+  int32_t outer;
+};
+
+struct NarrowBody {
+  int32_t cells = 0;
+  std::vector<NarrowInstr> code;
+  std::vector<int32_t> entries;  ///< where each phase begins
+  std::vector<NarrowLoop> loops;
+  std::vector<std::vector<int32_t>> params;  ///< cells by phase, or -1
+  std::vector<std::vector<Cell>> results;
+};
+
+struct NarrowProgram {
+  std::vector<std::unique_ptr<NarrowBody>> bodies;  ///< by region; null where it is not for this
+  std::vector<NarrowCall> calls;
+  std::vector<uint64_t> constants;
+  std::vector<bool> groups;  ///< may these groups run so?
+};
+
+std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan);
+
+struct NarrowFrame {
+  NarrowFrame* below;   ///< on the stack
+  NarrowFrame* caller;  ///< null: a lane of a table
+  const NarrowBody* body;
+  const NarrowCall* call;  ///< how it was entered last; null for a lane
+  Entry* entry;
+  int32_t pc;
+  int32_t site;
+  int32_t visits;
+  int32_t phase;
+  bool is_over;
+  int64_t depth;
+  std::vector<Entry*>* entries;  ///< that it made
+  uint64_t cells[1];
+};
+
+/// Runs lanes of one run.
+class Narrow {
+ public:
+  Narrow(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
+      : plan_(plan), program_(*plan.narrow), tables_(tables), host_(host), options_(options), stats_(stats) {}
+  ~Narrow();
+
+  /// A new activation, its arguments still to be written.
+  NarrowFrame* call(int32_t body, int32_t site, int32_t visits, Entry* entry, int64_t depth);
+  /// Run a phase of it to its end.
+  void run(NarrowFrame* frame, int32_t phase);
+  void end(NarrowFrame* frame);  ///< after its last phase
+
+  const NarrowBody& body(int32_t region) const { return *program_.bodies[static_cast<size_t>(region)]; }
+  uint64_t value(const NarrowFrame& frame, Cell x) const {
+    return x >= 0 ? frame.cells[x] : program_.constants[static_cast<size_t>(~x)];
+  }
+  /// The labels from the frame that runs now up to its lane.
+  std::vector<Label> tag() const;
+  int64_t polls = 0;
+  void (*is_late)(void*) = nullptr;                  ///< called now and then; may throw
+  std::vector<Label> (*outside)(void*) = nullptr;    ///< the labels of the lane that runs now
+  void* context = nullptr;
+
+ private:
+  NarrowFrame* push(const NarrowBody& body);
+  void pop(NarrowFrame* frame);
+  [[noreturn]] void fault(const NarrowFrame& frame, const NarrowInstr& at);
+
+  const Plan& plan_;
+  const NarrowProgram& program_;
+  Tables& tables_;
+  Host& host_;
+  const RunOptions& options_;
+  RunStats& stats_;
+ public:
+  const Table* main_ = nullptr;  ///< of the run: what it shares
+
+ private:
+  NarrowFrame* now_ = nullptr;
+  NarrowFrame* top_ = nullptr;
+  bool is_deepest_ = false;  ///< what runs now is deeper than all before
+  struct Segment {
+    Block* block;
+    int64_t used, size;
+  };
+  std::vector<Segment> segments_;
+};
+
+}  // namespace undertow
