@@ -10,7 +10,7 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 constexpr int64_t kMost = int64_t{1} << 24;       // of anything that is counted
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one value
 constexpr int64_t kInBlock = 64;                  // bytes of a value that shares a block with others
@@ -196,7 +196,7 @@ class Checker {
             accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
           }
         for (Operand x : call.hoists) operand(in, x);
-        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) != callee.hoisted : !call.hoists.empty())
+        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) < callee.hoisted : !call.hoists.empty())
           fail("an entry is not given what it needs");
         check_visits(in, callee, call.visits, call.phase);
         break;
@@ -254,8 +254,11 @@ class Checker {
         const CollectItem& collect = plan_.collects[at];
         below(collect.node, plan_.nodes, "there is no such node");
         below(collect.index, region(in.body).hoisted, "an entry is not given what is collected");
-        operand(in, collect.values[0]);
-        operand(in, collect.values[1]);
+        const Slot& value = operand(in, collect.values[0]);
+        const Slot& rows = operand(in, collect.values[1]);
+        if (collect.kind > 1 || (rows.dtype != DType::F32 && rows.dtype != DType::F64)) fail("what is collected is no float");
+        if (collect.kind == 1 && value.dtype != DType::I32 && value.dtype != DType::I64) fail("rows without numbers");
+        if (collect.kind == 0 && collect.values[0] != collect.values[1]) fail("two values are collected as one");
         break;
       }
       case Kind::Collected: {
@@ -263,9 +266,17 @@ class Checker {
         const CollectedItem& collected = plan_.collecteds[at];
         below(collected.call, in.calls, "there is no such call");
         if (collected.index < 0) fail("a number is out of range");
-        operand(in, collected.like);
-        for (int32_t to : collected.to)
-          if (to != kNoSlot) slot(in, to);
+        const Slot& like = operand(in, collected.like);
+        if (like.dtype != DType::F32 && like.dtype != DType::F64) fail("what is collected is no float");
+        if (collected.to[1] == kNoSlot) {
+          accept(slot(in, collected.to[0]), like);
+        } else {
+          const Slot& numbers = slot(in, collected.to[0]);
+          const Slot& rows = slot(in, collected.to[1]);
+          if (numbers.dtype != DType::I64 || numbers.rank() != 1 || !numbers.is_dynamic) fail("rows without numbers");
+          if (rows.dtype != like.dtype || rows.rank() != like.rank() || like.rank() == 0 || !rows.is_dynamic)
+            fail("rows of another type than what is collected");
+        }
         break;
       }
     }
@@ -376,6 +387,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           call.body = in.any();
           call.group = in.any();
           call.makes_entry = in.flag();
+          call.asks = in.any();
           call.arguments = in.list();
           call.hoists = in.list();
           call.results = in.list();
