@@ -445,6 +445,15 @@ def test_control_dependencies_order_gradients():
         assert session.run(dx) == 4 and session.run(v) == 2
 
 
+def test_a_gradient_as_a_control_dependency():
+    x, v = tf.constant(3.0), tf.Variable(1.0)
+    (dx,) = tf.gradients(x * x * v, x)
+    with tf.control_dependencies([dx]):
+        later = v.assign_add(1.0)
+    assert run([later, dx.op]) == [2, None]
+    assert run([later, dx]) == [2, 6]
+
+
 # -- what is refused ---------------------------------------------------------------------------------------
 
 
