@@ -400,6 +400,37 @@ def library_nodes(fetches):
     return [node for graph in library.functions.values() for node in graph.nodes]
 
 
+def test_what_is_differentiated_becomes_a_function(graph):
+    """x -> h -> y, and dx; h is used elsewhere."""
+    x = scalar()
+    h = tf.sin(x)
+    y = h * h
+    assert (
+        str(graph.library([y, h + 1.0, *tf.gradients(y, x)]))
+        == """\
+library 1 main=main
+
+main main(x: f64) -> (differentiated#0, add, gradients)
+  differentiated: f64, f64 = call x callee="main.differentiated"
+  add: f64                 = add differentiated#1, 1.0:f64
+  gradients: f64           = gradient differentiated#0, 1.0:f64 given=[0] wanted=[0]
+
+function main.differentiated(x: f64) -> (multiply, sin)
+  sin: f64      = sin x
+  multiply: f64 = multiply sin, sin
+"""
+    )
+
+
+def test_conditions_on_one_predicate_are_moved_one_by_one(capsys):
+    x, z = scalar("x"), scalar("z")
+    positive = z > 0.0
+    a = tf.cond(positive, lambda: tf.Print(x, [x], "here") * x, lambda: x)
+    b = tf.cond(positive, lambda: tf.Print(z, [z], "here") * z, lambda: z)
+    assert printed(capsys, [a, b, tf.gradients(a, x), tf.gradients(b, z)], {x: 2.0, z: 3.0}) == 2
+    assert run([tf.gradients(a, x), tf.gradients(b, z)], {x: 2.0, z: 3.0}) == [[4], [6]]
+
+
 def test_second_gradients_share_too(capsys):
     x = scalar()
     y = tf.Print(x * x, [x], "here") * x
