@@ -97,6 +97,7 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "cast": [case for to in ALL for case in unaries(*ALL, dtype=to)],
     "identity": unaries(*ALL),
+    "stop_gradient": unaries(*ALL),
     **{name: shaped(*axes_cases()) for name in ("sum", "prod")},
     **{name: shaped(*axes_cases()) for name in ("max", "min")},
     **{name: shaped(*axes_cases(), dtypes=("bool",)) for name in ("any", "all")},

@@ -482,6 +482,24 @@ def test_what_belongs_to_a_later_phase_stays_in_it() -> None:
     check(Library({**library.functions, "f": made}))
 
 
+def test_control_edges_of_a_switch_come_along() -> None:
+    """Those of the old graph would be numbers of other nodes in the new one."""
+    old = graph("""
+        main main(x: i64) -> (m)
+          a: i64 = negative x
+          b: i64 = negative a
+          c: i64 = negative b
+          p: bool = less c, 0:i64
+          branch if1 p
+          s: i64, i64 = switch p, x ^c
+          m: i64 = merge s#0, s#1
+        """)
+    made, _ = rewrite(old, Table("test", [("double negation", form("negative", form("negative", X)), X)]), OPERATORS)
+    switch = next(node for node in made.nodes if node.op == "switch")
+    assert [made.nodes[port.node].name for port in switch.controls] == ["a"]
+    check(Library({"main": made}))
+
+
 def test_a_draft_makes_pivots_and_names() -> None:
     draft = Draft("main", "main")
     draft.add(Node("start", (), (CTL,), "start"))

@@ -19,6 +19,7 @@ from undertow.ir import spec
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port, Region, Site, StaticGraph
 from undertow.ir.spec import check
 from undertow.ir.text import dump, parse
+from undertow.passes.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.types import CTL, Type, f32, f64
 
@@ -190,6 +191,27 @@ function f(x: f64, n: i64) -> (y, n)
   y: f64 = multiply x, x
 """
 
+# The gradient of a call; `extend` makes of it what is collected.
+GRADIENT = """\
+library 1 main=main
+
+main main(w: f64[3], n: i64) -> (d)
+  y: f64    = call w, n callee="f"
+  d: f64[3] = gradient y, 1.0:f64 given=[0] wanted=[0]
+
+function f(w: f64[3], n: i64) -> (m)
+  p: bool              = less_equal n, 0:i64
+  branch if1 p
+  w.if: f64[3], f64[3] = switch p, w
+  n.if: i64, i64       = switch p, n
+  if1.then/s: f64      = sum w.if#0 axes=[0] keepdims=false
+  if1.else/k: i64      = subtract n.if#1, 1:i64
+  if1.else/f: f64      = call w.if#1, if1.else/k callee="f"
+  if1.else/t: f64      = take w.if#1, if1.else/k axis=0
+  if1.else/r: f64      = multiply if1.else/f, if1.else/t
+  m: f64               = merge if1.then/s, if1.else/r
+"""
+
 
 def parse_library(text: str) -> Library:
     found = parse(text)
@@ -200,6 +222,8 @@ def parse_library(text: str) -> Library:
 STATIC_THREE = dump(flatten(parse_library(THREE_PHASES)))
 STATIC_MAP_PHASES = dump(flatten(parse_library(MAP_PHASES)))
 STATIC_HOISTED = dump(flatten(parse_library(HOISTED)))
+COLLECTED = dump(extend(parse_library(GRADIENT))[0])
+STATIC_COLLECTED = dump(flatten(parse_library(COLLECTED)))
 
 VALID = {
     "factorial": LIBRARY,
@@ -214,6 +238,9 @@ VALID = {
     "static map phases": STATIC_MAP_PHASES,
     "hoisted": HOISTED,
     "static hoisted": STATIC_HOISTED,
+    "gradient": GRADIENT,
+    "collected": COLLECTED,
+    "static collected": STATIC_COLLECTED,
 }
 
 
@@ -243,6 +270,8 @@ BROKEN = [
     (LIBRARY, "switch less_equal, n\n", "switch true, n\n", "the predicate of a switch is not the bool scalar"),
     (LIBRARY, "n.if: i64, i64 ", "n.if: i64, i32 ", "the outputs of a switch have another type than its value"),
     (LIBRARY, "merge if1.then/value", "merge 1:i64", "a merge of a constant, which is never dead"),
+    (STATIC, "merge fac/if1.then/value, fac/if1.else/multiply",
+     "merge fac/if1.then/value, fac/if1.else/multiply ^fac/n", "a merge has a control edge"),
     (LIBRARY, "merge: i64 ", "merge: f64 ", "a merge has no inputs, or one that its type does not accept"),
     (LIBRARY, "identity 1:i64 ^start.if#0", "identity 1:i64", "a node has no input that could trigger it"),
     (LIBRARY, "less_equal n, 1:i64", "less_equal merge, 1:i64", "a node stands before one that it depends on"),
@@ -389,6 +418,32 @@ BROKEN = [
     (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=1 site=2",
      "a hoist_read takes neither what hoists"),
     (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=0 site=1", "two nodes carry the same argument"),
+    # gradients, and what they collect
+    (GRADIENT, "gradient y, 1.0:f64", "gradient w, 1.0:f64", "the first input of a gradient or"),
+    (GRADIENT, "given=[0] wanted=[0]\n",
+     "given=[0] wanted=[0]\n  e: f64[3] = gradient y, 2.0:f64 given=[0] wanted=[0]\n", "a call has two gradients"),
+    (GRADIENT, "given=[0]", "given=[1]", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "wanted=[0]", "wanted=[1]", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "wanted=[0]", "wanted=[0, 0]", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "gradient y, 1.0:f64", "gradient y", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "gradient y, 1.0:f64", "gradient y, w", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "d: f64[3] =", "d: f64[2] =", "a gradient has not just a cotangent for each result `given`"),
+    (COLLECTED, "= collect if1.then/d.broadcast_to index=0", "= collect if1.then/d.broadcast_to index=1",
+     "a collect gives no order token, or names nothing that its entry is given"),
+    (COLLECTED, "= collect if1.then/d.broadcast_to", "= collect if1.then/s", "what is collected has another type than"),
+    (COLLECTED, "collect_rows if1.else/k, if1.else/d.multiply_2", "collect_rows if1.else/k, w.if#1",
+     "what is collected are not rows of what the entry is given"),
+    (COLLECTED, "collect_rows if1.else/k, if1.else/d.multiply_2", "collect_rows if1.else/r, if1.else/d.multiply_2",
+     "what is collected are not rows of what the entry is given"),
+    (COLLECTED, "collected y, w index=0", "collected y, n index=0", "a collected does not take something"),
+    (COLLECTED, "collected y, w index=0", "collected y, w index=1", "a collected does not take something"),
+    (COLLECTED, "collected y, w index=0", "collected w, w index=0", "the first input of a gradient or"),
+    (STATIC_COLLECTED, "if1.then/d.collect: ctl ", "if1.then/d.collect: f64 ", "a merge has no inputs, or one that"),
+    (STATIC_COLLECTED, "collected main/w index=0", "collected main/w index=1",
+     "a collected takes something that its site does not give to an entry"),
+    (STATIC_COLLECTED, "main/d.collected: f64[3]", "main/d.collected: f64[2]", "a type changes on the way"),
+    (STATIC_COLLECTED, "main/d.collected: f64[3] = collected main/w index=0 site=1 ^main/d.y",
+     "main/d.collected: ctl = collect main/w index=0", "a collect may run below no entry"),
     # tangents
     *(
         (TANGENT, old, new, "the tangents of a call are not those of float arguments and float results")
@@ -461,6 +516,7 @@ BY_HAND = {
     "a static graph has no region 0": lambda: StaticGraph((), ()),
     "the predicate of a loop lives inside of a branch": lambda: _loop_predicate(),
     "a shared value lives inside of a branch": lambda: _shared_in_a_branch(),
+    "a collect gives no order token": lambda: _collects_a_number(),
 }
 
 
@@ -490,6 +546,14 @@ def _shared_in_a_branch() -> Library:
     text = HOISTED.replace("shared=(c)", "shared=(c.if#0)")
     branch = "  p: bool = less a, b\n  branch if1 p\n  c.if: f64, f64 = switch p, c\n"
     return parse_library(text.replace("  y: f64 = call", branch + "  y: f64 = call"))
+
+
+def _collects_a_number() -> StaticGraph:
+    """A collect that gives what it collects; nothing takes that."""
+    found = parse(STATIC_COLLECTED)
+    assert isinstance(found, StaticGraph)
+    (collect,) = [node for node in found.nodes if node.op == "collect"]
+    return replace(found, nodes=(*found.nodes, replace(collect, name="more", types=(Type(f64),))))
 
 
 @pytest.mark.parametrize("rule", BY_HAND)

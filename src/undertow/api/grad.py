@@ -5,7 +5,6 @@ What they give are functions again: to be called, mapped, looked at as a graph, 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,24 +18,21 @@ from undertow.frontend.derivative import (
     PulledBack,
     Written,
     definition_of,
+    flatten_targets,
 )
 from undertow.frontend.drive import drive
 from undertow.frontend.traced import capturing, context
-
-# What was made of a function, so that a second `ut.grad(f)` finds the graphs of the first.
-_MADE: weakref.WeakKeyDictionary[Any, dict[Any, Function]] = weakref.WeakKeyDictionary()
 
 
 def _made(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
     """The function that was made of this one before, or a new one."""
     definition, bound = definition_of(function, what)
-    owner = function if definition.function is function else definition
-    known: dict[Any, Function] = _MADE.setdefault(owner, {})
-    if key not in known:
+    found: Function | None = definition.made.get(key)
+    if found is None:
         made = make(definition)
-        known[key] = Function(made)
-        known[key].__name__ = known[key].__qualname__ = made.name  # type: ignore[attr-defined]
-    found = known[key]
+        new = Function(made)
+        new.__name__ = new.__qualname__ = made.name  # type: ignore[attr-defined]
+        found = definition.made.setdefault(key, new)
     return Function(found.__undertow_definition__, bound, found._programs) if bound else found
 
 
@@ -56,16 +52,24 @@ def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> 
 
 
 def _derived(
-    function: Any, argnums: int | Sequence[int] | None, has_aux: bool, variables: Any, keeps_value: bool, what: str
+    function: Any,
+    argnums: int | Sequence[int] | None,
+    has_aux: bool,
+    variables: Any,
+    keeps_value: bool,
+    sparse_rows: bool,
+    what: str,
 ) -> Function:
     numbers = _argnums(argnums, variables, what)
+    skipped = len(definition_of(function, what)[1])
 
     def make(definition: Definition) -> Definition:
-        return Derived(definition, numbers, bool(has_aux), variables, keeps_value)
+        return Derived(definition, numbers, bool(has_aux), variables, keeps_value, bool(sparse_rows), skipped)
 
-    # Variables are known by what they are: each use makes a function of its own, as a container does not hash.
-    key = (keeps_value, numbers, bool(has_aux), None if variables is None else object())
-    return _made(function, key, make, what)
+    # Variables and arrays are known by what they are, and what is made holds them: no other gets their numbers.
+    targets, structure = flatten_targets(variables)
+    held = None if variables is None else (structure, tuple(map(id, targets)))
+    return _made(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
 
 
 def grad(
@@ -73,6 +77,7 @@ def grad(
     argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     variables: Any = None,
+    sparse_rows: bool = False,
 ) -> Function:
     """The gradient of a function that returns one float, with respect to its first argument, or those named.
 
@@ -84,8 +89,15 @@ def grad(
     its gradient is one like it. With `has_aux` the function returns a pair, the float and anything else, and the
     result is a pair too. `variables` are ut.Variables, or arrays that the function uses, in a container: the gradients
     with respect to them come in one like it (and after those of arguments, where `argnums` names some).
+
+    With `sparse_rows` the gradient of an array that is only looked up by rows, as in `table[i]` or `ut.take(table, i)`,
+    is `ut.IndexedRows`: a row for each look-up, and nothing of the size of the table. Optimizers take that.
+
+    >>> import numpy as np
+    >>> grad(lambda table: table[1] * table[3], sparse_rows=True)(np.arange(5.0))
+    <IndexedRows f64[5]: rows [3 1]>
     """
-    return _derived(function, argnums, has_aux, variables, False, "ut.grad")
+    return _derived(function, argnums, has_aux, variables, False, sparse_rows, "ut.grad")
 
 
 def value_and_grad(
@@ -93,6 +105,7 @@ def value_and_grad(
     argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     variables: Any = None,
+    sparse_rows: bool = False,
 ) -> Function:
     """The value of a function and its gradient, in one run: nothing is computed twice. See `grad`.
 
@@ -100,7 +113,7 @@ def value_and_grad(
     >>> square(3.0)
     (np.float64(9.0), np.float64(6.0))
     """
-    return _derived(function, argnums, has_aux, variables, True, "ut.value_and_grad")
+    return _derived(function, argnums, has_aux, variables, True, sparse_rows, "ut.value_and_grad")
 
 
 def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
@@ -120,7 +133,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         written = Written(current.session, definition, list(primals), {})
         with capturing(current):
             value = drive(written.call())
-        return value, Pullback(written)
+        return value, Pullback(written, len(bound))
     called = function if isinstance(function, Function) else _made(function, "call", lambda d: d, "ut.vjp")
     back = _made(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back._programs)
@@ -128,7 +141,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
         found: tuple[Any, ...] = pulled(primals, cotangents)
-        return found
+        return found[len(bound) :]
 
     return value, pull
 

@@ -127,6 +127,8 @@ class Interpreter(Containers):
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call what is not the user's own Python: functions of ours, of Python and of libraries."""
+        args = [self.ctx.session.seen_inside(value) for value in args]
+        kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(

@@ -98,6 +98,7 @@ class Definition:
     """A function that the user decorated: its Python, and what its annotations say. Captured when first called."""
 
     is_checkpoint = False  # is it to be called again for its gradient, instead of keeping what it computed?
+    hands_key_on = False  # does it stand for the one function that it calls, which draws the same random numbers then?
 
     def __init__(self, function: Callable[..., Any] | Closure) -> None:
         if not isinstance(function, (FunctionType, Closure)):
@@ -105,6 +106,8 @@ class Definition:
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
         self._notes: dict[str, Annotation | None] | None = None
+        # What was made of it, such as its gradient, by what that is: so a second `ut.grad(f)` finds the first.
+        self.made: dict[Any, Any] = {}
 
     @property
     def closure(self) -> Closure:
@@ -117,6 +120,11 @@ class Definition:
     def name(self) -> str:
         name: str = self.closure.name
         return name
+
+    @property
+    def short_name(self) -> str:
+        """Its name without what it stands in: what calls of it are called."""
+        return self.name.rsplit(".", 1)[-1]
 
     def note(self, name: str) -> Annotation | None:
         """What the annotation of a parameter, or of "return", says."""
@@ -346,15 +354,21 @@ class Session:
 
     def draw(self) -> Traced:
         """A random key of its own for one place in the program."""
+        key = self.key()
+        builder = self.ctx.open_builder
+        builder.draws += 1
+        made: Traced = emit("fold_in", [key, np.int64(builder.draws)])[0]
+        return made
+
+    def key(self) -> Traced:
+        """The random key of this activation."""
         builder = self.ctx.open_builder
         if builder.key is None:
             if builder.kind in ("loop", "map"):
                 raise NeedFeature(builder, "key")
             builder.key = builder.param(Type(i64), "key" if builder.kind == "function" else "seed")
             self._hide(builder, "key")
-        builder.draws += 1
-        made: Traced = emit("fold_in", [Traced(builder, builder.key), np.int64(builder.draws)])[0]
-        return made
+        return Traced(builder, builder.key)
 
     def note_reading(self, env: Env, name: str, value: Any) -> None:
         """A variable of an enclosing function is read."""
@@ -381,6 +395,15 @@ class Session:
     def seen(self, value: Any) -> Any:
         """What a name, an attribute or an item gives. A variable is itself, and asks what it is bound to when read."""
         return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
+
+    def seen_inside(self, value: Any) -> Any:
+        """An argument of what is not the user's own Python: a container with what stands for the arrays in it."""
+        if not self.binding or not isinstance(value, (list, tuple, dict)):
+            return self.seen(value)
+        leaves, structure = tree.flatten(value, _is_traced)
+        if not any(id(leaf) in self.binding for leaf in leaves):
+            return value
+        return tree.unflatten(structure, [self.seen(leaf) for leaf in leaves])
 
     def takes(self, name: str) -> tuple[Type, ...]:
         """The types of the arguments of a function whose graph is there."""
@@ -460,7 +483,9 @@ class Session:
             elif what == "order":
                 controls = (self.effect_token(),)
             elif what == "key":
-                inputs.append(operand(self.draw()))
+                caller = self._open.get(builder)
+                hands_on = caller is not None and caller.definition.hands_key_on
+                inputs.append(operand(self.key() if hands_on else self.draw()))
             else:
                 inputs.append(operand(Traced(*what)))
         types = tuple(t.erased() for t in unit.results.types) + ((CTL,) if effectful else ())
@@ -471,7 +496,7 @@ class Session:
             op, attrs = "tangent", Attrs(callee=unit.name, given=tuple(tangents), wanted=wanted)
             inputs += map(operand, tangents.values())
         outputs = (*types, *(types[k] for k in wanted))
-        short = unit.definition.name.rsplit(".", 1)[-1]
+        short = unit.definition.short_name
         if unit.definition.is_checkpoint and tangents is None:
             if effectful:
                 raise CaptureError(

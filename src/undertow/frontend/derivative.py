@@ -8,9 +8,11 @@ the affair of a pass. The gradient stands where the call does, so a call has one
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Sequence
-from types import FunctionType
-from typing import Any
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,11 +20,16 @@ from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend import tree
 from undertow.frontend.capture import Arguments, Definition, Session, arguments
 from undertow.frontend.drive import Work, drive
-from undertow.frontend.flow import describe
+from undertow.frontend.flow import describe, leaf_type
+from undertow.frontend.loaded import NoSource
+from undertow.frontend.operands import dims
+from undertow.frontend.rows import IndexedRows
+from undertow.frontend.rows_only import only_rows
 from undertow.frontend.source import Closure
 from undertow.frontend.state import Variable
 from undertow.frontend.traced import Traced, constant, operand
 from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.ir.sparse import rows_types, sparse_attr
 from undertow.types import Type, said
 
 Check = Callable[[Any], Any] | None
@@ -37,11 +44,28 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
     found = getattr(function, "__undertow_definition__", None)
     if found is not None:
         return found, tuple(getattr(function, "__undertow_bound__", ()))
-    if isinstance(function, (FunctionType, Closure)):
-        return Definition(function), ()
-    raise CaptureError(
-        f"{what} works on functions, not on {brief(function)}", hint=f"write {what}(f), and then call the result"
-    )
+    bound: tuple[Any, ...] = ()
+    if isinstance(function, MethodType):
+        function, bound = function.__func__, (function.__self__,)
+    if isinstance(function, FunctionType):
+        return _definition(function), bound
+    if isinstance(function, Closure):
+        return Definition(function), bound
+    if isinstance(function, partial):
+        raise CaptureError(
+            f"{what} works on functions, not on a functools.partial",
+            hint=f"give a lambda that calls it: {what}(lambda x: f(2.0, x))",
+        )
+    hint = f"write {what}(f), and then call the result: {what}(f)(x)"
+    raise CaptureError(f"{what} works on functions, not on {brief(function)}", hint=hint)
+
+
+def _definition(function: FunctionType) -> Definition:
+    """The one definition of an undecorated function, kept with it, so that it lives as long."""
+    found: Definition | None = function.__dict__.get("__undertow_plain__")
+    if found is None or found.function is not function:  # functools.wraps copies what is kept with a function
+        found = function.__dict__["__undertow_plain__"] = Definition(function)
+    return found
 
 
 class Wrapped(Definition):
@@ -81,17 +105,39 @@ class Checkpointed(Wrapped):
         return self.inner.body(session, args, kwargs, check)
 
 
-class Bound(Definition):
-    """A function in which some variables, or captured arrays, are arguments: `(values, args, kwargs)`."""
+class Adapted(Definition):
+    """A definition made from another one, with parameters of its own; it stands where that one does."""
 
-    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
-        super().__init__(_bound)
+    hands_key_on = True
+    parameters: ClassVar[tuple[str, ...]]
+
+    def __init__(self, inner: Definition, name: str) -> None:
+        super().__init__(inner.function)
         self.inner = inner
-        self.targets = list(targets)
+        self._name = name
 
     @property
-    def name(self) -> str:
-        return self.inner.name
+    def closure(self) -> Closure:
+        if self._adapted is None:
+            kind = inspect.Parameter.POSITIONAL_ONLY
+            signature = inspect.Signature([inspect.Parameter(name, kind) for name in self.parameters])
+            self._adapted = NoSource(self._name, signature, self.inner.closure.span)
+        return self._adapted
+
+    _adapted: Closure | None = None
+
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        return self.inner.children(value)
+
+
+class Bound(Adapted):
+    """A function in which some variables, or captured arrays, are arguments."""
+
+    parameters = ("values", "args", "kwargs")
+
+    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
+        super().__init__(inner, inner.name)
+        self.targets = list(targets)
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         values, given, named = args
@@ -101,11 +147,6 @@ class Bound(Definition):
             return (yield session.call(self.inner, given, named))
         finally:
             session.binding = before
-
-
-def _bound(values: Any, args: Any, kwargs: Any) -> Any:
-    """Has the parameters of a Bound; never runs."""
-    raise NotImplementedError
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -131,7 +172,8 @@ class Written:
         leaves, _ = tree.flatten(self.value, is_traced)
         if not leaves:
             raise CaptureError(
-                f"`{self.definition.name}` returns nothing that could have a gradient", hint="return a value"
+                f"`{self.definition.name}` returns nothing that could have a gradient",
+                hint="return the number to be differentiated",
             )
         self.builder = self.session.ctx.open_builder
         self.region = self.builder.region
@@ -161,10 +203,7 @@ class Written:
             if place == n and kind != kind.VAR_KEYWORD:
                 return range(at, at + count), structure
             at += count
-        raise CaptureError(
-            f"`{self.definition.name}` has no argument number {n}",
-            hint="argnums counts the positional arguments, from 0",
-        )
+        raise AssertionError(f"{self.definition.name} has no argument number {n}")
 
     def refuse_integers(self, indices: Sequence[int]) -> None:
         assert self.given is not None
@@ -177,23 +216,38 @@ class Written:
                     hint="give a float, as in 3.0, or take the gradient with respect to other arguments: argnums=...",
                 )
 
-    def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int]) -> list[Traced]:
-        """Write the gradient: cotangents by result, a cotangent for each of these arguments."""
+    def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int], sparse_rows: bool = False) -> list[Any]:
+        """Write the gradient: cotangents by result, a cotangent for each of these arguments.
+
+        With `sparse_rows`, that of an argument which is only looked up by rows is IndexedRows.
+        """
+        assert self.given is not None
         builder = self.builder
         call = builder.nodes[self.number]
         takes = self.session.takes(call.attrs.text("callee"))
-        types = tuple(takes[index].erased() for index in wanted)
+        looked_up = only_rows(self.session.graphs, call.attrs.text("callee")) if sparse_rows else ()
+        sparse = tuple(index for index in wanted if index in looked_up)
+        types: list[Type] = []
+        for index in wanted:
+            type_ = takes[index].erased()
+            types += rows_types(type_) if index in sparse else [type_]
         given = tuple(cotangents)
         inputs = [Port(self.number, min(given)), *cotangents.values()]
         number = builder.add(
             "gradient",
             inputs,
-            types,
-            Attrs(given=given, wanted=tuple(wanted)),
+            tuple(types),
+            Attrs(given=given, wanted=tuple(wanted), **sparse_attr(sparse)),
             self.session.ctx.span,
             f"d_{call.name.rsplit('/', 1)[-1]}",
         )
-        return [Traced(builder, Port(number, k)) for k in range(len(wanted))]
+        outputs = (Traced(builder, Port(number, k)) for k in range(len(types)))
+        return [
+            IndexedRows(next(outputs), next(outputs), dims(self.given.leaves[index]))
+            if index in sparse
+            else next(outputs)
+            for index in wanted
+        ]
 
 
 def scalar_of(value: Any, name: str) -> Traced:
@@ -219,6 +273,8 @@ def scalar_of(value: Any, name: str) -> Traced:
 class Derived(Wrapped):
     """The value of a function and its gradient with respect to some arguments, or variables, or both."""
 
+    hands_key_on = True
+
     def __init__(
         self,
         inner: Definition,
@@ -226,14 +282,23 @@ class Derived(Wrapped):
         has_aux: bool,
         targets: Any,
         keeps_value: bool,
+        sparse_rows: bool,
+        skipped: int = 0,
     ) -> None:
-        super().__init__(inner, f"{'value_and_' if keeps_value else ''}grad({inner.name})")
+        self.what = "value_and_grad" if keeps_value else "grad"
+        super().__init__(inner, f"{self.what}({inner.name})")
         self.argnums = argnums
+        self.skipped = skipped  # arguments that a method is bound to: argnums does not count them
         self.has_aux = has_aux
         self.keeps_value = keeps_value
-        self.targets, self.structure = _flatten_targets(targets)
+        self.sparse_rows = sparse_rows
+        self.targets, self.structure = flatten_targets(targets)
         self.has_targets = targets is not None
         self.bound = Bound(inner, self.targets) if self.targets else None
+
+    @property
+    def short_name(self) -> str:
+        return f"{self.what}({self.inner.short_name})"
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         count = len(self.targets)
@@ -248,13 +313,15 @@ class Derived(Wrapped):
         shapes: list[tuple[range, tree.Structure]] = []
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
         for n in numbers:
-            found = self._positions(written, n if n >= 0 else n + len(args), args)
-            shapes.append(found)
+            shapes.append(self._positions(written, n, args))
         wanted = [index for indices, _ in shapes for index in indices]
+        if len(set(wanted)) < len(wanted):
+            raise CaptureError(f"argnums={brief(self.argnums)} names an argument twice", hint="name each argument once")
         written.refuse_integers(wanted)
         every = dict.fromkeys([*wanted, *range(count)])
         one = Const(np.ones((), scalar.type.dtype.numpy))
-        made = dict(zip(every, written.gradient({scalar.port.index: one}, list(every)) if every else [], strict=True))
+        found = written.gradient({scalar.port.index: one}, list(every), self.sparse_rows) if every else []
+        made = dict(zip(every, found, strict=True))
         parts = [tree.unflatten(own, [made[index] for index in indices]) for indices, own in shapes]
         gradients: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
         if self.has_targets:
@@ -264,14 +331,17 @@ class Derived(Wrapped):
             return (answer, aux) if self.has_aux else answer, gradients
         return (gradients, aux) if self.has_aux else gradients
 
-    def _positions(self, written: Written, n: int, args: list[Any]) -> tuple[range, tree.Structure]:
+    def _positions(self, written: Written, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
+        """The leaves of an argument, as argnums counts, and its structure."""
+        n = number + (self.skipped if number >= 0 else len(args))
+        if not self.skipped <= n < len(args):
+            count = len(args) - self.skipped
+            raise CaptureError(
+                f"argnums={number}, but `{self.inner.name}` has {count} positional argument{'s' * (count != 1)}",
+                hint="argnums counts from 0; -1 is the last one",
+            )
         if self.bound is None:
             return written.positions(n)
-        if not 0 <= n < len(args):
-            raise CaptureError(
-                f"`{self.inner.name}` has no argument number {n}",
-                hint="argnums counts the positional arguments, from 0",
-            )
         at = len(self.targets)
         for value in args[:n]:
             at += len(tree.flatten(value, is_traced)[0])
@@ -289,16 +359,13 @@ class Derived(Wrapped):
         return value
 
 
-class PulledBack(Definition):
-    """`(primals, cotangents) -> cotangents of the primals`: what `vjp` gives outside of a capture."""
+class PulledBack(Adapted):
+    """From primals and cotangents to the cotangents of the primals: what `vjp` gives outside of a capture."""
+
+    parameters = ("primals", "cotangents")
 
     def __init__(self, inner: Definition) -> None:
-        super().__init__(_pulled_back)
-        self.inner = inner
-
-    @property
-    def name(self) -> str:
-        return f"vjp({self.inner.name})"
+        super().__init__(inner, f"vjp({inner.name})")
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         primals, cotangents = args
@@ -307,18 +374,14 @@ class PulledBack(Definition):
         return pull_back(written, cotangents)
 
 
-def _pulled_back(primals: Any, cotangents: Any) -> Any:
-    """Has the parameters of a PulledBack; never runs."""
-    raise NotImplementedError
-
-
 class Pullback:
     """What `vjp` gives beside the value, inside of a capture: cotangents of the results to those of the arguments."""
 
     __undertow_static__ = True
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: Written, skipped: int) -> None:
         self.written = written
+        self.skipped = skipped  # arguments that a method is bound to
         self.is_used = False
 
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
@@ -328,7 +391,7 @@ class Pullback:
             written = Written(session, written.definition, written.args, written.kwargs)
             drive(written.call())
         self.is_used = True
-        return pull_back(written, cotangents)
+        return pull_back(written, cotangents)[self.skipped :]
 
 
 def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
@@ -389,20 +452,25 @@ def _now(session: Session, target: Any) -> Any:
     return target.read() if isinstance(target, Variable) else constant(target)
 
 
-def _flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
+def flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
     """The variables and arrays of a container."""
     if targets is None:
         return [], ()
     leaves, structure = tree.flatten(targets, lambda x: isinstance(x, (Variable, np.ndarray)))
-    for leaf in leaves:
+    static = [token[1].value for token in structure if token[0] == "static"]
+    for leaf in (*leaves, *static):
         if not isinstance(leaf, (Variable, np.ndarray)):
             raise TypeMismatch(
-                f"{brief(leaf)} is neither a variable nor an array, so it is not known by what it is",
-                hint="name ut.Variables, or the NumPy arrays that the function uses",
+                f"variables={brief(targets)}: {brief(leaf)} is neither a variable nor an array",
+                hint="name ut.Variables, or the NumPy arrays that the function uses, in any container",
             )
-        kind = leaf.type.dtype.kind if isinstance(leaf, Variable) else {"f": "float"}.get(leaf.dtype.kind, "")
-        if kind != "float":
-            raise TypeMismatch(f"{brief(leaf)} holds no floats: only floats have gradients")
+        type_ = leaf.type if isinstance(leaf, Variable) else leaf_type(leaf)
+        if type_.dtype.kind != "float":
+            what = f"variable `{leaf.name}`" if isinstance(leaf, Variable) else "an array in variables="
+            raise TypeMismatch(
+                f"{what} is {said(type_)}: only floats have gradients",
+                hint="leave it out of variables=, or make it hold floats",
+            )
     if len({id(leaf) for leaf in leaves}) != len(leaves):
-        raise TypeMismatch("one variable is named twice", hint="name each variable once")
+        raise TypeMismatch("variables= names one variable twice", hint="name each variable once")
     return leaves, structure

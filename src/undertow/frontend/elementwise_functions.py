@@ -146,7 +146,7 @@ def negative(x: Any, /) -> Any:
 
 
 def stop_gradient(x: Any, /) -> Any:
-    """X itself, or a container of values, taken for a constant by derivatives."""
+    """The same value, or container of values, taken for a constant by derivatives."""
     leaves, structure = tree.flatten(x, lambda value: isinstance(value, Traced))
     return tree.unflatten(structure, [_one("stop_gradient", [as_operand(leaf)]) for leaf in leaves])
 

@@ -167,8 +167,8 @@ class Variable:
         builder = current.builder
         if current.session.bound(self) is not self:
             raise CaptureError(
-                f"variable `{self.name}` is assigned to in a function whose gradient with respect to it is taken",
-                hint="assign to it outside of that function, with what the function returns",
+                f"variable `{self.name}` is assigned in a function that is differentiated with respect to it",
+                hint="assign it outside of the function that ut.grad is given, when the gradient is known",
             )
         current.session.uses_variable(self, writes=True)
         before = current.session.effect_token()

@@ -112,9 +112,8 @@ class _Engine:
             elif node.op == "merge":
                 self.visit_merge(number, node, region)
             else:
-                controls = dict.fromkeys(self.control(port, region) for port in node.controls)
-                inputs = tuple(map(self.operand, node.inputs))
-                self.settle(number, replace(node, inputs=inputs, controls=tuple(controls), region=region))
+                inputs, controls = tuple(map(self.operand, node.inputs)), self.controls(node, region)
+                self.settle(number, replace(node, inputs=inputs, controls=controls, region=region))
         phases: list[Phase] = []
         for phase in self.old.phases:
             params = [self.port(Port(param)).node for param in phase.params]
@@ -158,6 +157,9 @@ class _Engine:
 
     def operand(self, old: Operand) -> Operand:
         return old if isinstance(old, Const) else self.values[old]
+
+    def controls(self, old: Node, region: int) -> tuple[Port, ...]:
+        return tuple(dict.fromkeys(self.control(port, region) for port in old.controls))
 
     def control(self, old: Port, region: int) -> Port:
         """A control edge. From a constant it says only that the region runs."""
@@ -233,7 +235,8 @@ class _Engine:
             return
         new = self.draft.regions[place].pred
         assert new is not None
-        self.settle(number, replace(node, inputs=(new, self.operand(value)), region=region))
+        controls = self.controls(node, region)
+        self.settle(number, replace(node, inputs=(new, self.operand(value)), controls=controls, region=region))
 
     def visit_merge(self, number: int, node: Node, region: int) -> None:
         then = self.home(self._first_port(node))

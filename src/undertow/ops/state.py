@@ -13,6 +13,7 @@ import numpy as np
 
 from undertow.errors import Fault, InternalError, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.gradient import NO_GRADIENT, NoGradient
 from undertow.ops.index import check_index, out_of_range
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import may_be_equal
@@ -164,8 +165,20 @@ def _stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     raise InternalError("a state operator was evaluated without a store")
 
 
+_UNSEEN = NoGradient("a variable hands no derivative on")
+
 ROWS: tuple[Op, ...] = (
-    Op("read", 0, _read_rule, _stateless, "the value of `variable` now, and an order token", faults=True, state=_read),
+    Op(
+        "read",
+        0,
+        _read_rule,
+        _stateless,
+        "the value of `variable` now, and an order token",
+        faults=True,
+        state=_read,
+        grad=NO_GRADIENT,
+        tangent=NO_GRADIENT,
+    ),
     Op(
         "assign",
         1,
@@ -175,6 +188,8 @@ ROWS: tuple[Op, ...] = (
         faults=True,
         effect=True,
         state=_assign,
+        grad=_UNSEEN,
+        tangent=_UNSEEN,
     ),
     Op(
         "read_rows",
@@ -184,6 +199,8 @@ ROWS: tuple[Op, ...] = (
         "the rows of `variable` with these numbers now, and an order token",
         faults=True,
         state=_read_rows,
+        grad=NO_GRADIENT,
+        tangent=NO_GRADIENT,
     ),
     Op(
         "assign_rows",
@@ -195,5 +212,7 @@ ROWS: tuple[Op, ...] = (
         faults=True,
         effect=True,
         state=_assign_rows,
+        grad=_UNSEEN,
+        tangent=_UNSEEN,
     ),
 )

@@ -76,6 +76,8 @@ class Body:
     targets: dict[int, str] = field(default_factory=dict)  # call or map -> what it enters
     depends: dict[Port, frozenset[Place]] = field(default_factory=dict)  # of float ports: on which parameters
     flows: dict[Place, frozenset[Place]] = field(default_factory=dict)  # of results
+    # Parameters that something depends on which is assigned to a variable that is read, and where that is.
+    assigned: dict[Place, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.phases = node_phases(self.graph)
@@ -86,12 +88,20 @@ class Body:
             elif node.op == "resume":
                 self.visits[link_of(node)].append(number)
 
+    def assign(self, operand: Operand, node: Node) -> None:
+        """Note that a value is assigned."""
+        if isinstance(operand, Port):
+            for place in self.depends.get(operand, _NOTHING):
+                self.assigned.setdefault(place, node)
+
 
 class Activity:
     """The graphs that can be reached from some, without loops: what depends on what in them."""
 
     def __init__(self, library: Library, names: Iterable[str]) -> None:
         self.bodies = {name: Body(library.functions[name]) for name in names}
+        nodes = [node for body in self.bodies.values() for node in body.graph.nodes]
+        self._read = {node.attrs.get("variable") for node in nodes if _is_state(node) and not _is_assign(node)}
         callers: dict[str, set[str]] = {name: set() for name in self.bodies}
         for name, body in self.bodies.items():
             for target in body.targets.values():
@@ -127,9 +137,22 @@ class Activity:
             for phase, visit in enumerate(graph.phases)
             for index, port in enumerate(visit.results)
         }
-        has_changed = flows != body.flows
+        known = len(body.assigned)
+        self._propagate_assigned(body)
+        has_changed = flows != body.flows or len(body.assigned) > known
         body.flows = flows
         return has_changed
+
+    def _propagate_assigned(self, body: Body) -> None:
+        for call, visits in body.visits.items():
+            for (phase, index), node in self.bodies[body.targets[call]].assigned.items():
+                if phase < len(visits):
+                    operand = arguments(body.graph.nodes[visits[phase]])[index]
+                    body.assign(operand, node)
+        for node in body.graph.nodes:
+            if _is_assign(node) and node.attrs.get("variable") in self._read:
+                for operand in node.inputs:
+                    body.assign(operand, node)
 
     def _through(self, body: Body, number: int, node: Node, index: int) -> frozenset[Place]:
         """What an output of a call, map or resume depends on."""
@@ -184,6 +207,14 @@ class Activity:
             if any(given) and any(wanted):
                 asks[call] = Ask(body.targets[call], given, wanted)
         return asks
+
+
+def _is_state(node: Node) -> bool:
+    return node.op in CATALOGUE and CATALOGUE[node.op].state is not None
+
+
+def _is_assign(node: Node) -> bool:
+    return _is_state(node) and "how" in node.attrs
 
 
 def _smooth_operands(node: Node) -> tuple[Operand, ...]:
