@@ -1,6 +1,6 @@
 """Imports point one way: a file may import from layers before its own, and from its own part of its layer.
 
-    errors <- types <- ir <- ops <- frontend | passes | partition | engines | viz
+    errors <- types <- ir <- ops <- frontend | passes | partition | engines (+ _core) | viz
               all of these <- api <- subgraph <- compat | data, models, train | interop <- cli
 
 Imports inside of functions count as well. Other packages may be imported only where the table says so.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("types",),
+    ("_core",),
     ("ir",),
     ("ops",),
     ("frontend", "passes", "partition", "engines", "viz"),
@@ -50,6 +51,9 @@ GUESTS = {
     "jax": ("interop/jax.py",),
 }
 
+# The engines that run on the C++ core. The others are pure Python, and so is all that is before them.
+CORE_HOMES = ("engines/waves", "engines/expand", "engines/ray")
+
 
 def imports(source: str, package: str = "") -> Iterator[tuple[str, int]]:
     """The modules that a file imports, by full name, with the line; `from a import b` gives a.b."""
@@ -71,6 +75,10 @@ def part_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+def is_at_home(path: str, homes: Sequence[str]) -> bool:
+    return any(f"{path}/".startswith((f"{home}/", f"{home}.py/")) for home in homes)
+
+
 def problems(here: str, path: str, source: str) -> Iterator[str]:
     """What is wrong with the imports of a file that belongs to the part `here`."""
     package = ".".join(("undertow", *Path(path).parts[:-1]))
@@ -82,10 +90,12 @@ def problems(here: str, path: str, source: str) -> Iterator[str]:
                 continue
             if RANK[there] >= RANK[here]:
                 yield f"{path}:{line}: {here} must not import {there}"
+            elif there == "_core" and not is_at_home(path, CORE_HOMES):
+                yield f"{path}:{line}: only {', '.join(CORE_HOMES)} may import _core"
             elif here == "viz" and RANK[there] > RANK["ir"]:
                 yield f"{path}:{line}: viz reads ir only, not {there}"
         elif top in GUESTS:
-            if not any(f"{path}/".startswith((f"{home}/", f"{home}.py/")) for home in GUESTS[top]):
+            if not is_at_home(path, GUESTS[top]):
                 yield f"{path}:{line}: only {', '.join(GUESTS[top])} may import {top}"
         elif top != "numpy" and top not in sys.stdlib_module_names:
             yield f"{path}:{line}: {top} is in no table of tests/test_layers.py"
@@ -127,6 +137,9 @@ def test_imports_point_left(file: Path) -> None:
         ("api/function.py", "from rich import box", "only cli, demo may import rich"),
         ("cli.py", "import rich.table, typer, undertow", ""),
         ("engines/reference.py", "import torch", "only interop/torch.py may import torch"),
+        ("engines/waves/plan.py", "from undertow import _core", ""),
+        ("engines/reference.py", "from undertow._core import run_kernel", "only engines/waves"),
+        ("api/function.py", "import undertow._core", "only engines/waves"),
         ("interop/torch.py", "import torch.nn", ""),
         ("interop/torch.py", "import jax", "only interop/jax.py may import jax"),
         ("ops/arith.py", "import scipy", "scipy is in no table"),
@@ -154,6 +167,8 @@ def test_examples_and_benchmarks_use_public_names(file: Path) -> None:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             for alias in node.names:
+                if alias.name == "undertow._core" and file.stem == "kernels":
+                    continue  # the one benchmark of what has no public name
                 assert not alias.name.startswith("undertow."), f"line {node.lineno}: {alias.name} is private"
                 if alias.name == "undertow":
                     ours.add(alias.asname or alias.name)

@@ -1,0 +1,9 @@
+// The Python module undertow._core: every file of this folder adds its part.
+#include <nanobind/nanobind.h>
+
+#include "parts.h"
+
+NB_MODULE(_core, module) {
+  module.doc() = "The C++ core of Undertow: kernels over lanes.";
+  undertow::bind_kernel(module);
+}

@@ -1,0 +1,10 @@
+// What each file of this folder adds to the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace undertow {
+
+void bind_kernel(nanobind::module_& module);
+
+}  // namespace undertow

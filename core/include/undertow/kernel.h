@@ -1,0 +1,147 @@
+// Kernels: an operator bound to the dtypes and ranks of its operands and to its attributes, run over lanes.
+//
+// A column holds the value of one slot for all lanes: lane k starts k * stride bytes behind data, its elements row by
+// row without gaps. Stride 0 means one value that all lanes share. All lanes of one call have the same shape.
+//
+// Columns are 64-byte aligned and padded: up to the next multiple of 64 bytes behind its last element a column may be
+// read, and an output written. An output may be the same column as an input of the same shape and dtype only where
+// `Kernel::in_place` says so; else they do not overlap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace undertow {
+
+enum class DType : uint8_t { Bool, I32, I64, F32, F64 };  // a bool is one byte, 0 or 1
+
+constexpr int kDTypes = 5;
+constexpr int kMostAxes = 40;  // of an operand or a result: 32 for users, some more for what kernels do inside
+constexpr int64_t kMostElements = int64_t{1} << 31;  // of an array whose size is computed at run time
+
+constexpr int64_t size_of(DType dtype) {
+  constexpr int64_t sizes[kDTypes] = {1, 4, 8, 4, 8};
+  return sizes[static_cast<int>(dtype)];
+}
+
+struct View {
+  void* data;
+  int64_t stride;  ///< bytes from lane to lane; 0: one value for all lanes
+  const int64_t* shape;
+  int rank;
+  DType dtype;
+
+  int64_t count() const {
+    int64_t n = 1;
+    for (int axis = 0; axis < rank; ++axis) n *= shape[axis];
+    return n;
+  }
+  int64_t bytes() const { return count() * size_of(dtype); }
+  template <class T>
+  T* lane(int64_t k) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(data) + k * stride);
+  }
+};
+
+/// What is known of an operand or result when a plan is made.
+struct Type {
+  DType dtype;
+  int rank;
+};
+
+struct Shape {
+  int rank = 0;
+  int64_t sizes[kMostAxes];
+
+  Shape() = default;
+  explicit Shape(const View& view);
+  void append(int64_t size) { sizes[rank++] = size; }
+  int64_t count() const;
+};
+
+/// Why a kernel stopped. The message is made from the operands of that lane by the operator's reference kernel, which
+/// raises it: so engines agree to the letter, and kernels need no texts.
+struct Fault {
+  enum class Code : uint8_t {
+    None,
+    DivisionByZero,  // of integers
+    NegativePower,   // of an integer
+    NegativeShift,
+    IndexOutOfRange,
+    NegativeSize,
+    TooLarge,
+    ShapesDiffer,
+    NoElements,
+    ZeroStep,
+    Assertion,
+  };
+  Code code = Code::None;
+  int64_t lane = 0;  ///< the first lane that faults
+
+  explicit operator bool() const { return code != Code::None; }
+};
+
+const char* name_of(Fault::Code code);
+
+/// Memory for one call of a kernel at a time; it only grows. One for each thread.
+class Scratch {
+ public:
+  /// At least that many bytes, 64-byte aligned and padded; what was given before is gone.
+  void* get(int64_t bytes);
+
+ private:
+  struct Release {
+    void operator()(void* block) const;
+  };
+  std::unique_ptr<void, Release> block_;
+  int64_t size_ = 0;
+};
+
+struct Elementwise;
+class Attrs;
+struct Functions;
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  /// The shapes of the outputs. Of deciding operands the value in the first lane is read: where such an operand is not
+  /// shared, ask for each lane, and run together those lanes for which the answers are equal.
+  virtual Fault shape(const View* inputs, Shape* outputs) const = 0;
+
+  /// Compute all lanes. The outputs have the shapes that `shape` gave. After a fault they hold anything.
+  virtual Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const = 0;
+
+  /// Bit k: the value of operand k decides the shape of an output.
+  uint64_t deciding() const { return deciding_; }
+
+  /// May the first output be written over an input of the same shape and dtype?
+  bool in_place() const { return in_place_; }
+
+  /// How to work on flat pieces, for operators on each element; else null. See fused.h.
+  virtual const Elementwise* elementwise() const { return nullptr; }
+
+ protected:
+  uint64_t deciding_ = 0;
+  bool in_place_ = false;
+};
+
+/// All that a kernel may know when it is made.
+struct Binding {
+  const Attrs& attrs;
+  std::span<const Type> inputs;
+  std::span<const Type> outputs;
+  const Functions& isa;
+};
+
+/// The kernel of an operator, or null where there is none for these dtypes.
+std::unique_ptr<Kernel> bind(std::string_view op, const Binding& binding);
+
+/// The names of all operators that have kernels.
+std::vector<std::string_view> kernel_names();
+
+}  // namespace undertow

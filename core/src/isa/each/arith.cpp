@@ -1,0 +1,353 @@
+// Arithmetic on each element that is exact: the same bits as NumPy's. Functions like exp are in math.cpp.
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "isa/flat.h"
+#include "isa/tables.h"
+
+namespace undertow::UNDERTOW_ISA {
+namespace {
+
+struct Add {
+  template <class T>
+  static T apply(T x, T y) {
+    return x + y;
+  }
+};
+
+struct Subtract {
+  template <class T>
+  static T apply(T x, T y) {
+    return x - y;
+  }
+};
+
+struct Multiply {
+  template <class T>
+  static T apply(T x, T y) {
+    return x * y;
+  }
+};
+
+struct Divide {
+  template <class T>
+  static T apply(T x, T y) {
+    return x / y;
+  }
+};
+
+struct Minimum {
+  template <class T>
+  static T apply(T x, T y) {
+    return x < y || x != x ? x : y;  // nan if either is
+  }
+};
+
+struct Maximum {
+  template <class T>
+  static T apply(T x, T y) {
+    return x > y || x != x ? x : y;
+  }
+};
+
+// Python's division: rounded down, and the remainder has the sign of the divisor. No divisor is 0 here.
+struct FloorDivide {
+  template <class T>
+  static T apply(T x, T y) {
+    if constexpr (std::is_integral_v<T>) {
+      if (y == -1) return -x;  // the processor faults at min / -1
+      const T quotient = x / y;
+      return quotient - (quotient * y != x && (x < 0) != (y < 0));
+    } else {
+      if (y == 0) return x / y;
+      const T rest = std::fmod(x, y);
+      T quotient = (x - rest) / y;
+      if (rest != 0 && (y < 0) != (rest < 0)) quotient -= 1;
+      if (quotient == 0) return std::copysign(T(0), x / y);
+      const T floor = std::floor(quotient);
+      return quotient - floor > T(0.5) ? floor + 1 : floor;
+    }
+  }
+};
+
+struct Remainder {
+  template <class T>
+  static T apply(T x, T y) {
+    if constexpr (std::is_integral_v<T>) {
+      if (y == -1) return 0;
+      const T rest = x % y;
+      return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+    } else {
+      const T rest = std::fmod(x, y);
+      if (y == 0) return rest;
+      if (rest == 0) return std::copysign(T(0), y);
+      return (y < 0) != (rest < 0) ? rest + y : rest;
+    }
+  }
+};
+
+/// Division by one power of two is a shift, as often as it is asked for in recursive functions (n // 2).
+template <class T>
+void floor_divide_by_one(const void* a, const void* b, const void* c, void* out, int64_t n) {
+  const T divisor = *static_cast<const T*>(b);
+  if (divisor <= 0 || (divisor & (divisor - 1)) != 0) {
+    each_pair<FloorDivide, T, T, false, true>(a, b, c, out, n);
+    return;
+  }
+  const T* x = static_cast<const T*>(a);
+  T* z = static_cast<T*>(out);
+  const int bits = __builtin_ctzll(static_cast<uint64_t>(divisor));
+  UNDERTOW_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) z[i] = x[i] >> bits;
+}
+
+template <class T>
+void remainder_by_one(const void* a, const void* b, const void* c, void* out, int64_t n) {
+  const T divisor = *static_cast<const T*>(b);
+  if (divisor <= 0 || (divisor & (divisor - 1)) != 0) {
+    each_pair<Remainder, T, T, false, true>(a, b, c, out, n);
+    return;
+  }
+  const T* x = static_cast<const T*>(a);
+  T* z = static_cast<T*>(out);
+  const T mask = divisor - 1;
+  UNDERTOW_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) z[i] = x[i] & mask;
+}
+
+struct Power {  // of integers: the exponent is not negative here
+  template <class T>
+  static T apply(T x, T y) {
+    T out = 1;
+    for (; y != 0; y >>= 1) {
+      if (y & 1) out *= x;
+      x *= x;
+    }
+    return out;
+  }
+};
+
+template <class T>
+int64_t scan_zero(const void* operand, int64_t n) {
+  const T* y = static_cast<const T*>(operand);
+  bool found = false;
+  for (int64_t i = 0; i < n; ++i) found |= y[i] == 0;
+  if (!found) return -1;
+  int64_t i = 0;
+  while (y[i] != 0) ++i;
+  return i;
+}
+
+template <class T>
+int64_t scan_negative(const void* operand, int64_t n) {
+  const T* y = static_cast<const T*>(operand);
+  T all = 0;
+  for (int64_t i = 0; i < n; ++i) all |= y[i];
+  if (all >= 0) return -1;
+  int64_t i = 0;
+  while (y[i] >= 0) ++i;
+  return i;
+}
+
+// -- shifts: by the width or more, all bits are gone ----------------------------------------------------------
+
+struct LeftShift {
+  template <class T>
+  static T apply(T x, T y) {
+    constexpr T width = 8 * sizeof(T);
+    return y < width ? x << (y & (width - 1)) : T(0);
+  }
+};
+
+struct RightShift {
+  template <class T>
+  static T apply(T x, T y) {
+    constexpr T width = 8 * sizeof(T);
+    return x >> (y < width ? y : width - 1);
+  }
+};
+
+// -- one operand -----------------------------------------------------------------------------------------------
+
+struct Negative {
+  template <class T>
+  static T apply(T x) {
+    return -x;
+  }
+};
+
+struct Abs {
+  template <class T>
+  static T apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return x < 0 ? -x : x;
+    } else {
+      return std::fabs(x);
+    }
+  }
+};
+
+struct Sign {
+  template <class T>
+  static T apply(T x) {
+    const T sign = T(x > 0) - T(x < 0);
+    return x == x ? sign : x;
+  }
+};
+
+struct Square {
+  template <class T>
+  static T apply(T x) {
+    return x * x;
+  }
+};
+
+struct Relu {
+  template <class T>
+  static T apply(T x) {
+    return x > 0 || x != x ? x : T(0);
+  }
+};
+
+struct Reciprocal {
+  template <class T>
+  static T apply(T x) {
+    return T(1) / x;
+  }
+};
+
+struct Floor {
+  template <class T>
+  static T apply(T x) {
+    return std::floor(x);
+  }
+};
+
+struct Ceil {
+  template <class T>
+  static T apply(T x) {
+    return std::ceil(x);
+  }
+};
+
+struct Trunc {
+  template <class T>
+  static T apply(T x) {
+    return std::trunc(x);
+  }
+};
+
+struct Round {
+  template <class T>
+  static T apply(T x) {
+    return std::nearbyint(x);  // halves to even, the mode that nobody changes
+  }
+};
+
+struct Sqrt {
+  template <class T>
+  static T apply(T x) {
+    return std::sqrt(x);
+  }
+};
+
+/// Floats that do not fit into an integer saturate, and nan becomes 0; integers wrap.
+template <class R>
+struct Cast {
+  template <class T>
+  static R apply(T x) {
+    if constexpr (std::is_same_v<R, bool>) {
+      return x != 0;
+    } else if constexpr (std::is_floating_point_v<T> && std::is_integral_v<R>) {
+      constexpr T limit = -static_cast<T>(std::numeric_limits<R>::min());
+      const bool fits = x < limit && x >= -limit;
+      const R whole = static_cast<R>(fits ? x : T(0));
+      return x >= limit ? std::numeric_limits<R>::max() : x < -limit ? std::numeric_limits<R>::min() : whole;
+    } else {
+      return static_cast<R>(x);
+    }
+  }
+};
+
+template <class T>
+constexpr FlatRow floor_divide() {
+  FlatRow row = binary<FloorDivide, T>("floor_divide");
+  if constexpr (std::is_integral_v<T>) {
+    row.op.scan = &scan_zero<T>;
+    row.op.code = Fault::Code::DivisionByZero;
+    row.op.flat[2] = &floor_divide_by_one<T>;
+  }
+  return row;
+}
+
+template <class T>
+constexpr FlatRow remainder() {
+  FlatRow row = binary<Remainder, T>("remainder");
+  if constexpr (std::is_integral_v<T>) {
+    row.op.scan = &scan_zero<T>;
+    row.op.code = Fault::Code::DivisionByZero;
+    row.op.flat[2] = &remainder_by_one<T>;
+  }
+  return row;
+}
+
+template <class T>
+constexpr FlatRow integer_power() {
+  return binary<Power, T>("power", &scan_negative<T>, Fault::Code::NegativePower);
+}
+
+constexpr Fault::Code kShift = Fault::Code::NegativeShift;
+
+#define UNDERTOW_NUMBERS(kind, name, F) \
+  kind<F, int32_t>(name), kind<F, int64_t>(name), kind<F, float>(name), kind<F, double>(name)
+#define UNDERTOW_FLOATS(kind, name, F) kind<F, float>(name), kind<F, double>(name)
+#define UNDERTOW_CASTS(T)                                                             \
+  unary<Cast<bool>, T, uint8_t>("cast"), unary<Cast<int32_t>, T, int32_t>("cast"),    \
+      unary<Cast<int64_t>, T, int64_t>("cast"), unary<Cast<float>, T, float>("cast"), \
+      unary<Cast<double>, T, double>("cast")
+
+constexpr FlatRow kRows[] = {
+    UNDERTOW_NUMBERS(binary, "add", Add),
+    UNDERTOW_NUMBERS(binary, "subtract", Subtract),
+    UNDERTOW_NUMBERS(binary, "multiply", Multiply),
+    UNDERTOW_FLOATS(binary, "divide", Divide),
+    floor_divide<int32_t>(),
+    floor_divide<int64_t>(),
+    floor_divide<float>(),
+    floor_divide<double>(),
+    remainder<int32_t>(),
+    remainder<int64_t>(),
+    remainder<float>(),
+    remainder<double>(),
+    integer_power<int32_t>(),
+    integer_power<int64_t>(),
+    UNDERTOW_NUMBERS(binary, "minimum", Minimum),
+    UNDERTOW_NUMBERS(binary, "maximum", Maximum),
+    binary<LeftShift, int32_t>("bitwise_left_shift", &scan_negative<int32_t>, kShift),
+    binary<LeftShift, int64_t>("bitwise_left_shift", &scan_negative<int64_t>, kShift),
+    binary<RightShift, int32_t>("bitwise_right_shift", &scan_negative<int32_t>, kShift),
+    binary<RightShift, int64_t>("bitwise_right_shift", &scan_negative<int64_t>, kShift),
+    UNDERTOW_NUMBERS(unary, "negative", Negative),
+    UNDERTOW_NUMBERS(unary, "abs", Abs),
+    UNDERTOW_NUMBERS(unary, "sign", Sign),
+    UNDERTOW_NUMBERS(unary, "square", Square),
+    UNDERTOW_NUMBERS(unary, "relu", Relu),
+    UNDERTOW_FLOATS(unary, "reciprocal", Reciprocal),
+    UNDERTOW_FLOATS(unary, "floor", Floor),
+    UNDERTOW_FLOATS(unary, "ceil", Ceil),
+    UNDERTOW_FLOATS(unary, "trunc", Trunc),
+    UNDERTOW_FLOATS(unary, "round", Round),
+    UNDERTOW_FLOATS(unary, "sqrt", Sqrt),
+    UNDERTOW_CASTS(uint8_t),
+    UNDERTOW_CASTS(int32_t),
+    UNDERTOW_CASTS(int64_t),
+    UNDERTOW_CASTS(float),
+    UNDERTOW_CASTS(double),
+};
+
+}  // namespace
+
+extern const FlatRows kArithRows = {kRows, std::size(kRows)};
+
+}  // namespace undertow::UNDERTOW_ISA

@@ -1,0 +1,167 @@
+// Reductions and softmax of rows: n elements that stand side by side.
+//
+// Float sums run in a fixed number of strands, whatever the instruction set: the same bits for the same row everywhere,
+// and errors like those of a pairwise sum.
+#include <limits>
+#include <type_traits>
+
+#include "isa/math.h"
+#include "isa/tables.h"
+
+namespace undertow::UNDERTOW_ISA {
+namespace {
+
+constexpr int64_t kStrands = 32;
+constexpr int64_t kPiece = 4096;  // elements that one set of strands sums up
+
+template <class F, class T>
+T strands(const T* x, int64_t n, T start) {
+  T sums[kStrands];
+  for (int64_t j = 0; j < kStrands; ++j) sums[j] = start;
+  int64_t i = 0;
+  for (; i + kStrands <= n; i += kStrands)
+    for (int64_t j = 0; j < kStrands; ++j) sums[j] = F::apply(sums[j], x[i + j]);
+  for (int64_t width = kStrands / 2; width > 0; width /= 2)
+    for (int64_t j = 0; j < width; ++j) sums[j] = F::apply(sums[j], sums[j + width]);
+  T out = sums[0];
+  for (; i < n; ++i) out = F::apply(out, x[i]);
+  return out;
+}
+
+struct Sum {
+  template <class T>
+  static T apply(T x, T y) {
+    return x + y;
+  }
+};
+
+struct Prod {
+  template <class T>
+  static T apply(T x, T y) {
+    return x * y;
+  }
+};
+
+struct Max {
+  template <class T>
+  static T apply(T best, T x) {
+    return x > best || x != x ? x : best;  // nan if any is
+  }
+};
+
+struct Min {
+  template <class T>
+  static T apply(T best, T x) {
+    return x < best || x != x ? x : best;
+  }
+};
+
+template <class T>
+T sum_of(const T* x, int64_t n) {
+  T out = 0;
+  for (int64_t i = 0; i < n; i += kPiece) out += strands<Sum, T>(x + i, n - i < kPiece ? n - i : kPiece, T(0));
+  return out;
+}
+
+template <class T>
+void sum(const void* x, void* out, int64_t n) {
+  *static_cast<T*>(out) = sum_of(static_cast<const T*>(x), n);
+}
+
+template <class T>
+void prod(const void* x, void* out, int64_t n) {
+  *static_cast<T*>(out) = strands<Prod, T>(static_cast<const T*>(x), n, T(1));
+}
+
+template <class T>
+void max(const void* x, void* out, int64_t n) {
+  const T* row = static_cast<const T*>(x);
+  *static_cast<T*>(out) = strands<Max, T>(row, n, row[0]);
+}
+
+template <class T>
+void min(const void* x, void* out, int64_t n) {
+  const T* row = static_cast<const T*>(x);
+  *static_cast<T*>(out) = strands<Min, T>(row, n, row[0]);
+}
+
+void any(const void* x, void* out, int64_t n) {
+  const uint8_t* row = static_cast<const uint8_t*>(x);
+  uint8_t found = 0;
+  for (int64_t i = 0; i < n; ++i) found |= row[i];
+  *static_cast<uint8_t*>(out) = found;
+}
+
+void all(const void* x, void* out, int64_t n) {
+  const uint8_t* row = static_cast<const uint8_t*>(x);
+  uint8_t found = 1;
+  for (int64_t i = 0; i < n; ++i) found &= row[i];
+  *static_cast<uint8_t*>(out) = found;
+}
+
+// -- softmax and its kind ----------------------------------------------------------------------------------------
+
+/// Of no elements it is -inf, as if that stood in front.
+template <class T>
+T top_of(const T* x, int64_t n) {
+  return strands<Max, T>(x, n, -T(INFINITY));
+}
+
+/// The sum of exp(x - top); each into `out` too where there is one.
+template <class T>
+T sum_of_exp(const T* x, T* out, int64_t n, T top) {
+  T kept[kPiece / 8];
+  constexpr int64_t piece = kPiece / 8;
+  T total = 0;
+  for (int64_t i = 0; i < n; i += piece) {
+    const int64_t count = n - i < piece ? n - i : piece;
+    T* weights = out != nullptr ? out + i : kept;
+    for (int64_t j = 0; j < count; ++j) weights[j] = exp(x[i + j] - top);
+    total += strands<Sum, T>(weights, count, T(0));
+  }
+  return total;
+}
+
+template <class T>
+void softmax(const void* x, void* out, int64_t n) {
+  const T* row = static_cast<const T*>(x);
+  T* z = static_cast<T*>(out);
+  const T total = sum_of_exp(row, z, n, top_of(row, n));
+  for (int64_t i = 0; i < n; ++i) z[i] = z[i] / total;
+}
+
+template <class T>
+void log_softmax(const void* x, void* out, int64_t n) {
+  const T* row = static_cast<const T*>(x);
+  T* z = static_cast<T*>(out);
+  const T top = top_of(row, n);
+  const T total = log(sum_of_exp<T>(row, nullptr, n, top));
+  for (int64_t i = 0; i < n; ++i) z[i] = (row[i] - top) - total;
+}
+
+template <class T>
+void logsumexp(const void* x, void* out, int64_t n) {
+  const T* row = static_cast<const T*>(x);
+  T top = top_of(row, n);
+  top = std::fabs(top) < T(INFINITY) ? top : T(0);
+  *static_cast<T*>(out) = log(sum_of_exp<T>(row, nullptr, n, top)) + top;
+}
+
+#define UNDERTOW_NUMBERS(f) {nullptr, &f<int32_t>, &f<int64_t>, &f<float>, &f<double>}
+#define UNDERTOW_FLOATS(f) {nullptr, nullptr, nullptr, &f<float>, &f<double>}
+
+}  // namespace
+
+extern const RowFunctions kRowFunctions = {
+    {UNDERTOW_NUMBERS(sum),
+     UNDERTOW_NUMBERS(prod),
+     UNDERTOW_NUMBERS(max),
+     UNDERTOW_NUMBERS(min),
+     {&any},
+     {&all},
+     UNDERTOW_FLOATS(logsumexp)},
+    UNDERTOW_FLOATS(softmax),
+    UNDERTOW_FLOATS(log_softmax),
+};
+
+}  // namespace undertow::UNDERTOW_ISA

@@ -1,0 +1,75 @@
+// Loops over flat pieces, and rows for the table: an operator is a type with a static `apply` on one element.
+//
+// For sources that are compiled once for each instruction set. All is local to its source.
+#pragma once
+
+#include <cstdint>
+
+#include "undertow/isa.h"
+
+// Operands may be the output itself, element by element: nothing is carried from one round of the loop to the next.
+#if defined(__clang__)
+#define UNDERTOW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define UNDERTOW_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+namespace undertow::UNDERTOW_ISA {
+namespace {
+
+template <class T>
+constexpr DType kDType = DType::Bool;
+template <>
+[[maybe_unused]] constexpr DType kDType<int32_t> = DType::I32;
+template <>
+[[maybe_unused]] constexpr DType kDType<int64_t> = DType::I64;
+template <>
+[[maybe_unused]] constexpr DType kDType<float> = DType::F32;
+template <>
+[[maybe_unused]] constexpr DType kDType<double> = DType::F64;
+
+template <class F, class T, class R>
+void each(const void* a, const void*, const void*, void* out, int64_t n) {
+  const T* x = static_cast<const T*>(a);
+  R* z = static_cast<R*>(out);
+  UNDERTOW_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(F::apply(x[i]));
+}
+
+template <class F, class T, class R, bool OneX, bool OneY>
+void each_pair(const void* a, const void* b, const void*, void* out, int64_t n) {
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  R* z = static_cast<R*>(out);
+  if constexpr (OneX) {
+    const T first = x[0];
+    UNDERTOW_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(F::apply(first, y[i]));
+  } else if constexpr (OneY) {
+    const T second = y[0];
+    UNDERTOW_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(F::apply(x[i], second));
+  } else {
+    UNDERTOW_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(F::apply(x[i], y[i]));
+  }
+}
+
+template <class F, class T, class R = T>
+constexpr FlatRow unary(const char* name) {
+  return {name, {1, {kDType<T>, {}, {}}, kDType<R>, {&each<F, T, R>}, nullptr, Fault::Code::None}};
+}
+
+template <class F, class T, class R = T>
+constexpr FlatRow binary(const char* name, Scan scan = nullptr, Fault::Code code = Fault::Code::None) {
+  return {name,
+          {2,
+           {kDType<T>, kDType<T>, {}},
+           kDType<R>,
+           {&each_pair<F, T, R, false, false>, &each_pair<F, T, R, true, false>, &each_pair<F, T, R, false, true>},
+           scan,
+           code}};
+}
+
+}  // namespace
+}  // namespace undertow::UNDERTOW_ISA

@@ -1,0 +1,19 @@
+// The tables that sources of one instruction set give; isa/each/table.cpp puts them together.
+#pragma once
+
+#include <iterator>
+
+#include "undertow/isa.h"
+
+namespace undertow::UNDERTOW_ISA {
+
+extern const FlatRows kArithRows;
+extern const FlatRows kLogicRows;
+extern const FlatRows kMathRows;
+extern const RowFunctions kRowFunctions;
+extern const GemmFunctions kGemmF32;
+extern const GemmFunctions kGemmF64;
+
+extern const Functions kFunctions;
+
+}  // namespace undertow::UNDERTOW_ISA

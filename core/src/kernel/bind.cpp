@@ -1,0 +1,29 @@
+// From the name of an operator to its kernel.
+#include <set>
+
+#include "kernel/families.h"
+
+namespace undertow {
+namespace {
+
+constexpr std::span<const KernelRow> (*kFamilies[])() = {debug_rows};
+
+}  // namespace
+
+std::unique_ptr<Kernel> bind(std::string_view op, const Binding& binding) {
+  for (const auto family : kFamilies)
+    for (const KernelRow& row : family())
+      if (op == row.name) return row.make(binding);
+  return make_elementwise(op, binding);
+}
+
+std::vector<std::string_view> kernel_names() {
+  std::set<std::string_view> names;
+  for (const auto family : kFamilies)
+    for (const KernelRow& row : family()) names.insert(row.name);
+  for (const FlatRows* family : functions().flat)
+    for (int k = 0; k < family->count; ++k) names.insert(family->rows[k].name);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace undertow

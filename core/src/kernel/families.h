@@ -1,0 +1,35 @@
+// The rows of all families: an operator's name, and how to make its kernel.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "undertow/attrs.h"
+#include "undertow/isa.h"
+#include "undertow/kernel.h"
+
+namespace undertow {
+
+struct KernelRow {
+  const char* name;
+  std::unique_ptr<Kernel> (*make)(const Binding& binding);  // null where it has none for these dtypes
+};
+
+template <class K>
+std::unique_ptr<Kernel> make_kernel(const Binding& binding) {
+  return std::make_unique<K>(binding);
+}
+
+// Operators on each element are rows of the tables in isa/each, and need none here.
+std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding);
+
+std::span<const KernelRow> array_rows();
+std::span<const KernelRow> index_rows();
+std::span<const KernelRow> scatter_rows();
+std::span<const KernelRow> reduce_rows();
+std::span<const KernelRow> scan_rows();
+std::span<const KernelRow> create_rows();
+std::span<const KernelRow> matmul_rows();
+std::span<const KernelRow> debug_rows();
+
+}  // namespace undertow

@@ -1,0 +1,46 @@
+// Copies between arrays with any strides.
+#include "kernel/strided.h"
+
+#include <cstring>
+
+namespace undertow {
+namespace {
+
+template <class T>
+void copy_run(std::byte* source, int64_t source_stride, std::byte* target, int64_t target_stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) std::memcpy(target + i * target_stride, source + i * source_stride, sizeof(T));
+}
+
+template <class T>
+void fill_run(const std::byte* source, std::byte* target, int64_t n) {
+  T value;
+  std::memcpy(&value, source, sizeof(T));
+  std::fill_n(reinterpret_cast<T*>(target), n, value);
+}
+
+template <class T>
+void copy_all(const Walk<2>& walk, const void* source, void* target) {
+  std::byte* pointers[2] = {static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(target)};
+  walk.each_run(pointers, [](std::byte* const* at, const int64_t* strides, int64_t n) {
+    constexpr int64_t element = sizeof(T);
+    if (strides[1] == element && strides[0] == element)
+      std::memcpy(at[1], at[0], n * element);
+    else if (strides[1] == element && strides[0] == 0)
+      fill_run<T>(at[0], at[1], n);
+    else
+      copy_run<T>(at[0], strides[0], at[1], strides[1], n);
+  });
+}
+
+}  // namespace
+
+void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element) {
+  if (element == 1)
+    copy_all<uint8_t>(walk, source, target);
+  else if (element == 4)
+    copy_all<uint32_t>(walk, source, target);
+  else
+    copy_all<uint64_t>(walk, source, target);
+}
+
+}  // namespace undertow

@@ -1,0 +1,86 @@
+// Walks over several arrays at once, each with strides of its own in bytes: broadcasts, slices, transposes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "undertow/kernel.h"
+
+namespace undertow {
+
+/// N arrays walked together; axis 0 is the outermost. Axes that are one run in every array are merged.
+template <int N>
+class Walk {
+ public:
+  /// Add an axis inside of those that are there.
+  void axis(int64_t size, const int64_t (&strides)[N]) {
+    if (size == 1) return;
+    if (rank_ > 0) {
+      bool one = true;
+      for (int k = 0; k < N; ++k) one = one && strides_[rank_ - 1][k] == strides[k] * size;
+      if (one) {
+        sizes_[rank_ - 1] *= size;
+        std::copy_n(strides, N, strides_[rank_ - 1]);
+        return;
+      }
+    }
+    sizes_[rank_] = size;
+    std::copy_n(strides, N, strides_[rank_]);
+    ++rank_;
+  }
+
+  /// Call f(pointers, strides, size) for each run along the innermost axis.
+  template <class F>
+  void each_run(std::byte* (&pointers)[N], F&& f) const {
+    static constexpr int64_t still[N] = {};
+    if (rank_ == 0) {
+      f(pointers, still, int64_t{1});
+      return;
+    }
+    const int inner = rank_ - 1;
+    int64_t at[kMostAxes + 1] = {};
+    for (int axis = 0; axis < rank_; ++axis)
+      if (sizes_[axis] == 0) return;
+    for (;;) {
+      f(pointers, strides_[inner], sizes_[inner]);
+      int axis = inner - 1;
+      for (; axis >= 0; --axis) {
+        for (int k = 0; k < N; ++k) pointers[k] += strides_[axis][k];
+        if (++at[axis] < sizes_[axis]) break;
+        for (int k = 0; k < N; ++k) pointers[k] -= strides_[axis][k] * sizes_[axis];
+        at[axis] = 0;
+      }
+      if (axis < 0) return;
+    }
+  }
+
+ private:
+  int rank_ = 0;
+  int64_t sizes_[kMostAxes + 1];
+  int64_t strides_[kMostAxes + 1][N];
+};
+
+/// Strides in bytes of an array that stands row by row without gaps.
+inline void dense_strides(const int64_t* shape, int rank, int64_t element, int64_t* strides) {
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    strides[axis] = element;
+    element *= shape[axis];
+  }
+}
+
+/// Strides with which an operand is read along the axes of what it is broadcast to.
+inline void broadcast_strides(const View& view, int rank, int64_t* strides) {
+  int64_t step = size_of(view.dtype);
+  const int front = rank - view.rank;
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    const int64_t size = axis >= front ? view.shape[axis - front] : 1;
+    strides[axis] = size == 1 ? 0 : step;
+    step *= size;
+  }
+}
+
+/// Copy what a walk over (source, target) meets, elements of `element` bytes.
+void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element);
+
+}  // namespace undertow
