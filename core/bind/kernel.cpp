@@ -22,7 +22,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Made = nb::ndarray<nb::numpy>;
 
 nb::dlpack::dtype dlpack_of(DType dtype) {

@@ -32,12 +32,20 @@ struct RowFunctions {
   MapRow log_softmax[kDTypes];
 };
 
-/// Products of small matrices; see matmul.h for the layouts.
+/// Products of matrices of one dtype. All strides count elements.
 struct GemmFunctions {
-  int panel;  ///< columns of a packed panel
+  int panel;  ///< columns of a panel
+
+  /// B (k x n) into panels: for each panel, row after row, its columns side by side, zeros behind the last.
   void (*pack)(const void* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, void* panels);
-  void (*multiply)(int64_t m, int64_t n, int64_t k, const void* a, int64_t row_stride, int64_t column_stride,
-                   const void* panels, void* out, int64_t out_stride, bool add);
+
+  /// out = A B, or out += A B. Row i of panel p starts at b + p * panel_stride + i * row_step; each panel can be read
+  /// in full, but only n columns of the result are written.
+  void (*multiply)(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int64_t a_column, const void* b,
+                   int64_t row_step, int64_t panel_stride, void* out, int64_t out_row, bool add);
+
+  /// out[i] = the sum of a[i * a_row + j] * x[j] over j < k, for i < m.
+  void (*rows_times)(int64_t m, int64_t k, const void* a, int64_t a_row, const void* x, void* out, int64_t out_step);
 };
 
 struct Functions {

@@ -4,8 +4,8 @@
 // row without gaps. Stride 0 means one value that all lanes share. All lanes of one call have the same shape.
 //
 // Columns are 64-byte aligned and padded: up to the next multiple of 64 bytes behind its last element a column may be
-// read, and an output written. An output may be the same column as an input of the same shape and dtype only where
-// `Kernel::in_place` says so; else they do not overlap.
+// read, and an output written. The first output may stand where an input of the same shape, stride and size of element
+// stood if `Kernel::in_place` says so of that input; else they do not overlap.
 #pragma once
 
 #include <cstddef>
@@ -119,15 +119,15 @@ class Kernel {
   /// Bit k: the value of operand k decides the shape of an output.
   uint64_t deciding() const { return deciding_; }
 
-  /// May the first output be written over an input of the same shape and dtype?
-  bool in_place() const { return in_place_; }
+  /// Bit k: the first output may be written over operand k.
+  uint64_t in_place() const { return in_place_; }
 
   /// How to work on flat pieces, for operators on each element; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
 
  protected:
   uint64_t deciding_ = 0;
-  bool in_place_ = false;
+  uint64_t in_place_ = 0;
 };
 
 /// All that a kernel may know when it is made.

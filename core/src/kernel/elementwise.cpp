@@ -9,7 +9,7 @@ namespace {
 
 class ElementwiseKernel final : public Kernel {
  public:
-  explicit ElementwiseKernel(const Elementwise& op) : op_(op) { in_place_ = true; }
+  explicit ElementwiseKernel(const Elementwise& op) : op_(op) { in_place_ = (uint64_t{1} << op.arity) - 1; }
 
   const Elementwise* elementwise() const override { return &op_; }
 

@@ -1,4 +1,4 @@
-// Products of small matrices: A (m x k, any strides) times B (k x n), packed once into panels of a few columns.
+// Products of small matrices: A (m x k, any strides) times B (k x n), read in panels of a few columns.
 //
 // A tile of rows x columns is kept in registers while k runs; each element of the result is one chain of multiply-adds
 // in the order of k, whatever the tile: the same bits for any number of rows.
@@ -32,7 +32,7 @@ constexpr int kPanel = kVectors * kLanes<T>;
 
 /// A tile of Rows rows and Panels panels.
 template <class T, int Rows, int Panels>
-inline void tile(int64_t k, const T* a, int64_t row_stride, int64_t column_stride, const T* panels,
+inline void tile(int64_t k, const T* a, int64_t row_stride, int64_t column_stride, const T* panels, int64_t row_step,
                  int64_t panel_stride, T* out, int64_t out_stride, int64_t columns, bool add) {
   constexpr int kWide = Panels * kVectors;
   typedef T V [[gnu::vector_size(kBytes)]];
@@ -44,7 +44,7 @@ inline void tile(int64_t k, const T* a, int64_t row_stride, int64_t column_strid
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v)
         b[p * kVectors + v] =
-            *reinterpret_cast<const Vector<T>*>(panels + p * panel_stride + i * kPanel<T> + v * kLanes<T>);
+            *reinterpret_cast<const Vector<T>*>(panels + p * panel_stride + i * row_step + v * kLanes<T>);
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
       const T x = a[r * row_stride + i * column_stride];
@@ -68,7 +68,7 @@ inline void tile(int64_t k, const T* a, int64_t row_stride, int64_t column_strid
 }
 
 template <class T>
-using Tile = void (*)(int64_t, const T*, int64_t, int64_t, const T*, int64_t, T*, int64_t, int64_t, bool);
+using Tile = void (*)(int64_t, const T*, int64_t, int64_t, const T*, int64_t, int64_t, T*, int64_t, int64_t, bool);
 
 /// How many panels a tile of few rows takes at once, so that there are enough sums to hide the latency of one.
 constexpr int panels_for(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
@@ -83,35 +83,64 @@ constexpr std::array<Tile<T>, sizeof...(Rows)> narrow_tiles(std::integer_sequenc
 }
 
 template <class T>
-void multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t row_stride, int64_t column_stride,
-              const void* packed, void* out, int64_t out_stride, bool add) {
+void multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int64_t a_column, const void* b,
+              int64_t row_step, int64_t panel_stride, void* out, int64_t out_row, bool add) {
   static constexpr auto wide = wide_tiles<T>(std::make_integer_sequence<int, kRows>());
   static constexpr auto narrow = narrow_tiles<T>(std::make_integer_sequence<int, kRows>());
+  if (m == 0) return;
   const T* x = static_cast<const T*>(a);
-  const T* panels = static_cast<const T*>(packed);
   T* z = static_cast<T*>(out);
-  const int64_t panel_stride = k * kPanel<T>;
-  // Rows are shared out evenly: 13 are 7 and 6, not 12 and 1.
   const int64_t blocks = (m + kRows - 1) / kRows;
+  const int few = m <= kRows ? panels_for(static_cast<int>(m)) : 1;
   for (int64_t column = 0; column < n;) {
-    int64_t step = kPanel<T>;
-    const T* panel = panels + column / kPanel<T> * panel_stride;
-    int64_t row = 0;
-    const int few = m <= kRows ? panels_for(static_cast<int>(m)) : 1;
+    const T* panel = static_cast<const T*>(b) + column / kPanel<T> * panel_stride;
     if (few > 1 && n - column >= few * kPanel<T>) {
-      step = few * kPanel<T>;
-      wide[m - 1](k, x, row_stride, column_stride, panel, panel_stride, z + column, out_stride, step, add);
-    } else {
-      const int64_t columns = n - column < step ? n - column : step;
-      for (int64_t block = 0; block < blocks; ++block) {
-        const int64_t rows = (m - row + blocks - block - 1) / (blocks - block);
-        narrow[rows - 1](k, x + row * row_stride, row_stride, column_stride, panel, panel_stride,
-                         z + row * out_stride + column, out_stride, columns, add);
-        row += rows;
-      }
+      wide[m - 1](k, x, a_row, a_column, panel, row_step, panel_stride, z + column, out_row, few * kPanel<T>, add);
+      column += few * kPanel<T>;
+      continue;
     }
-    column += step;
+    const int64_t columns = n - column < kPanel<T> ? n - column : kPanel<T>;
+    int64_t row = 0;
+    for (int64_t left = blocks; left > 0; --left) {  // shared out evenly: 13 rows are 7 and 6, not 12 and 1
+      const int64_t rows = (m - row + left - 1) / left;
+      narrow[rows - 1](k, x + row * a_row, a_row, a_column, panel, row_step, panel_stride, z + row * out_row + column,
+                       out_row, columns, add);
+      row += rows;
+    }
+    column += kPanel<T>;
   }
+}
+
+/// Rows rows at once, so that x is read once for all of them.
+template <class T, int Rows>
+inline void dots(int64_t k, const T* a, int64_t a_row, const T* x, T* out, int64_t out_step) {
+  typedef T V [[gnu::vector_size(kBytes)]];
+  V sums[Rows] = {};
+  int64_t i = 0;
+  for (; i + kLanes<T> <= k; i += kLanes<T>) {
+    const V piece = *reinterpret_cast<const Vector<T>*>(x + i);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) sums[r] += *reinterpret_cast<const Vector<T>*>(a + r * a_row + i) * piece;
+  }
+  for (int r = 0; r < Rows; ++r) {
+    T kept[kLanes<T>];
+    std::memcpy(kept, &sums[r], sizeof(kept));
+    for (int width = kLanes<T> / 2; width > 0; width /= 2)
+      for (int j = 0; j < width; ++j) kept[j] += kept[j + width];
+    T total = kept[0];
+    for (int64_t j = i; j < k; ++j) total += a[r * a_row + j] * x[j];
+    out[r * out_step] = total;
+  }
+}
+
+template <class T>
+void rows_times(int64_t m, int64_t k, const void* a, int64_t a_row, const void* vector, void* out, int64_t out_step) {
+  const T* rows = static_cast<const T*>(a);
+  const T* x = static_cast<const T*>(vector);
+  T* z = static_cast<T*>(out);
+  int64_t i = 0;
+  for (; i + 8 <= m; i += 8) dots<T, 8>(k, rows + i * a_row, a_row, x, z + i * out_step, out_step);
+  for (; i < m; ++i) dots<T, 1>(k, rows + i * a_row, a_row, x, z + i * out_step, out_step);
 }
 
 /// B into panels: for each panel, for each row of B, its columns side by side, zeros behind the last.
@@ -135,7 +164,7 @@ void pack(const void* b, int64_t row_stride, int64_t column_stride, int64_t k, i
 
 }  // namespace
 
-extern const GemmFunctions kGemmF32 = {kPanel<float>, &pack<float>, &multiply<float>};
-extern const GemmFunctions kGemmF64 = {kPanel<double>, &pack<double>, &multiply<double>};
+extern const GemmFunctions kGemmF32 = {kPanel<float>, &pack<float>, &multiply<float>, &rows_times<float>};
+extern const GemmFunctions kGemmF64 = {kPanel<double>, &pack<double>, &multiply<double>, &rows_times<double>};
 
 }  // namespace undertow::UNDERTOW_ISA

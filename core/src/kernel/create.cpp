@@ -1,0 +1,196 @@
+// Arrays made from scalars and from random keys, of sizes that may be known only at run time.
+#include <algorithm>
+#include <cmath>
+
+#include "isa/hash.h"
+#include "kernel/families.h"
+#include "kernel/sizes.h"
+
+namespace undertow {
+namespace {
+
+/// What all of these share: an open shape, whose sizes are the operands after the first.
+class Made : public Kernel {
+ public:
+  explicit Made(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
+    deciding_ = open_operands(shape_, 1);
+  }
+
+  Fault shape(const View* inputs, Shape* outputs) const final {
+    if (Fault fault = open_shape(shape_, inputs + 1, outputs[0])) return fault;
+    return check_size(outputs[0]);
+  }
+
+ private:
+  OptionalInts shape_;
+};
+
+template <class T>
+void fill(int64_t lanes, const View& value, const View& out) {
+  const int64_t count = out.count();
+  for (int64_t lane = 0; lane < lanes; ++lane) std::fill_n(out.lane<T>(lane), count, *value.lane<T>(lane));
+}
+
+class Fill final : public Made {
+ public:
+  using Made::Made;
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    switch (size_of(inputs[0].dtype)) {
+      case 1:
+        fill<uint8_t>(lanes, inputs[0], outputs[0]);
+        break;
+      case 4:
+        fill<uint32_t>(lanes, inputs[0], outputs[0]);
+        break;
+      default:
+        fill<uint64_t>(lanes, inputs[0], outputs[0]);
+    }
+    return {};
+  }
+};
+
+// -- arange --------------------------------------------------------------------------------------------------
+
+template <class T>
+class Arange final : public Kernel {
+ public:
+  explicit Arange(const Binding&) { deciding_ = 0b111; }
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    const T start = *inputs[0].lane<T>(0), stop = *inputs[1].lane<T>(0), step = *inputs[2].lane<T>(0);
+    if (step == 0) return {Fault::Code::ZeroStep, 0};
+    int64_t count = 0;
+    if constexpr (std::is_integral_v<T>) {
+      const __int128 away = static_cast<__int128>(stop) - start, by = step;
+      const __int128 steps = (away < 0) != (by < 0) || away == 0 ? 0 : (away - (by > 0 ? 1 : -1)) / by + 1;
+      if (steps > kMostElements) return {Fault::Code::TooLarge, 0};
+      count = static_cast<int64_t>(steps);
+    } else {
+      const double steps = (static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(step);
+      if (!(steps <= static_cast<double>(kMostElements))) return {Fault::Code::TooLarge, 0};
+      count = steps > 0 ? static_cast<int64_t>(std::ceil(steps)) : 0;
+    }
+    outputs[0].rank = 0;
+    outputs[0].append(count);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const int64_t count = outputs[0].count();
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const T start = *inputs[0].lane<T>(lane), step = *inputs[2].lane<T>(lane);
+      T* out = outputs[0].lane<T>(lane);
+      for (int64_t n = 0; n < count; ++n) out[n] = start + static_cast<T>(n) * step;
+    }
+    return {};
+  }
+};
+
+std::unique_ptr<Kernel> make_arange(const Binding& binding) {
+  switch (binding.inputs[0].dtype) {
+    case DType::I32:
+      return std::make_unique<Arange<int32_t>>(binding);
+    case DType::I64:
+      return std::make_unique<Arange<int64_t>>(binding);
+    case DType::F32:
+      return std::make_unique<Arange<float>>(binding);
+    case DType::F64:
+      return std::make_unique<Arange<double>>(binding);
+    default:
+      return nullptr;
+  }
+}
+
+// -- random numbers; undertow/ops/random.py says what the n-th one is ---------------------------------------------
+
+double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+
+struct Bits64 {
+  using Result = int64_t;
+  static int64_t from(uint64_t bits) { return static_cast<int64_t>(bits); }
+};
+struct Bits32 {
+  using Result = int32_t;
+  static int32_t from(uint64_t bits) { return static_cast<int32_t>(bits >> 32); }
+};
+struct Uniform64 {
+  using Result = double;
+  static double from(uint64_t bits) { return unit(bits); }
+};
+struct Uniform32 {
+  using Result = float;
+  static float from(uint64_t bits) { return static_cast<float>(bits >> 40) * 0x1p-24f; }
+};
+
+template <class D>
+class Draw final : public Made {
+ public:
+  using Made::Made;
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const int64_t count = outputs[0].count();
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const uint64_t start = start_of(*inputs[0].lane<uint64_t>(lane));
+      auto* out = outputs[0].lane<typename D::Result>(lane);
+      for (int64_t n = 0; n < count; ++n) out[n] = D::from(draw(start, static_cast<uint64_t>(n)));
+    }
+    return {};
+  }
+};
+
+template <class T>
+class Normal final : public Made {
+ public:
+  explicit Normal(const Binding& binding) : Made(binding) {
+    const Type wide[] = {{DType::F64, 0}};
+    log_ = find_elementwise(binding.isa, "log", wide, DType::F64)->flat[0];
+    cos_ = find_elementwise(binding.isa, "cos", wide, DType::F64)->flat[0];
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    constexpr int64_t kPiece = 128;
+    constexpr double kTurn = 2.0 * 3.141592653589793;
+    const int64_t count = outputs[0].count();
+    double u[kPiece], v[kPiece];
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const uint64_t start = start_of(*inputs[0].lane<uint64_t>(lane));
+      T* out = outputs[0].lane<T>(lane);
+      for (int64_t first = 0; first < count; first += kPiece) {
+        const int64_t piece = std::min(kPiece, count - first);
+        for (int64_t i = 0; i < piece; ++i) {
+          const auto n = static_cast<uint64_t>(first + i);
+          u[i] = unit(draw(start, 2 * n)) + 0x1p-53;
+          v[i] = kTurn * unit(draw(start, 2 * n + 1));
+        }
+        log_(u, nullptr, nullptr, u, piece);
+        cos_(v, nullptr, nullptr, v, piece);
+        for (int64_t i = 0; i < piece; ++i) out[first + i] = static_cast<T>(std::sqrt(-2.0 * u[i]) * v[i]);
+      }
+    }
+    return {};
+  }
+
+ private:
+  Flat log_, cos_;
+};
+
+template <class Narrow, class Wide>
+std::unique_ptr<Kernel> make_by_width(const Binding& binding) {
+  if (size_of(binding.outputs[0].dtype) == 4) return std::make_unique<Narrow>(binding);
+  return std::make_unique<Wide>(binding);
+}
+
+constexpr KernelRow kRows[] = {
+    {"fill", make_kernel<Fill>},
+    {"arange", make_arange},
+    {"random_bits", make_by_width<Draw<Bits32>, Draw<Bits64>>},
+    {"random_uniform", make_by_width<Draw<Uniform32>, Draw<Uniform64>>},
+    {"random_normal", make_by_width<Normal<float>, Normal<double>>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> create_rows() { return kRows; }
+
+}  // namespace undertow

@@ -1,0 +1,99 @@
+// One matrix product, by our kernel or by OpenBLAS.
+#include "kernel/gemm.h"
+
+#include <algorithm>
+
+#include "cblas.h"
+#include "undertow/matmul.h"
+
+namespace undertow {
+namespace {
+
+const GemmFunctions& gemm_of(const Functions& isa, DType dtype) { return *isa.gemm[static_cast<int>(dtype)]; }
+
+std::byte* at(void* data, int64_t elements, DType dtype) {
+  return static_cast<std::byte*>(data) + elements * size_of(dtype);
+}
+
+const std::byte* at(const void* data, int64_t elements, DType dtype) {
+  return static_cast<const std::byte*>(data) + elements * size_of(dtype);
+}
+
+/// How BLAS calls a matrix: stored row by row, or transposed; and the distance of its rows.
+struct Stored {
+  CBLAS_TRANSPOSE how;
+  blasint distance;
+};
+
+Stored stored(const Matrix& x, int64_t rows, int64_t columns) {
+  if (x.column == 1 || columns == 1)
+    return {CblasNoTrans, static_cast<blasint>(std::max({x.row, columns, int64_t{1}}))};
+  return {CblasTrans, static_cast<blasint>(std::max({x.column, rows, int64_t{1}}))};
+}
+
+}  // namespace
+
+// Measured by benchmarks/kernels.py; below, setting up OpenBLAS's own packing costs more than it saves.
+bool is_wide(int64_t m, int64_t n, int64_t k) { return m >= 128 && m * n * k >= 64 * 64 * 128; }
+
+void multiply_wide(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, void* out, int64_t out_row,
+                   bool add) {
+  static const bool single = (scipy_openblas_set_num_threads(1), true);  // threads are the engine's
+  static_cast<void>(single);
+  const Stored left = stored(a, m, k), right = stored(b, k, n);
+  const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), inner = static_cast<blasint>(k);
+  const auto step = static_cast<blasint>(std::max<int64_t>(out_row, 1));
+  if (dtype == DType::F32)
+    scipy_cblas_sgemm(CblasRowMajor, left.how, right.how, rows, columns, inner, 1.0f, static_cast<const float*>(a.data),
+                      left.distance, static_cast<const float*>(b.data), right.distance, add ? 1.0f : 0.0f,
+                      static_cast<float*>(out), step);
+  else
+    scipy_cblas_dgemm(CblasRowMajor, left.how, right.how, rows, columns, inner, 1.0, static_cast<const double*>(a.data),
+                      left.distance, static_cast<const double*>(b.data), right.distance, add ? 1.0 : 0.0,
+                      static_cast<double*>(out), step);
+}
+
+void multiply(const Functions& isa, DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, void* out,
+              int64_t out_row, bool add, Scratch& scratch) {
+  if (m == 0 || n == 0) return;
+  if (is_wide(m, n, k)) return multiply_wide(dtype, m, n, k, a, b, out, out_row, add);
+  const GemmFunctions& gemm = gemm_of(isa, dtype);
+  // Whole panels of a B that stands row by row need no packing.
+  const int64_t ready = b.column == 1 ? n / gemm.panel * gemm.panel : 0;
+  if (ready > 0) gemm.multiply(m, ready, k, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, add);
+  if (ready == n) return;
+  const int64_t rest = n - ready;
+  const int64_t panels = (rest + gemm.panel - 1) / gemm.panel * gemm.panel;
+  void* packed = scratch.get(panels * std::max<int64_t>(k, 1) * size_of(dtype));
+  gemm.pack(at(b.data, ready * b.column, dtype), b.row, b.column, k, rest, packed);
+  gemm.multiply(m, rest, k, a.data, a.row, a.column, packed, gemm.panel, k * gemm.panel, at(out, ready, dtype), out_row,
+                add);
+}
+
+PackedMatrix::PackedMatrix(const Functions& isa, DType dtype, int64_t k, int64_t n)
+    : gemm_(gemm_of(isa, dtype)), dtype_(dtype), k_(k), n_(n) {
+  packed_ = panels_.get((n + gemm_.panel - 1) / gemm_.panel * gemm_.panel * std::max<int64_t>(k, 1) * size_of(dtype));
+}
+
+void PackedMatrix::pack(const void* b, int64_t row_stride, int64_t column_stride) {
+  source_ = b;
+  row_stride_ = row_stride;
+  column_stride_ = column_stride;
+  gemm_.pack(b, row_stride, column_stride, k_, n_, packed_);
+}
+
+void PackedMatrix::multiply(int64_t m, const void* a, int64_t a_row, void* out, int64_t out_row, bool add) const {
+  if (is_wide(m, n_, k_))
+    multiply_wide(dtype_, m, n_, k_, {a, a_row, 1}, {source_, row_stride_, column_stride_}, out, out_row, add);
+  else
+    gemm_.multiply(m, n_, k_, a, a_row, 1, packed_, gemm_.panel, k_ * gemm_.panel, out, out_row, add);
+}
+
+void accumulate_outer(const Functions& isa, int64_t lanes, const View& x, const View& g, void* out, bool add,
+                      Scratch& scratch) {
+  const int64_t element = size_of(x.dtype), n = g.count();
+  multiply(isa, x.dtype, x.count(), n, lanes, {x.data, 1, x.stride / element}, {g.data, g.stride / element, 1}, out, n,
+           add, scratch);
+}
+
+}  // namespace undertow

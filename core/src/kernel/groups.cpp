@@ -1,0 +1,61 @@
+// The axes of lanes as groups of reduced and kept ones.
+#include "kernel/groups.h"
+
+namespace undertow {
+
+Groups::Groups(const View& x, uint64_t axes) {
+  bool begun = false;  // was there a reduced axis?
+  bool ended = false;  // and a kept one behind it?
+  for (int axis = 0; axis < x.rank; ++axis) {
+    const int64_t size = x.shape[axis];
+    if (((axes >> axis) & 1) != 0) {
+      reduced *= size;
+      if (size == 1) continue;
+      begun = true;
+      is_single = is_single && !ended;
+    } else {
+      kept *= size;
+      (begun ? inner : outer) *= size;
+      ended = ended || (begun && size != 1);
+    }
+  }
+}
+
+namespace {
+
+/// Strides of an array whose axes are ordered so that the reduced ones are the last; the bytes of all of it.
+int64_t row_strides(const View& x, uint64_t axes, int64_t* strides) {
+  int64_t next = size_of(x.dtype);
+  for (const bool reduced : {true, false}) {
+    for (int axis = x.rank - 1; axis >= 0; --axis) {
+      if ((((axes >> axis) & 1) != 0) != reduced) continue;
+      strides[axis] = next;
+      next *= x.shape[axis];
+    }
+  }
+  return next;
+}
+
+}  // namespace
+
+void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows) {
+  int64_t from[kMostAxes], to[kMostAxes];
+  dense_strides(x.shape, x.rank, size_of(x.dtype), from);
+  const int64_t bytes = row_strides(x, axes, to);
+  Walk<2> walk;
+  walk.axis(lanes, {x.stride, bytes});
+  for (int axis = 0; axis < x.rank; ++axis) walk.axis(x.shape[axis], {from[axis], to[axis]});
+  copy_walk(walk, x.data, rows, size_of(x.dtype));
+}
+
+void spread_reduced(int64_t lanes, const void* rows, uint64_t axes, const View& out) {
+  int64_t from[kMostAxes], to[kMostAxes];
+  const int64_t bytes = row_strides(out, axes, from);
+  dense_strides(out.shape, out.rank, size_of(out.dtype), to);
+  Walk<2> walk;
+  walk.axis(lanes, {bytes, out.stride});
+  for (int axis = 0; axis < out.rank; ++axis) walk.axis(out.shape[axis], {from[axis], to[axis]});
+  copy_walk(walk, rows, out.data, size_of(out.dtype));
+}
+
+}  // namespace undertow

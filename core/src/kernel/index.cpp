@@ -1,0 +1,263 @@
+// Picking elements: slices, single elements, rows by number.
+#include <cstring>
+
+#include "kernel/families.h"
+#include "kernel/sizes.h"
+#include "kernel/strided.h"
+
+namespace undertow {
+namespace {
+
+/// `n` blocks of a few bytes: a switch that the processor foretells is cheaper than a call of memcpy.
+void copy_block(void* to, const void* from, int64_t bytes) {
+  if (bytes == 4)
+    std::memcpy(to, from, 4);
+  else if (bytes == 8)
+    std::memcpy(to, from, 8);
+  else
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+class Slice final : public Kernel {
+ public:
+  explicit Slice(const Binding& binding)
+      : starts_(binding.attrs.optionals("starts")),
+        stops_(binding.attrs.optionals("stops")),
+        steps_(binding.attrs.optionals("steps")) {}
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    outputs[0].rank = 0;
+    for (int axis = 0; axis < inputs[0].rank; ++axis) outputs[0].append(cut(inputs[0], axis).count);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const View &x = inputs[0], &out = outputs[0];
+    if (out.count() == 0) return {};
+    int64_t from[kMostAxes], to[kMostAxes], offset = 0;
+    dense_strides(x.shape, x.rank, size_of(x.dtype), from);
+    dense_strides(out.shape, out.rank, size_of(x.dtype), to);
+    Walk<2> walk;
+    walk.axis(lanes, {x.stride, out.stride});
+    for (int axis = 0; axis < x.rank; ++axis) {
+      const Cut part = cut(x, axis);
+      offset += part.start * from[axis];
+      walk.axis(part.count, {part.step * from[axis], to[axis]});
+    }
+    copy_walk(walk, static_cast<std::byte*>(x.data) + offset, out.data, size_of(x.dtype));
+    return {};
+  }
+
+ private:
+  Cut cut(const View& x, int axis) const { return cut_of(starts_[axis], stops_[axis], steps_[axis], x.shape[axis]); }
+
+  OptionalInts starts_, stops_, steps_;
+};
+
+/// A slice along one axis that starts elsewhere in each lane: walks that differ only in where they begin.
+void copy_cut(const View& x, const View& out, int64_t lane, int axis, const Cut& cut) {
+  const int64_t element = size_of(x.dtype), inner = product(x.shape, axis + 1, x.rank);
+  Walk<2> walk;
+  walk.axis(product(x.shape, 0, axis), {x.shape[axis] * inner * element, cut.count * inner * element});
+  walk.axis(cut.count, {cut.step * inner * element, inner * element});
+  walk.axis(inner, {element, element});
+  if (out.count() > 0)
+    copy_walk(walk, x.lane<std::byte>(lane) + cut.start * inner * element, out.lane<void>(lane), element);
+}
+
+Shape with_axis(const View& x, int axis, int64_t size) {
+  Shape out(x);
+  out.sizes[axis] = size;
+  return out;
+}
+
+class SliceAt final : public Kernel {
+ public:
+  explicit SliceAt(const Binding& binding)
+      : axis_(static_cast<int>(binding.attrs.integer("axis"))), size_(binding.attrs.integer("size")) {}
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    outputs[0] = with_axis(inputs[0], axis_, size_);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const View& x = inputs[0];
+    const int64_t length = x.shape[axis_];
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      int64_t first = integer_at(inputs[1], lane);
+      if (first < 0) first += length;
+      if (first < 0 || first > length - size_) return {Fault::Code::IndexOutOfRange, lane};
+      copy_cut(x, outputs[0], lane, axis_, {first, 1, size_});
+    }
+    return {};
+  }
+
+ private:
+  int axis_;
+  int64_t size_;
+};
+
+class SliceBetween final : public Kernel {
+ public:
+  explicit SliceBetween(const Binding& binding)
+      : axis_(static_cast<int>(binding.attrs.integer("axis"))), step_(binding.attrs.integer("step")) {
+    deciding_ = 0b110;
+  }
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    outputs[0] = with_axis(inputs[0], axis_, cut(inputs, 0).count);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    for (int64_t lane = 0; lane < lanes; ++lane) copy_cut(inputs[0], outputs[0], lane, axis_, cut(inputs, lane));
+    return {};
+  }
+
+ private:
+  Cut cut(const View* inputs, int64_t lane) const {
+    return cut_of(integer_at(inputs[1], lane), integer_at(inputs[2], lane), step_, inputs[0].shape[axis_]);
+  }
+
+  int axis_;
+  int64_t step_;
+};
+
+class Index final : public Kernel {
+ public:
+  explicit Index(const Binding& binding) : axes_(binding.attrs.axes("axes")) {
+    for (int axis : axes_) picked_ |= uint64_t{1} << axis;
+    leading_ = picked_ == (uint64_t{1} << axes_.size()) - 1;
+  }
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    outputs[0].rank = 0;
+    for (int axis = 0; axis < inputs[0].rank; ++axis)
+      if (((picked_ >> axis) & 1) == 0) outputs[0].append(inputs[0].shape[axis]);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const View &x = inputs[0], &out = outputs[0];
+    const int64_t element = size_of(x.dtype), bytes = out.bytes();
+    int64_t strides[kMostAxes];
+    dense_strides(x.shape, x.rank, element, strides);
+    Walk<2> walk;  // over what one lane keeps
+    if (!leading_) {
+      int64_t to[kMostAxes];
+      dense_strides(out.shape, out.rank, element, to);
+      for (int axis = 0, kept = 0; axis < x.rank; ++axis)
+        if (((picked_ >> axis) & 1) == 0) walk.axis(x.shape[axis], {strides[axis], to[kept++]});
+    }
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const std::byte* from = x.lane<std::byte>(lane);
+      for (size_t k = 0; k < axes_.size(); ++k) {
+        const int64_t place = place_of(integer_at(inputs[1 + k], lane), x.shape[axes_[k]]);
+        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+        from += place * strides[axes_[k]];
+      }
+      if (leading_)
+        copy_block(out.lane<void>(lane), from, bytes);
+      else
+        copy_walk(walk, from, out.lane<void>(lane), element);
+    }
+    return {};
+  }
+
+ private:
+  std::vector<int> axes_;
+  uint64_t picked_ = 0;
+  bool leading_;  // the axes in front: what is kept stands in one piece
+};
+
+class Take final : public Kernel {
+ public:
+  explicit Take(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {}
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    const View &x = inputs[0], &indices = inputs[1];
+    Shape& out = outputs[0];
+    out.rank = 0;
+    for (int axis = 0; axis < axis_; ++axis) out.append(x.shape[axis]);
+    for (int axis = 0; axis < indices.rank; ++axis) out.append(indices.shape[axis]);
+    for (int axis = axis_ + 1; axis < x.rank; ++axis) out.append(x.shape[axis]);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const View &x = inputs[0], &indices = inputs[1], &out = outputs[0];
+    const int64_t length = x.shape[axis_], outer = product(x.shape, 0, axis_), count = indices.count();
+    const int64_t block = product(x.shape, axis_ + 1, x.rank) * size_of(x.dtype);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const std::byte* from = x.lane<std::byte>(lane);
+      std::byte* to = out.lane<std::byte>(lane);
+      for (int64_t row = 0; row < outer; ++row, from += length * block) {
+        for (int64_t n = 0; n < count; ++n, to += block) {
+          const int64_t place = place_of(integer_at(indices, lane, n), length);
+          if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+          copy_block(to, from + place * block, block);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  int axis_;
+};
+
+template <class T>
+Fault gather(int64_t lanes, const View& x, const View& indices, const View& out, int axis) {
+  const int64_t length = x.shape[axis], count = indices.shape[axis];
+  const int64_t outer = product(x.shape, 0, axis), inner = product(x.shape, axis + 1, x.rank);
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const T* from = x.lane<T>(lane);
+    T* to = out.lane<T>(lane);
+    for (int64_t row = 0; row < outer; ++row, from += length * inner) {
+      for (int64_t n = 0; n < count * inner; ++n) {
+        const int64_t place = place_of(integer_at(indices, lane, row * count * inner + n), length);
+        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+        *to++ = from[place * inner + n % inner];
+      }
+    }
+  }
+  return {};
+}
+
+class TakeAlongAxis final : public Kernel {
+ public:
+  explicit TakeAlongAxis(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {}
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    for (int axis = 0; axis < inputs[0].rank; ++axis)
+      if (axis != axis_ && inputs[0].shape[axis] != inputs[1].shape[axis]) return {Fault::Code::ShapesDiffer, 0};
+    outputs[0] = Shape(inputs[1]);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    switch (size_of(inputs[0].dtype)) {
+      case 1:
+        return gather<uint8_t>(lanes, inputs[0], inputs[1], outputs[0], axis_);
+      case 4:
+        return gather<uint32_t>(lanes, inputs[0], inputs[1], outputs[0], axis_);
+      default:
+        return gather<uint64_t>(lanes, inputs[0], inputs[1], outputs[0], axis_);
+    }
+  }
+
+ private:
+  int axis_;
+};
+
+constexpr KernelRow kRows[] = {
+    {"slice", make_kernel<Slice>}, {"slice_at", make_kernel<SliceAt>}, {"slice_between", make_kernel<SliceBetween>},
+    {"index", make_kernel<Index>}, {"take", make_kernel<Take>},        {"take_along_axis", make_kernel<TakeAlongAxis>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> index_rows() { return kRows; }
+
+}  // namespace undertow

@@ -1,0 +1,161 @@
+// matmul over lanes: as few and as wide products as sharing allows.
+#include <algorithm>
+#include <type_traits>
+
+#include "kernel/families.h"
+#include "kernel/gemm.h"
+#include "kernel/sizes.h"
+#include "kernel/strided.h"
+
+namespace undertow {
+namespace {
+
+/// The operands of one product: x is [batch..., m, k] and y [batch..., k, n]; vectors are a row and a column.
+struct Form {
+  int64_t m, k, n;
+  int batches;  ///< axes in front of the matrices, of the result
+
+  Form(const View& x, const View& y)
+      : m(x.rank > 1 ? x.shape[x.rank - 2] : 1),
+        k(x.shape[x.rank - 1]),
+        n(y.rank > 1 ? y.shape[y.rank - 1] : 1),
+        batches(std::max({x.rank - 2, y.rank - 2, 0})) {}
+};
+
+int64_t batch_size(const View& view, int batches, int axis) {
+  const int own = axis - (batches - std::max(view.rank - 2, 0));
+  return own >= 0 ? view.shape[own] : 1;
+}
+
+class Matmul : public Kernel {
+ public:
+  Fault shape(const View* inputs, Shape* outputs) const final {
+    const View &x = inputs[0], &y = inputs[1];
+    const Fault wrong{Fault::Code::ShapesDiffer, 0};
+    const Form form(x, y);
+    if (y.shape[y.rank > 1 ? y.rank - 2 : 0] != form.k) return wrong;
+    Shape& out = outputs[0];
+    out.rank = 0;
+    for (int axis = 0; axis < form.batches; ++axis) {
+      const int64_t a = batch_size(x, form.batches, axis), b = batch_size(y, form.batches, axis);
+      if (a != b && a != 1 && b != 1) return wrong;
+      out.append(a == 1 ? b : a);
+    }
+    if (x.rank > 1) out.append(form.m);
+    if (y.rank > 1) out.append(form.n);
+    return {};
+  }
+
+ protected:
+  /// One product for each lane and each place of the batch axes.
+  template <class F>
+  static void each_product(int64_t lanes, const View& x, const View& y, const View& out, const Form& form, F&& f) {
+    const int64_t element = size_of(out.dtype);
+    Walk<3> walk;
+    walk.axis(lanes, {x.stride, y.stride, out.stride});
+    int64_t steps[3][kMostAxes],
+        next[3] = {form.m * form.k * element, form.k * form.n * element, form.m * form.n * element};
+    for (int axis = form.batches - 1; axis >= 0; --axis) {
+      const int64_t sizes[3] = {batch_size(x, form.batches, axis), batch_size(y, form.batches, axis), out.shape[axis]};
+      for (int k = 0; k < 3; ++k) {
+        steps[k][axis] = sizes[k] == 1 && out.shape[axis] != 1 ? 0 : next[k];
+        next[k] *= sizes[k];
+      }
+    }
+    for (int axis = 0; axis < form.batches; ++axis)
+      walk.axis(out.shape[axis], {steps[0][axis], steps[1][axis], steps[2][axis]});
+    std::byte* pointers[3] = {static_cast<std::byte*>(x.data), static_cast<std::byte*>(y.data),
+                              static_cast<std::byte*>(out.data)};
+    walk.each_run(pointers, [&](std::byte* const* at, const int64_t* step, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) f(at[0] + i * step[0], at[1] + i * step[1], at[2] + i * step[2]);
+    });
+  }
+};
+
+class FloatMatmul final : public Matmul {
+ public:
+  explicit FloatMatmul(const Binding& binding)
+      : isa_(binding.isa), gemm_(*binding.isa.gemm[static_cast<int>(binding.inputs[0].dtype)]) {}
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    const View &x = inputs[0], &y = inputs[1], &out = outputs[0];
+    if (lanes == 0 || out.count() == 0) return {};
+    const Form form(x, y);
+    const int64_t element = size_of(x.dtype);
+    const auto is_dense = [lanes](const View& view) { return lanes == 1 || view.stride == view.bytes(); };
+    if (y.rank == 1) {
+      const int64_t rows = x.count() / std::max<int64_t>(form.k, 1);
+      if (form.k > 0 && y.stride == 0 && is_dense(x) && is_dense(out)) {  // all rows of all lanes, one vector
+        gemm_.rows_times(lanes * rows, form.k, x.data, form.k, y.data, out.data, 1);
+      } else if (lanes >= kTransposed && x.rank == 2 && x.stride == 0) {  // one matrix, a vector for each lane
+        multiply(isa_, x.dtype, lanes, form.m, form.k, {y.data, y.stride / element, 1}, {x.data, 1, form.k}, out.data,
+                 out.stride / element, false, scratch);
+      } else {
+        each_product(lanes, x, y, out, form, [&](std::byte* a, std::byte* b, std::byte* z) {
+          gemm_.rows_times(form.m, form.k, a, form.k, b, z, 1);
+        });
+      }
+    } else if (y.rank == 2 && (y.stride == 0 || lanes == 1) && (x.rank == 1 || (is_dense(x) && is_dense(out)))) {
+      // All rows of all lanes times one matrix. (Vectors may stand apart.)
+      const bool is_vector = x.rank == 1;
+      const int64_t rows = lanes * product(x.shape, 0, x.rank - 1);
+      multiply(isa_, x.dtype, rows, form.n, form.k, {x.data, is_vector ? x.stride / element : form.k, 1},
+               {y.data, form.n, 1}, out.data, is_vector ? out.stride / element : form.n, false, scratch);
+    } else {
+      each_product(lanes, x, y, out, form, [&](std::byte* a, std::byte* b, std::byte* z) {
+        multiply(isa_, x.dtype, form.m, form.n, form.k, {a, form.k, 1}, {b, form.n, 1}, z, form.n, false, scratch);
+      });
+    }
+    return {};
+  }
+
+ private:
+  /// From so many lanes on, turning a matrix around once costs less than a product of rows for each lane.
+  static constexpr int64_t kTransposed = 8;
+
+  const Functions& isa_;
+  const GemmFunctions& gemm_;
+};
+
+template <class T>
+class IntegerMatmul final : public Matmul {
+ public:
+  explicit IntegerMatmul(const Binding&) {}
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const Form form(inputs[0], inputs[1]);
+    each_product(lanes, inputs[0], inputs[1], outputs[0], form, [&](std::byte* a, std::byte* b, std::byte* z) {
+      const T* x = reinterpret_cast<const T*>(a);
+      T* out = reinterpret_cast<T*>(z);
+      std::fill_n(out, form.m * form.n, T(0));
+      for (int64_t i = 0; i < form.m; ++i, out += form.n) {
+        const T* y = reinterpret_cast<const T*>(b);
+        for (int64_t j = 0; j < form.k; ++j, y += form.n, ++x)
+          for (int64_t c = 0; c < form.n; ++c) out[c] += *x * y[c];
+      }
+    });
+    return {};
+  }
+};
+
+std::unique_ptr<Kernel> make_matmul(const Binding& binding) {
+  switch (binding.inputs[0].dtype) {
+    case DType::I32:
+      return std::make_unique<IntegerMatmul<int32_t>>(binding);
+    case DType::I64:
+      return std::make_unique<IntegerMatmul<int64_t>>(binding);
+    case DType::F32:
+    case DType::F64:
+      return std::make_unique<FloatMatmul>(binding);
+    default:
+      return nullptr;
+  }
+}
+
+constexpr KernelRow kRows[] = {{"matmul", make_matmul}};
+
+}  // namespace
+
+std::span<const KernelRow> matmul_rows() { return kRows; }
+
+}  // namespace undertow
