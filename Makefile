@@ -1,4 +1,4 @@
-# make demo | test | lint | bench: each sets up all that it needs, the first time, in .venv.
+# make demo | test | lint | bench | core: each sets up all that it needs, the first time, in .venv.
 
 PYTHON ?=
 JOBS   ?= 2
@@ -20,13 +20,16 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean distclean
+.PHONY: help demo test lint format bench core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
 	@echo 'make lint       lint, formatting and types only'
+	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every script in benchmarks/'
+	@echo 'make core       build the C++ core again, after a change to core/'
+	@echo 'make asan       the tests of the core under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
 	@echo 'make distclean  remove $(VENV) too'
 	@echo
@@ -45,15 +48,40 @@ lint: $(STAMP)
 	@$(BIN)/python -m ruff check .
 	@echo '== formatting'
 	@$(BIN)/python -m ruff format --check . || { \
-	  echo 'hint: $(BIN)/ruff format . does it for you'; exit 1; }
+	  echo 'hint: make format does it for you'; exit 1; }
+	@echo '== formatting of C++'
+	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format --dry-run -Werror || { \
+	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== types'
 	@$(BIN)/python -m mypy
+
+format: $(STAMP)
+	@$(BIN)/python -m ruff format -q .
+	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format -i
 
 bench: $(STAMP)
 	@set -e; found=no; for script in benchmarks/*.py; do \
 	  [ -e "$$script" ] || continue; \
 	  found=yes; echo "== $$script"; $(BIN)/python "$$script"; \
 	done; [ $$found = yes ] || echo 'There are no benchmarks yet.'
+
+# Only what has changed is compiled, into build/. What is in core/ is warned about without mercy here.
+core: $(STAMP)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-input --no-build-isolation --no-deps \
+	  -C cmake.define.UNDERTOW_WERROR=ON -C build.verbose=true -e . >$(LOG) 2>&1 || { \
+	  grep -E 'error|warning|hint' -A 3 $(LOG) || cat $(LOG); exit 1; }
+
+# Python itself is not instrumented, so the sanitizer's library must be there before it; leaks of Python are not ours.
+SANITIZED = env PYTHONPATH=build/$(1):src LD_PRELOAD=$$($(CXX) -print-file-name=$(2)) $(3) \
+  $(BIN)/python -m pytest -p no:cacheprovider -o pythonpath=. -m 'not slow' $(CORE_TESTS) $(ARGS)
+CORE_TESTS := tests/unit/test_core_kernels.py tests/unit/test_core_fused.py
+
+define sanitize
+	@echo '== $(1)'
+	@cmake -S . -B build/$(1)/cmake -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DUNDERTOW_SANITIZER=$(2) \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
+	@cmake --build build/$(1)/cmake
+endef
 
 clean:
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 class KernelFault(Exception):
-    """A kernel met values that it cannot work on. `args`: what kind of fault, and the first lane that has it.
+    """A kernel met values that it cannot work on. `args`: the kind, the first lane that has it, a fused instruction.
 
     The text for users comes from the reference kernel of the operator, run on the operands of that lane.
     """
 
-    args: tuple[str, int]
+    args: tuple[Any, ...]
 
 def run_kernel(
     op: str,
@@ -25,6 +25,19 @@ def run_kernel(
     """Run one operator over lanes: operands that are not shared have a leading axis of lanes, and so have results.
 
     `out_types` are dtype and rank of each result, without that axis.
+    """
+
+def run_fused(
+    instructions: Sequence[tuple[str, Sequence[int], str]],
+    inputs: Sequence[npt.NDArray[np.generic]],
+    shared: Sequence[bool],
+    shape: Sequence[int],
+    outputs: Sequence[int],
+    isa: str = "",
+) -> list[npt.NDArray[np.generic]]:
+    """Run operators on each element piece by piece. Registers are the inputs, then the result of each instruction.
+
+    An instruction is an operator, the registers that it reads, and its dtype. All results have the same `shape`.
     """
 
 def kernel_names() -> list[str]:

@@ -1,0 +1,57 @@
+// NumPy arrays as columns and back.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "undertow/attrs.h"
+#include "undertow/isa.h"
+#include "undertow/kernel.h"
+
+namespace undertow {
+
+using Array = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
+using Made = nanobind::ndarray<nanobind::numpy>;
+
+DType dtype_named(const std::string& name);
+Attrs attrs_of(const nanobind::dict& dict);
+const Functions& isa_named(const std::string& name);
+
+/// A padded, aligned column.
+struct Column {
+  std::byte* data;
+  explicit Column(int64_t bytes);
+  Column(const Column&) = delete;
+  Column& operator=(const Column&) = delete;
+  ~Column();
+};
+
+/// Operands of a call: those that are not shared have a leading axis of lanes.
+struct Operands {
+  int64_t lanes = 1;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<std::unique_ptr<Column>> columns;
+  std::vector<View> views;
+  std::vector<Type> types;
+
+  Operands(const std::vector<Array>& arrays, const std::vector<bool>& shared);
+};
+
+/// Columns for results, which become arrays.
+struct Results {
+  std::vector<Shape> shapes;
+  std::vector<std::unique_ptr<Column>> columns;
+  std::vector<View> views;
+
+  Results(int64_t lanes, std::vector<Shape> shapes, const std::vector<Type>& types);
+  std::vector<Made> arrays(int64_t lanes);
+};
+
+/// Raise undertow._core.KernelFault with these arguments.
+[[noreturn]] void raise_fault(const nanobind::tuple& args);
+
+}  // namespace undertow

@@ -1,0 +1,71 @@
+// Fused operators for Python: for tests and benchmarks.
+#include "undertow/fused.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+
+#include "arrays.h"
+#include "parts.h"
+
+namespace nb = nanobind;
+
+namespace undertow {
+namespace {
+
+using Written = std::vector<std::tuple<std::string, std::vector<int>, std::string>>;  // operator, registers, dtype
+
+std::vector<Made> run_fused(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
+                            const std::vector<int64_t>& shape, const std::vector<int>& outputs,
+                            const std::string& isa) {
+  const Operands operands(arrays, shared);
+  std::vector<DType> dtypes;
+  for (const Type& type : operands.types) dtypes.push_back(type.dtype);
+  std::vector<Fused::Instruction> instructions;
+  for (const auto& [name, registers, dtype] : written) {
+    std::vector<Type> types;
+    Fused::Instruction instruction{};
+    for (size_t k = 0; k < registers.size(); ++k) {
+      if (registers[k] < 0 || registers[k] >= static_cast<int>(dtypes.size()) || k >= 3)
+        throw nb::value_error("an instruction reads a register that is not there");
+      types.push_back({dtypes[registers[k]], 0});
+      instruction.inputs[k] = registers[k];
+    }
+    instruction.op = find_elementwise(isa_named(isa), name, types, dtype_named(dtype));
+    if (instruction.op == nullptr) throw nb::value_error(("no operator on each element: " + name).c_str());
+    instructions.push_back(instruction);
+    dtypes.push_back(instruction.op->output);
+  }
+  std::vector<Shape> shapes;
+  std::vector<Type> types;
+  for (int output : outputs) {
+    Shape& out = shapes.emplace_back();
+    for (int64_t size : shape) out.append(size);
+    types.push_back({dtypes.at(static_cast<size_t>(output)), out.rank});
+  }
+  Results results(operands.lanes, std::move(shapes), types);
+  for (const View& input : operands.views)
+    if (!Fused::is_fitting(input, results.views.at(0))) throw nb::value_error("an input does not fit the results");
+  const Fused fused(operands.types, instructions, outputs);
+  Scratch scratch;
+  Fused::Stop stop;
+  {
+    nb::gil_scoped_release release;
+    stop = fused.run(operands.lanes, operands.views.data(), results.views.data(), scratch);
+  }
+  if (stop.fault) raise_fault(nb::make_tuple(name_of(stop.fault.code), stop.fault.lane, stop.instruction));
+  return results.arrays(operands.lanes);
+}
+
+}  // namespace
+
+void bind_fused(nb::module_& module) {
+  module.def("run_fused", &run_fused, nb::arg("instructions"), nb::arg("inputs"), nb::arg("shared"), nb::arg("shape"),
+             nb::arg("outputs"), nb::arg("isa") = "");
+}
+
+}  // namespace undertow
