@@ -7,4 +7,5 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ core of Undertow: kernels over lanes.";
   undertow::bind_kernel(module);
   undertow::bind_fused(module);
+  undertow::bind_matmul(module);
 }

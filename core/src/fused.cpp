@@ -92,8 +92,7 @@ struct Fused::Run {
       }
       if (op.scan != nullptr) {
         const int64_t found = op.scan(operands[1], (mask & 2) != 0 ? 1 : count);
-        if (found >= 0)
-          return {{op.code, lane + ((mask & 2) != 0 ? 0 : (first + found) / n)}, static_cast<int>(k)};
+        if (found >= 0) return {{op.code, lane + ((mask & 2) != 0 ? 0 : (first + found) / n)}, static_cast<int>(k)};
       }
       void* out = place(result, lane, first);
       if (single[result])
@@ -128,7 +127,8 @@ struct Fused::Run {
         const View one{const_cast<void*>(where[reg]), 0, nullptr, 0, view.dtype};
         repeat_each(one, 0, 1, part, to);
       } else {
-        std::memcpy(to, static_cast<const std::byte*>(where[reg]) + done * element, static_cast<size_t>(part * element));
+        std::memcpy(to, static_cast<const std::byte*>(where[reg]) + done * element,
+                    static_cast<size_t>(part * element));
       }
       done += part;
     }
