@@ -40,6 +40,41 @@ def run_fused(
     An instruction is an operator, the registers that it reads, and its dtype. All results have the same `shape`.
     """
 
+def packed_product(
+    x: npt.NDArray[np.generic], w: npt.NDArray[np.generic], transposed: bool = False, isa: str = ""
+) -> npt.NDArray[np.generic]:
+    """One lane that holds x @ w (or x @ w.T), with w packed first."""
+
+def outer_sum(
+    x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], start: npt.NDArray[np.generic], isa: str = ""
+) -> npt.NDArray[np.generic]:
+    """One lane that holds start + x.T @ g: what lanes of vectors add to the gradient of a matrix."""
+
+def time_kernel(
+    op: str,
+    attrs: Mapping[str, Any],
+    inputs: Sequence[npt.NDArray[np.generic]],
+    shared: Sequence[bool],
+    out_types: Sequence[tuple[str, int]],
+    seconds: float,
+) -> float:
+    """The best time of `run_kernel`, without Python and copies, in seconds; `seconds` is how long to try."""
+
+def time_fused(
+    instructions: Sequence[tuple[str, Sequence[int], str]],
+    inputs: Sequence[npt.NDArray[np.generic]],
+    shared: Sequence[bool],
+    shape: Sequence[int],
+    outputs: Sequence[int],
+    seconds: float,
+) -> float:
+    """The best time of `run_fused`."""
+
+def time_product(
+    x: npt.NDArray[np.generic], w: npt.NDArray[np.generic], transposed: bool, wide: bool, seconds: float
+) -> float:
+    """The best time of a product with a packed matrix, or of OpenBLAS where `wide`."""
+
 def kernel_names() -> list[str]:
     """The operators that have kernels."""
 
