@@ -11,6 +11,7 @@
 #include "narrow.h"
 #include "operate.h"
 #include "table.h"
+#include "undertow/matmul.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -1060,12 +1061,36 @@ class Lockstep {
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
+    if (item.kind == 2) {
+      collect_product(table, item);
+      return;
+    }
     for (int64_t k = 0; k < table.lanes; ++k) {
       Sum& sum = entry_of(table, k)->sums[z(item.index)];
       if (item.kind == 1)
         collect_rows(sum, view(table, item.values[0], k), view(table, item.values[1], k));
       else
         add_to(sum, view(table, item.values[0], k));
+    }
+  }
+
+  /// The sum over lanes of outer products: of all lanes of one entry at once.
+  void collect_product(Table& table, const CollectItem& item) {
+    View x = view(table, item.values[0], 0), g = view(table, item.values[1], 0);
+    const bool is_one = table.entry != nullptr;
+    const int64_t bytes = x.count() * g.count() * size_of(x.dtype);
+    for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
+      if (!is_one) {
+        x = view(table, item.values[0], k);
+        g = view(table, item.values[1], k);
+      } else {
+        x.stride = tables_.column(table, item.values[0]).stride;
+        g.stride = tables_.column(table, item.values[1]).stride;
+      }
+      Sum& sum = entry_of(table, k)->sums[z(item.index)];
+      const bool is_first = sum.whole == nullptr;
+      if (is_first) sum.whole = tables_.pool.take(bytes);
+      accumulate_outer(functions(), is_one ? table.lanes : 1, x, g, sum.whole->data(), !is_first, scratch_);
     }
   }
 
@@ -1170,6 +1195,7 @@ class Lockstep {
   Store<Request> request_store_;
   std::vector<Part> parts_;
   std::vector<int32_t> index_[2];
+  Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
 };

@@ -254,8 +254,13 @@ class Checker {
         const CollectItem& collect = plan_.collects[at];
         below(collect.node, plan_.nodes);
         below(collect.index, region(in.body).hoisted);
-        operand(in, collect.values[0]);
-        operand(in, collect.values[1]);
+        const Slot& first = operand(in, collect.values[0]);
+        const Slot& second = operand(in, collect.values[1]);
+        const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
+        if (!is_float(second) || (collect.kind == 1 ? is_float(first) : first.dtype != second.dtype))
+          fail("what is collected is no float");
+        if (collect.kind == 2 && (first.rank() != 1 || second.rank() != 1 || first.is_dynamic || second.is_dynamic))
+          fail("an outer product of what are no vectors");
         break;
       }
       case Kind::Collected: {
