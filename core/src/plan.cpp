@@ -117,7 +117,8 @@ class Checker {
   static void accept_row(const Slot& lane, const Slot& stack) {
     if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) fail("a lane is no row of the stack");
     for (size_t axis = 0; axis < lane.shape.size(); ++axis)
-      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown && stack.shape[axis + 1] != kUnknown)
+      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown &&
+          stack.shape[axis + 1] != kUnknown)
         fail("a lane is no row of the stack");
   }
   static void below(int32_t number, int32_t count) {
@@ -196,7 +197,7 @@ class Checker {
             accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
           }
         for (Operand x : call.hoists) operand(in, x);
-        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) != callee.hoisted : !call.hoists.empty())
+        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) < callee.hoisted : !call.hoists.empty())
           fail("an entry is not given what it needs");
         check_visits(in, callee, call.visits, call.phase);
         break;
@@ -280,7 +281,8 @@ class Checker {
     if (phase > 0) return;
     if (visits.size() != in.phases.size()) fail("it is not said how often something is visited");
     for (int32_t count : visits)
-      if (count < 0 || count > static_cast<int32_t>(entered.phases.size())) fail("a phase is visited that is not there");
+      if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
+        fail("a phase is visited that is not there");
   }
 
   const Plan& plan_;

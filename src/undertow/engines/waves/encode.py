@@ -74,6 +74,7 @@ class _Encoder:
     def run(self) -> Encoded:
         self.number_things()
         self.find_slots()
+        self.spread_entries()
         programs = [self.programs(number) for number in range(len(self.graph.regions))]
         out = self.rows
         out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
@@ -122,6 +123,22 @@ class _Encoder:
                 self.slots[port] = len(self.slot_types[region])
                 self.slot_types[region].append(type_)
             self.note_ends(number, node)
+
+    def spread_entries(self) -> None:
+        """What a body is called by, without an entry of its own, is below the same entries."""
+        making = {node.attrs.integer("site") for node in self.graph.nodes if node.op == "hoist"}
+        handed = [
+            (self.bodies[self.items.owner[site.caller]], self.bodies[site.callee])
+            for number, site in enumerate(self.graph.sites, 1)
+            if number not in making
+        ]
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for caller, callee in handed:
+                if caller.hoisted > callee.hoisted:
+                    callee.hoisted = caller.hoisted
+                    has_changed = True
 
     def note_ends(self, number: int, node: Node) -> None:
         """What a node has to do with the arguments and results of a body."""
@@ -236,7 +253,7 @@ class _Encoder:
             for part in value:
                 row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
             return row
-        return [0, int(value)] if value is not None else [3, 0]  # type: ignore[arg-type]
+        return [0, int(value)] if value is not None else [3, 0]
 
     def write_branch(self, item: Item) -> list[int]:
         _, node, index, parent, phase = item.key
