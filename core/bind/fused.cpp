@@ -6,11 +6,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 
 #include "arrays.h"
 #include "parts.h"
+#include "timing.h"
 
 namespace nb = nanobind;
 
@@ -19,46 +21,69 @@ namespace {
 
 using Written = std::vector<std::tuple<std::string, std::vector<int>, std::string>>;  // operator, registers, dtype
 
+/// Everything but the run.
+struct Prepared {
+  Operands operands;
+  std::vector<Fused::Instruction> instructions;
+  std::optional<Results> results;
+  std::optional<Fused> fused;
+
+  Prepared(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
+           const std::vector<int64_t>& shape, const std::vector<int>& outputs, const Functions& isa)
+      : operands(arrays, shared) {
+    std::vector<DType> dtypes;
+    for (const Type& type : operands.types) dtypes.push_back(type.dtype);
+    for (const auto& [name, registers, dtype] : written) {
+      std::vector<Type> types;
+      Fused::Instruction instruction{};
+      for (size_t k = 0; k < registers.size(); ++k) {
+        if (registers[k] < 0 || registers[k] >= static_cast<int>(dtypes.size()) || k >= 3)
+          throw nb::value_error("an instruction reads a register that is not there");
+        types.push_back({dtypes[registers[k]], 0});
+        instruction.inputs[k] = registers[k];
+      }
+      instruction.op = find_elementwise(isa, name, types, dtype_named(dtype));
+      if (instruction.op == nullptr) throw nb::value_error(("no operator on each element: " + name).c_str());
+      instructions.push_back(instruction);
+      dtypes.push_back(instruction.op->output);
+    }
+    std::vector<Shape> shapes;
+    std::vector<Type> types;
+    for (int output : outputs) {
+      Shape& out = shapes.emplace_back();
+      for (int64_t size : shape) out.append(size);
+      types.push_back({dtypes.at(static_cast<size_t>(output)), out.rank});
+    }
+    results.emplace(operands.lanes, std::move(shapes), types);
+    for (const View& input : operands.views)
+      if (!Fused::is_fitting(input, results->views.at(0))) throw nb::value_error("an input does not fit the results");
+    fused.emplace(operands.types, instructions, outputs);
+  }
+
+  Fused::Stop run(Scratch& scratch) {
+    return fused->run(operands.lanes, operands.views.data(), results->views.data(), scratch);
+  }
+};
+
 std::vector<Made> run_fused(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
                             const std::vector<int64_t>& shape, const std::vector<int>& outputs,
                             const std::string& isa) {
-  const Operands operands(arrays, shared);
-  std::vector<DType> dtypes;
-  for (const Type& type : operands.types) dtypes.push_back(type.dtype);
-  std::vector<Fused::Instruction> instructions;
-  for (const auto& [name, registers, dtype] : written) {
-    std::vector<Type> types;
-    Fused::Instruction instruction{};
-    for (size_t k = 0; k < registers.size(); ++k) {
-      if (registers[k] < 0 || registers[k] >= static_cast<int>(dtypes.size()) || k >= 3)
-        throw nb::value_error("an instruction reads a register that is not there");
-      types.push_back({dtypes[registers[k]], 0});
-      instruction.inputs[k] = registers[k];
-    }
-    instruction.op = find_elementwise(isa_named(isa), name, types, dtype_named(dtype));
-    if (instruction.op == nullptr) throw nb::value_error(("no operator on each element: " + name).c_str());
-    instructions.push_back(instruction);
-    dtypes.push_back(instruction.op->output);
-  }
-  std::vector<Shape> shapes;
-  std::vector<Type> types;
-  for (int output : outputs) {
-    Shape& out = shapes.emplace_back();
-    for (int64_t size : shape) out.append(size);
-    types.push_back({dtypes.at(static_cast<size_t>(output)), out.rank});
-  }
-  Results results(operands.lanes, std::move(shapes), types);
-  for (const View& input : operands.views)
-    if (!Fused::is_fitting(input, results.views.at(0))) throw nb::value_error("an input does not fit the results");
-  const Fused fused(operands.types, instructions, outputs);
+  Prepared prepared(written, arrays, shared, shape, outputs, isa_named(isa));
   Scratch scratch;
   Fused::Stop stop;
   {
     nb::gil_scoped_release release;
-    stop = fused.run(operands.lanes, operands.views.data(), results.views.data(), scratch);
+    stop = prepared.run(scratch);
   }
   if (stop.fault) raise_fault(nb::make_tuple(name_of(stop.fault.code), stop.fault.lane, stop.instruction));
-  return results.arrays(operands.lanes);
+  return prepared.results->arrays(prepared.operands.lanes);
+}
+
+double time_fused(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
+                  const std::vector<int64_t>& shape, const std::vector<int>& outputs, double seconds) {
+  Prepared prepared(written, arrays, shared, shape, outputs, functions());
+  Scratch scratch;
+  return best_time(seconds, [&] { prepared.run(scratch); });
 }
 
 }  // namespace
@@ -66,6 +91,8 @@ std::vector<Made> run_fused(const Written& written, const std::vector<Array>& ar
 void bind_fused(nb::module_& module) {
   module.def("run_fused", &run_fused, nb::arg("instructions"), nb::arg("inputs"), nb::arg("shared"), nb::arg("shape"),
              nb::arg("outputs"), nb::arg("isa") = "");
+  module.def("time_fused", &time_fused, nb::arg("instructions"), nb::arg("inputs"), nb::arg("shared"), nb::arg("shape"),
+             nb::arg("outputs"), nb::arg("seconds"));
 }
 
 }  // namespace undertow

@@ -10,6 +10,7 @@
 
 #include "arrays.h"
 #include "parts.h"
+#include "timing.h"
 
 namespace nb = nanobind;
 
@@ -69,12 +70,27 @@ std::vector<Made> run_kernel(const std::string& op, const nb::dict& attributes, 
   }
 }
 
+double time_kernel(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
+                   const std::vector<bool>& shared, const OutTypes& out_types, double seconds) {
+  const Attrs attrs = attrs_of(attributes);
+  const Operands operands(arrays, shared);
+  std::vector<Type> outputs;
+  for (const auto& [name, rank] : out_types) outputs.push_back({dtype_named(name), rank});
+  const std::unique_ptr<Kernel> kernel = bind(op, {attrs, operands.types, outputs, functions()});
+  if (!kernel) throw nb::value_error(("no kernel for " + op + " of these dtypes").c_str());
+  Results results(operands.lanes, shapes_of(*kernel, operands, outputs.size()), outputs);
+  Scratch scratch;
+  return best_time(seconds, [&] { kernel->run(operands.lanes, operands.views.data(), results.views.data(), scratch); });
+}
+
 }  // namespace
 
 void bind_kernel(nb::module_& module) {
   module.attr("KernelFault") = nb::steal(PyErr_NewException("undertow._core.KernelFault", PyExc_Exception, nullptr));
   module.def("run_kernel", &run_kernel, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("shared"),
              nb::arg("out_types"), nb::arg("isa") = "");
+  module.def("time_kernel", &time_kernel, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("shared"),
+             nb::arg("out_types"), nb::arg("seconds"));
   module.def("kernel_names", [] {
     nb::list names;
     for (std::string_view name : kernel_names()) names.append(nb::str(name.data(), name.size()));

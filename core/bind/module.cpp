@@ -8,4 +8,5 @@ NB_MODULE(_core, module) {
   undertow::bind_kernel(module);
   undertow::bind_plan(module);
   undertow::bind_fused(module);
+  undertow::bind_matmul(module);
 }

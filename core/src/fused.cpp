@@ -8,7 +8,6 @@ namespace undertow {
 namespace {
 
 constexpr int64_t kCache = 24 * 1024;  // bytes that all slots together may take: they and what streams by fit into L1
-constexpr int64_t kWidest = 8;         // bytes of an element
 
 template <class T>
 void repeat_each(const View& view, int64_t lane, int64_t lanes, int64_t n, void* out) {
@@ -47,7 +46,6 @@ Fused::Fused(std::span<const Type> inputs, std::span<const Instruction> instruct
   for (int output : outputs_) last[output] = static_cast<int>(instructions_.size());
   slots_.assign(dtypes_.size(), -1);
   std::vector<int> free;
-  for (int input = 0; input < inputs_; ++input) slots_[input] = slot_count_++;
   for (size_t k = 0; k < instructions_.size(); ++k) {
     const Instruction& instruction = instructions_[k];
     const int result = inputs_ + static_cast<int>(k);
@@ -62,6 +60,8 @@ Fused::Fused(std::span<const Type> inputs, std::span<const Instruction> instruct
       free.push_back(slots_[source]);
     }
   }
+  for (int input = 0; input < inputs_; ++input) slots_[input] = slot_count_ + input;
+  for (DType dtype : dtypes_) widest_ = std::max(widest_, size_of(dtype));
 }
 
 /// One run: where the registers of the piece at hand stand.
@@ -69,10 +69,10 @@ struct Fused::Run {
   const Fused& plan;
   const View* inputs;
   const View* outputs;
-  int64_t n;                       // elements of a lane
-  std::vector<const void*> where;  // of registers
-  std::vector<char> single;        // of registers: one element, for the whole piece
-  std::byte* memory;
+  int64_t n;           // elements of a lane
+  const void** where;  // of registers
+  bool* single;        // of registers: one element, for the whole piece
+  std::byte* memory;   // slots
   int64_t slot_bytes;
 
   void* slot(int reg) const { return memory + plan.slots_[reg] * slot_bytes; }
@@ -92,8 +92,7 @@ struct Fused::Run {
       }
       if (op.scan != nullptr) {
         const int64_t found = op.scan(operands[1], (mask & 2) != 0 ? 1 : count);
-        if (found >= 0)
-          return {{op.code, lane + ((mask & 2) != 0 ? 0 : (first + found) / n)}, static_cast<int>(k)};
+        if (found >= 0) return {{op.code, lane + ((mask & 2) != 0 ? 0 : (first + found) / n)}, static_cast<int>(k)};
       }
       void* out = place(result, lane, first);
       if (single[result])
@@ -128,7 +127,8 @@ struct Fused::Run {
         const View one{const_cast<void*>(where[reg]), 0, nullptr, 0, view.dtype};
         repeat_each(one, 0, 1, part, to);
       } else {
-        std::memcpy(to, static_cast<const std::byte*>(where[reg]) + done * element, static_cast<size_t>(part * element));
+        std::memcpy(to, static_cast<const std::byte*>(where[reg]) + done * element,
+                    static_cast<size_t>(part * element));
       }
       done += part;
     }
@@ -204,17 +204,14 @@ struct Fused::Run {
 Fused::Stop Fused::run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const {
   const int64_t n = outputs[0].count();
   if (lanes == 0 || n == 0) return {};
-  const int64_t piece = std::clamp<int64_t>(kCache / (kWidest * std::max(slot_count_, 1)) / 64 * 64, 128, 2048);
-  const bool is_long = n >= piece / 2 || lanes == 1;
-  const int64_t slot_bytes = std::max(piece, is_long ? piece : std::max<int64_t>(piece / n, 1) * n) * kWidest;
-  Run run{*this,
-          inputs,
-          outputs,
-          n,
-          std::vector<const void*>(dtypes_.size()),
-          std::vector<char>(dtypes_.size()),
-          static_cast<std::byte*>(scratch.get(slot_count_ * slot_bytes)),
-          slot_bytes};
+  const int64_t piece = std::clamp<int64_t>(kCache / (widest_ * std::max(slot_count_, 1)) / 64 * 64, 256, 4096);
+  const bool is_long = n >= piece || lanes == 1;
+  const int64_t slot_bytes = (std::max(piece, is_long ? 0 : piece / n * n) * widest_ + 127) / 64 * 64;
+  const auto registers = static_cast<int64_t>(dtypes_.size());
+  const int64_t head = (registers * static_cast<int64_t>(sizeof(void*) + sizeof(bool)) + 63) / 64 * 64;
+  auto* memory = static_cast<std::byte*>(scratch.get(head + (slot_count_ + inputs_) * slot_bytes));
+  auto** where = reinterpret_cast<const void**>(memory);
+  Run run{*this, inputs, outputs, n, where, reinterpret_cast<bool*>(where + registers), memory + head, slot_bytes};
   return is_long ? run.run_long(lanes, piece) : run.run_short(lanes, piece);
 }
 

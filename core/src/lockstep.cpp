@@ -11,6 +11,7 @@
 #include "narrow.h"
 #include "operate.h"
 #include "table.h"
+#include "undertow/matmul.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -25,8 +26,8 @@ struct Fiber {
   const Program* program;
   int32_t phase;
   size_t stage = 0;
-  int64_t pending = 0;        ///< what it entered and has not come back
-  Fiber* parent = nullptr;    ///< waits for it
+  int64_t pending = 0;      ///< what it entered and has not come back
+  Fiber* parent = nullptr;  ///< waits for it
   const LoopItem* loop = nullptr;
 };
 
@@ -93,10 +94,10 @@ class Lockstep {
       while (deep_ > 0) step();
       return results();
     } catch (const OverLimit& over) {
-      Stop stop{over.kind == OverLimit::Kind::Frames    ? Stop::Kind::Frames
-                : over.kind == OverLimit::Kind::Depth   ? Stop::Kind::Depth
-                : over.kind == OverLimit::Kind::Memory  ? Stop::Kind::Memory
-                                                        : Stop::Kind::OutOfMemory};
+      Stop stop{over.kind == OverLimit::Kind::Frames   ? Stop::Kind::Frames
+                : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
+                : over.kind == OverLimit::Kind::Memory ? Stop::Kind::Memory
+                                                       : Stop::Kind::OutOfMemory};
       stop.a = tables_.pool.live();
       finish_stats();
       stop.tag = where();
@@ -324,8 +325,15 @@ class Lockstep {
       for (size_t k = first; k < last; ++k) {
         const Part& part = parts[k];
         Piece* piece = piece_store_.take();
-        *piece = {part.request->table, part.request->item->site, part.request->item->call, part.from, part.count,
-                  table,               at,                       chunk,                    part.request};
+        *piece = {part.request->table,
+                  part.request->item->site,
+                  part.request->item->call,
+                  part.from,
+                  part.count,
+                  table,
+                  at,
+                  chunk,
+                  part.request};
         chunk->pieces.push_back(piece);
         piece->parent->calls[z(piece->call)].pieces.push_back(piece);
         at += part.count;
@@ -455,9 +463,8 @@ class Lockstep {
     Entry* one = nullptr;
     for (const Piece* piece : pieces) {
       if (piece->request->item->makes_entry) make_entries(*piece->parent, *piece->request->item);
-      Entry* found = piece->request->item->makes_entry
-                         ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
-                         : piece->parent->entry;
+      Entry* found = piece->request->item->makes_entry ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
+                                                       : piece->parent->entry;
       if (piece->request->item->makes_entry && piece->count > 1) found = nullptr;
       if (found == nullptr || (one != nullptr && found != one)) is_uniform = false;
       one = found;
@@ -844,15 +851,15 @@ class Lockstep {
         }
         tables_.own(parent, exit.to);
         for (int64_t k = 0; k < sides.count[1]; ++k)
-          tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column,
-                      gone != nullptr ? gone[k] : k, 1);
+          tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column, gone != nullptr ? gone[k] : k,
+                      1);
       }
     }
     const bool goes_on = sides.count[0] > 0;
     if (goes_on) {
       Table* going = sides.table[0];
       Table* inner = tables_.make(*before->region, sides.count[0], 1);
-        inner->parent = &parent;
+      inner->parent = &parent;
       inner->chunk = parent.chunk;
       inner->site = item.site;
       inner->iteration = before->iteration + 1;
@@ -1017,8 +1024,8 @@ class Lockstep {
         data = out + lane * to.bytes;
       }
       for (int64_t k = first; k < last && bytes > 0; ++k)
-        std::memcpy(data + (k - first) * bytes,
-                    from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k), z(bytes));
+        std::memcpy(data + (k - first) * bytes, from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k),
+                    z(bytes));
       first = last;
     }
   }
@@ -1069,12 +1076,40 @@ class Lockstep {
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
+    if (item.kind == 2) {
+      collect_product(table, item);
+      return;
+    }
     for (int64_t k = 0; k < table.lanes; ++k) {
       Sum& sum = entry_of(table, k)->sums[z(item.index)];
       if (item.kind == 1)
         collect_rows(sum, view(table, item.values[0], k), view(table, item.values[1], k));
       else
         add_to(sum, view(table, item.values[0], k));
+    }
+  }
+
+  /// The sum over lanes of outer products: of all lanes of one entry at once.
+  void collect_product(Table& table, const CollectItem& item) {
+    View x = view(table, item.values[0], 0), g = view(table, item.values[1], 0);
+    const bool is_one = table.entry != nullptr;
+    const int64_t bytes = x.count() * g.count() * size_of(x.dtype);
+    for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
+      if (!is_one) {
+        x = view(table, item.values[0], k);
+        g = view(table, item.values[1], k);
+      } else {
+        x.stride = tables_.column(table, item.values[0]).stride;
+        g.stride = tables_.column(table, item.values[1]).stride;
+      }
+      Sum& sum = entry_of(table, k)->sums[z(item.index)];
+      const bool is_first = sum.whole == nullptr;
+      if (is_first) {
+        sum.whole = tables_.pool.take(bytes);
+        sum.bytes = bytes;
+      }
+      own_sum(sum, bytes);
+      accumulate_outer(functions(), is_one ? table.lanes : 1, x, g, sum.whole->data(), !is_first, scratch_);
     }
   }
 
@@ -1108,6 +1143,15 @@ class Lockstep {
     return block;
   }
 
+  /// Make ready to add as many bytes to a sum: who has taken it before keeps what was taken.
+  void own_sum(Sum& sum, int64_t bytes) {
+    if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
+    if (sum.whole->refs == 1) return;
+    Block* copy = copy_of(sum.whole->data(), bytes);
+    tables_.pool.drop(sum.whole);
+    sum.whole = copy;
+  }
+
   void add_to(Sum& sum, const View& value) {
     const int64_t bytes = value.bytes();
     if (sum.whole == nullptr) {
@@ -1115,12 +1159,7 @@ class Lockstep {
       sum.bytes = bytes;
       return;
     }
-    if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
-    if (sum.whole->refs > 1) {
-      Block* copy = copy_of(sum.whole->data(), bytes);
-      tables_.pool.drop(sum.whole);
-      sum.whole = copy;
-    }
+    own_sum(sum, bytes);
     add_all(value, sum.whole->data(), value.data, value.count());
   }
 
@@ -1227,7 +1266,7 @@ class Lockstep {
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
-  std::deque<Wave> waves_;  ///< the first `deep_` are on the stack
+  std::deque<Wave> waves_;     ///< the first `deep_` are on the stack
   size_t deep_ = 0;
   Store<Chunk> chunk_store_;
   Store<Piece> piece_store_;
@@ -1235,6 +1274,7 @@ class Lockstep {
   Store<Request> request_store_;
   std::vector<Part> parts_;
   std::vector<int32_t> index_[2];
+  Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
 };

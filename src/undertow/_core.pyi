@@ -1,6 +1,6 @@
 """The C++ core: kernels over lanes. What is here is for tests and benchmarks; engines plan once and run there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,41 @@ def run_fused(
     An instruction is an operator, the registers that it reads, and its dtype. All results have the same `shape`.
     """
 
+def packed_product(
+    x: npt.NDArray[np.generic], w: npt.NDArray[np.generic], transposed: bool = False, isa: str = ""
+) -> npt.NDArray[np.generic]:
+    """One lane that holds x @ w (or x @ w.T), with w packed first."""
+
+def outer_sum(
+    x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], start: npt.NDArray[np.generic], isa: str = ""
+) -> npt.NDArray[np.generic]:
+    """One lane that holds start + x.T @ g: what lanes of vectors add to the gradient of a matrix."""
+
+def time_kernel(
+    op: str,
+    attrs: Mapping[str, Any],
+    inputs: Sequence[npt.NDArray[np.generic]],
+    shared: Sequence[bool],
+    out_types: Sequence[tuple[str, int]],
+    seconds: float,
+) -> float:
+    """The best time of `run_kernel`, without Python and copies, in seconds; `seconds` is how long to try."""
+
+def time_fused(
+    instructions: Sequence[tuple[str, Sequence[int], str]],
+    inputs: Sequence[npt.NDArray[np.generic]],
+    shared: Sequence[bool],
+    shape: Sequence[int],
+    outputs: Sequence[int],
+    seconds: float,
+) -> float:
+    """The best time of `run_fused`."""
+
+def time_product(
+    x: npt.NDArray[np.generic], w: npt.NDArray[np.generic], transposed: bool, wide: bool, seconds: float
+) -> float:
+    """The best time of a product with a packed matrix, or of OpenBLAS where `wide`."""
+
 def kernel_names() -> list[str]:
     """The operators that have kernels."""
 
@@ -48,3 +83,31 @@ def isa() -> str:
 
 def isas() -> list[str]:
     """The instruction sets that this machine can run."""
+
+class Stopped(Exception):
+    """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the counters so far."""
+
+    args: tuple[Any, ...]
+
+class Plan:
+    """A static graph, decoded and ready to run. Holds nothing of any run."""
+
+    def run(
+        self,
+        inputs: Sequence[npt.NDArray[np.generic]],
+        apply: Callable[[int, list[Any]], list[Any]],
+        where: list[Any],
+        width: int,
+        frames: int,
+        max_depth: int,
+        memory: int,
+        timeout: float,
+        check_finite: bool,
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
+
+        `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
+        """
+
+def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:
+    """Make a plan of rows; a ValueError where they make no sense."""

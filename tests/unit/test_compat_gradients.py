@@ -400,6 +400,37 @@ def library_nodes(fetches):
     return [node for graph in library.functions.values() for node in graph.nodes]
 
 
+def test_what_is_differentiated_becomes_a_function(graph):
+    """x -> h -> y, and dx; h is used elsewhere."""
+    x = scalar()
+    h = tf.sin(x)
+    y = h * h
+    assert (
+        str(graph.library([y, h + 1.0, *tf.gradients(y, x)]))
+        == """\
+library 1 main=main
+
+main main(x: f64) -> (differentiated#0, add, gradients)
+  differentiated: f64, f64 = call x callee="main.differentiated"
+  add: f64                 = add differentiated#1, 1.0:f64
+  gradients: f64           = gradient differentiated#0, 1.0:f64 given=[0] wanted=[0]
+
+function main.differentiated(x: f64) -> (multiply, sin)
+  sin: f64      = sin x
+  multiply: f64 = multiply sin, sin
+"""
+    )
+
+
+def test_conditions_on_one_predicate_are_moved_one_by_one(capsys):
+    x, z = scalar("x"), scalar("z")
+    positive = z > 0.0
+    a = tf.cond(positive, lambda: tf.Print(x, [x], "here") * x, lambda: x)
+    b = tf.cond(positive, lambda: tf.Print(z, [z], "here") * z, lambda: z)
+    assert printed(capsys, [a, b, tf.gradients(a, x), tf.gradients(b, z)], {x: 2.0, z: 3.0}) == 2
+    assert run([tf.gradients(a, x), tf.gradients(b, z)], {x: 2.0, z: 3.0}) == [[4], [6]]
+
+
 def test_second_gradients_share_too(capsys):
     x = scalar()
     y = tf.Print(x * x, [x], "here") * x
@@ -443,6 +474,15 @@ def test_control_dependencies_order_gradients():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         assert session.run(dx) == 4 and session.run(v) == 2
+
+
+def test_a_gradient_as_a_control_dependency():
+    x, v = tf.constant(3.0), tf.Variable(1.0)
+    (dx,) = tf.gradients(x * x * v, x)
+    with tf.control_dependencies([dx]):
+        later = v.assign_add(1.0)
+    assert run([later, dx.op]) == [2, None]
+    assert run([later, dx]) == [2, 6]
 
 
 # -- what is refused ---------------------------------------------------------------------------------------

@@ -269,6 +269,17 @@ def test_gradients_changed_on_their_way():
     assert session.run([x, y, unused]) == [2, 3, 5]
 
 
+def test_clipping():
+    x = tf.placeholder(tf.float64, [2])
+    clipped, length = tf.clip_by_global_norm([x, None, tf.constant(12.0, tf.float64)], 6.5)
+    with tf.Session() as session:
+        found = session.run(
+            [tf.clip_by_norm(x, 2.5), tf.clip_by_norm(x, 50.0), clipped[0], clipped[2], length], {x: [3, 4]}
+        )
+    np.testing.assert_allclose(np.hstack(found), [1.5, 2, 3, 4, 1.5, 2, 6, 13])
+    assert clipped[1] is None
+
+
 def test_what_is_not_trainable_stays():
     x, fixed = tf.Variable(3.0), tf.Variable(4.0, trainable=False)
     step = tf.train.GradientDescentOptimizer(1.0).minimize(x * fixed)

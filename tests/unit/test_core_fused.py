@@ -41,6 +41,7 @@ def by_reference(
     return registers
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_random_programs(data: st.DataObject) -> None:

@@ -328,6 +328,7 @@ def test_orders_are_stable(dtype: str, descending: bool) -> None:
             compare(name, [x], [False], {"axis": axis, "descending": descending}, range(4))
 
 
+@pytest.mark.slow
 def test_many_axes() -> None:
     x = np.arange(3 * 2 * 3 * 2 * 3 * 2, dtype=np.float64).reshape(3, 2, 3, 2, 3, 2)
     for axes in itertools.chain.from_iterable(itertools.combinations(range(5), n) for n in range(6)):
@@ -350,6 +351,7 @@ def test_sizes_of_zero_in_reductions() -> None:
 # -- lanes that differ in where they look --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_lane_looks_where_it_says() -> None:
     random = np.random.default_rng(1)
     table = random.normal(size=(7, 4))
@@ -402,9 +404,8 @@ def test_random_numbers_have_the_same_bits() -> None:
 # -- matrix products -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("lanes", [1, 2, 3, 5, 12, 13, 25, 200])
+@pytest.mark.parametrize(("dtype", "isa"), [*itertools.product(FLOATS, ISAS), ("i32", ""), ("i64", "")])
+@pytest.mark.parametrize("lanes", [1, 2, 3, 5, 12, 13, 40])
 def test_products(dtype: str, lanes: int, isa: str) -> None:
     random = np.random.default_rng(lanes)
     numpy = DTYPES[dtype].numpy
@@ -428,6 +429,64 @@ def test_products(dtype: str, lanes: int, isa: str) -> None:
             right = right[:, :, None] if operands[1].ndim - (not shared[1]) == 1 else right
             wanted = np.matmul(left.astype(np.int64), right.astype(np.int64))
             np.testing.assert_array_equal(got.reshape(wanted.shape), wanted.astype(numpy))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_packed_products(dtype: str, transposed: bool, isa: str) -> None:
+    random = np.random.default_rng(0)
+    for m, k, n in (
+        (1, 7, 3),
+        (1, 30, 200),
+        (2, 9, 70),
+        (3, 5, 65),
+        (13, 40, 36),
+        (40, 100, 100),
+        (5, 0, 4),
+        (0, 3, 2),
+    ):
+        x, w = (random.integers(-3, 4, shape).astype(DTYPES[dtype].numpy) for shape in ((m, k), (k, n)))
+        given = np.ascontiguousarray(w.T) if transposed else w
+        np.testing.assert_array_equal(_core.packed_product(x, given, transposed, isa)[0], x @ w)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_one_row_of_a_product_has_the_same_bits_among_any_others(dtype: str) -> None:
+    random = np.random.default_rng(0)
+    x, w = (random.normal(size=shape).astype(DTYPES[dtype].numpy) for shape in ((300, 100), (100, 100)))
+    all_rows = _core.packed_product(x, w)[0]
+    for first, count in ((0, 1), (7, 2), (3, 5), (200, 13), (0, 128)):
+        assert (
+            _core.packed_product(x[first : first + count], w)[0].tobytes() == all_rows[first : first + count].tobytes()
+        )
+    (as_lanes,) = run("matmul", [x, w], [False, True], {})
+    assert as_lanes.tobytes() == all_rows.tobytes()  # packed or not
+
+
+@pytest.mark.slow
+def test_very_wide_products() -> None:
+    random = np.random.default_rng(0)
+    x, w = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((1500, 700), (700, 300)))
+    wanted = x @ w
+    np.testing.assert_array_equal(_core.packed_product(x, w)[0], wanted)
+    np.testing.assert_array_equal(_core.packed_product(x, np.ascontiguousarray(w.T), transposed=True)[0], wanted)
+    np.testing.assert_array_equal(run("matmul", [x, w], [False, True], {})[0], wanted)
+    np.testing.assert_array_equal(run("matmul", [w.T, x], [True, False], {})[0], wanted)
+    many = random.integers(-3, 4, (6000, 300)).astype(np.float32)
+    left = random.integers(-3, 4, (6000, 200)).astype(np.float32)
+    start = np.ones((200, 300), np.float32)
+    np.testing.assert_array_equal(_core.outer_sum(left, many, start)[0], start + left.T @ many)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("lanes", [0, 1, 2, 7, 64, 300])
+def test_the_gradient_of_weights_is_one_product(dtype: str, lanes: int, isa: str) -> None:
+    random = np.random.default_rng(0)
+    for k, n in ((1, 1), (3, 5), (13, 36), (100, 100)):
+        x, g, start = (random.integers(-3, 4, s).astype(DTYPES[dtype].numpy) for s in ((lanes, k), (lanes, n), (k, n)))
+        np.testing.assert_array_equal(_core.outer_sum(x, g, start, isa)[0], start + x.T @ g)
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------
@@ -495,6 +554,7 @@ def test_a_fault_names_the_first_lane(
 SIZES = st.lists(st.integers(0, 4), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @drawn(
     shape=SIZES,
@@ -520,6 +580,7 @@ def test_broadcasting(
     compare(name, operands, shared, {}, range(lanes))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @drawn(shape=SIZES, lanes=st.integers(1, 4), shared=st.lists(st.booleans(), min_size=3, max_size=3), data=st.data())
 def test_choice_broadcasts(shape: list[int], lanes: int, shared: list[bool], data: st.DataObject) -> None:
@@ -532,6 +593,7 @@ def test_choice_broadcasts(shape: list[int], lanes: int, shared: list[bool], dat
     compare("where", [condition, *operands[1:]], shared, {}, range(1 if all(shared) else lanes))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @drawn(shape=st.lists(st.integers(0, 4), min_size=1, max_size=4), lanes=st.integers(1, 3), data=st.data())
 def test_axes(shape: list[int], lanes: int, data: st.DataObject) -> None:

@@ -1,7 +1,7 @@
 // Runs of operators on each element, done piece by piece: what lies between them never leaves the cache.
 //
-// Values are registers, numbered: first the inputs, then the result of each instruction in order. All results of one lane
-// have the same number of elements, n. An input has n elements, or one, for each lane or shared by all lanes.
+// Values are registers, numbered: first the inputs, then the result of each instruction in order. All results of one
+// lane have the same number of elements, n. An input has n elements, or one, for each lane or shared by all lanes.
 #pragma once
 
 #include <span>
@@ -38,15 +38,14 @@ class Fused {
  private:
   struct Run;
 
-  int register_count() const { return static_cast<int>(dtypes_.size()); }
-
   int inputs_;
   std::vector<Instruction> instructions_;
   std::vector<int> outputs_;
-  std::vector<DType> dtypes_;  // of registers
+  std::vector<DType> dtypes_;   // of registers
   std::vector<int> output_of_;  // of registers: which output it is, or -1
-  std::vector<int> slots_;      // of registers: where a result that is no output stands; inputs have one too
-  int slot_count_ = 0;
+  std::vector<int> slots_;      // of registers: where it stands if it is made here and is no output
+  int slot_count_ = 0;          // of results; inputs that must be laid out take more
+  int64_t widest_ = 1;          // bytes of an element
 };
 
 }  // namespace undertow

@@ -34,7 +34,8 @@ struct RowFunctions {
 
 /// Products of matrices of one dtype. All strides count elements.
 struct GemmFunctions {
-  int panel;  ///< columns of a panel
+  int panel;   ///< columns of a panel
+  int vector;  ///< and of a vector: half a panel
 
   /// B (k x n) into panels: for each panel, row after row, its columns side by side, zeros behind the last.
   void (*pack)(const void* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, void* panels);
@@ -43,6 +44,9 @@ struct GemmFunctions {
   /// in full, but only n columns of the result are written.
   void (*multiply)(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int64_t a_column, const void* b,
                    int64_t row_step, int64_t panel_stride, void* out, int64_t out_row, bool add);
+
+  /// out[i, c] += a[i * a_row] * b[c]: a last row of B that ends where memory does.
+  void (*add_products)(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row);
 
   /// out[i] = the sum of a[i * a_row + j] * x[j] over j < k, for i < m.
   void (*rows_times)(int64_t m, int64_t k, const void* a, int64_t a_row, const void* x, void* out, int64_t out_step);

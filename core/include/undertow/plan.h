@@ -78,7 +78,7 @@ struct CallItem {
   int32_t body;   ///< region entered
   int32_t group;  ///< of bodies that are recursive together
   std::vector<Operand> arguments;
-  std::vector<Operand> hoists;    ///< given to the entry that it makes
+  std::vector<Operand> hoists;  ///< given to the entry that it makes
   bool makes_entry;
   int32_t asks;  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
   std::vector<int32_t> results;   ///< slots
@@ -89,10 +89,10 @@ struct LoopItem {
   int32_t site;
   int32_t loop;
   int32_t body;
-  int32_t branch;                  ///< of the loop's body: going on or leaving
+  int32_t branch;  ///< of the loop's body: going on or leaving
   std::vector<Transfer> variables;
   std::vector<Transfer> outers;
-  std::vector<Operand> next;       ///< of each variable, in the branch where the loop goes on
+  std::vector<Operand> next;  ///< of each variable, in the branch where the loop goes on
   struct Exit {
     Operand from;  ///< in the loop's body
     int32_t to;    ///< slot outside
@@ -105,7 +105,7 @@ struct MapItem {
   int32_t map;
   int32_t phase;
   int32_t body;
-  Operand counted;                 ///< its leading length is the number of lanes; phase 0 only
+  Operand counted;  ///< its leading length is the number of lanes; phase 0 only
   std::vector<Transfer> mapped;
   std::vector<Transfer> outers;
   std::vector<LoopItem::Exit> results;
@@ -154,8 +154,8 @@ struct Region {
   int32_t body;  ///< region of the body that it belongs to
   int32_t group;
   std::vector<Slot> slots;
-  std::vector<int32_t> boxed;  ///< slots that are dynamic
-  int64_t row;                 ///< bytes per lane of the slots that share a block
+  std::vector<int32_t> boxed;            ///< slots that are dynamic
+  int64_t row;                           ///< bytes per lane of the slots that share a block
   int32_t branches, calls, loops, maps;  ///< how many of each it has
   int32_t hoisted;                       ///< values of its entry that it needs
   std::vector<Program> phases;

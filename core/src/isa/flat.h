@@ -36,6 +36,23 @@ void each(const void* a, const void*, const void*, void* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(F::apply(x[i]));
 }
 
+/// For functions that cost many operations: whole vectors always, the last one filled up in a buffer.
+template <class F, class T>
+void each_whole(const void* a, const void*, const void*, void* out, int64_t n) {
+  constexpr int64_t kBlock = 64 / sizeof(T);
+  const T* x = static_cast<const T*>(a);
+  T* z = static_cast<T*>(out);
+  const int64_t whole = n / kBlock * kBlock, rest = n - whole;
+  UNDERTOW_INDEPENDENT
+  for (int64_t i = 0; i < whole; ++i) z[i] = F::apply(x[i]);
+  if (rest == 0) return;
+  T kept[kBlock] = {};
+  for (int64_t i = 0; i < rest; ++i) kept[i] = x[whole + i];
+  UNDERTOW_INDEPENDENT
+  for (int64_t i = 0; i < kBlock; ++i) kept[i] = F::apply(kept[i]);
+  for (int64_t i = 0; i < rest; ++i) z[whole + i] = kept[i];
+}
+
 template <class F, class T, class R, bool OneX, bool OneY>
 void each_pair(const void* a, const void* b, const void*, void* out, int64_t n) {
   const T* x = static_cast<const T*>(a);
@@ -58,6 +75,11 @@ void each_pair(const void* a, const void* b, const void*, void* out, int64_t n) 
 template <class F, class T, class R = T>
 constexpr FlatRow unary(const char* name) {
   return {name, {1, {kDType<T>, {}, {}}, kDType<R>, {&each<F, T, R>}, nullptr, Fault::Code::None}};
+}
+
+template <class F, class T>
+constexpr FlatRow whole_unary(const char* name) {
+  return {name, {1, {kDType<T>, {}, {}}, kDType<T>, {&each_whole<F, T>}, nullptr, Fault::Code::None}};
 }
 
 template <class F, class T, class R = T>

@@ -119,8 +119,9 @@ inline Reduced<T> reduce_exp(T x) {
 template <class T>
 inline T scale(T y, T k) {
   using F = Format<T>;
-  const T half = fma(k, T(0.5), F::kMagic) - F::kMagic;
-  return y * power_of_two(half) * power_of_two(k - half);
+  constexpr T shift = F::kMagic + T(F::kBias);
+  const T half = fma(k, T(0.5), shift);
+  return y * from_bits<T>(bits_of(half) << F::kMantissa) * power_of_two(k - (half - shift));
 }
 
 template <class T>
@@ -132,8 +133,11 @@ inline T clamp_exp(T x) {
 
 template <class T>
 inline T exp(T x) {
-  const Reduced<T> reduced = reduce_exp(clamp_exp(x));
-  return scale(T(1) + reduced.small, reduced.k);
+  using F = Format<T>;
+  x = clamp_exp(x);
+  const T k = fma(x, T(0x1.71547652b82fep0), F::kMagic) - F::kMagic;
+  const T r = fma(k, -F::kLn2Lo, fma(k, -F::kLn2Hi, x));  // what is lost here is too small to matter beside 1
+  return scale(T(1) + fma(r * r, exp_series(r), r), k);
 }
 
 template <class T>

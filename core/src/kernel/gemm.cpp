@@ -33,8 +33,12 @@ Stored stored(const Matrix& x, int64_t rows, int64_t columns) {
 
 }  // namespace
 
-// Measured by benchmarks/kernels.py; below, setting up OpenBLAS's own packing costs more than it saves.
-bool is_wide(int64_t m, int64_t n, int64_t k) { return m >= 128 && m * n * k >= 64 * 64 * 128; }
+// Measured with benchmarks/kernels.py: our kernel, which does not block for caches, is ahead while all three matrices
+// fit.
+bool is_wide(DType dtype, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kFewRows = 128, kFits = 5 << 20;
+  return m >= kFewRows && (m * k + k * n + m * n) * size_of(dtype) > kFits;
+}
 
 void multiply_wide(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, void* out, int64_t out_row,
                    bool add) {
@@ -56,8 +60,15 @@ void multiply_wide(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matri
 void multiply(const Functions& isa, DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, void* out,
               int64_t out_row, bool add, Scratch& scratch) {
   if (m == 0 || n == 0) return;
-  if (is_wide(m, n, k)) return multiply_wide(dtype, m, n, k, a, b, out, out_row, add);
+  if (is_wide(dtype, m, n, k)) return multiply_wide(dtype, m, n, k, a, b, out, out_row, add);
   const GemmFunctions& gemm = gemm_of(isa, dtype);
+  if (b.column == 1 && n >= gemm.vector && k > 0 && !add) {
+    // B as it is. What is read behind a row is in the next one, so the last row goes alone.
+    gemm.multiply(m, n, k - 1, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, false);
+    gemm.add_products(m, n, at(a.data, (k - 1) * a.column, dtype), a.row, at(b.data, (k - 1) * b.row, dtype), out,
+                      out_row);
+    return;
+  }
   // Whole panels of a B that stands row by row need no packing.
   const int64_t ready = b.column == 1 ? n / gemm.panel * gemm.panel : 0;
   if (ready > 0) gemm.multiply(m, ready, k, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, add);
@@ -83,7 +94,7 @@ void PackedMatrix::pack(const void* b, int64_t row_stride, int64_t column_stride
 }
 
 void PackedMatrix::multiply(int64_t m, const void* a, int64_t a_row, void* out, int64_t out_row, bool add) const {
-  if (is_wide(m, n_, k_))
+  if (is_wide(dtype_, m, n_, k_))
     multiply_wide(dtype_, m, n_, k_, {a, a_row, 1}, {source_, row_stride_, column_stride_}, out, out_row, add);
   else
     gemm_.multiply(m, n_, k_, a, a_row, 1, packed_, gemm_.panel, k_ * gemm_.panel, out, out_row, add);

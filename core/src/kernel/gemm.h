@@ -12,7 +12,7 @@ struct Matrix {
 };
 
 /// Is this product one that OpenBLAS does faster?
-bool is_wide(int64_t m, int64_t n, int64_t k);
+bool is_wide(DType dtype, int64_t m, int64_t n, int64_t k);
 
 /// out (m x n) = A B, or += where `add`, by OpenBLAS.
 void multiply_wide(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, void* out, int64_t out_row,

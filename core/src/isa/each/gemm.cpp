@@ -22,45 +22,43 @@ constexpr int kBytes = 16, kRows = 4;
 #endif
 constexpr int kVectors = 2;  // of a panel
 
-template <class T>
-using Vector [[gnu::vector_size(kBytes), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
+template <class T, int kSize>
+using Loose [[gnu::vector_size(kSize), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;  // in memory, anywhere
 
 template <class T>
 constexpr int kLanes = kBytes / sizeof(T);
 template <class T>
 constexpr int kPanel = kVectors * kLanes<T>;
 
-/// A tile of Rows rows and Panels panels.
-template <class T, int Rows, int Panels>
-inline void tile(int64_t k, const T* a, int64_t row_stride, int64_t column_stride, const T* panels, int64_t row_step,
-                 int64_t panel_stride, T* out, int64_t out_stride, int64_t columns, bool add) {
-  constexpr int kWide = Panels * kVectors;
-  typedef T V [[gnu::vector_size(kBytes)]];
+/// Rows rows and Panels panels, of each of which Vectors vectors of Size bytes are computed.
+template <class T, int Rows, int Panels, int Vectors, int Size>
+void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* panels, int64_t row_step,
+          int64_t panel_stride, T* out, int64_t out_row, int64_t columns, bool add) {
+  constexpr int kWide = Panels * Vectors, kLong = Size / static_cast<int>(sizeof(T));
+  typedef T V [[gnu::vector_size(Size)]];
   V sums[Rows][kWide] = {};
   for (int64_t i = 0; i < k; ++i) {
     V b[kWide];
 #pragma GCC unroll 16
-    for (int p = 0; p < Panels; ++p)
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v)
-        b[p * kVectors + v] =
-            *reinterpret_cast<const Vector<T>*>(panels + p * panel_stride + i * row_step + v * kLanes<T>);
+    for (int c = 0; c < kWide; ++c)
+      b[c] = *reinterpret_cast<const Loose<T, Size>*>(panels + c / Vectors * panel_stride + i * row_step +
+                                                      c % Vectors * kLong);
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
-      const T x = a[r * row_stride + i * column_stride];
+      const T x = a[r * a_row + i * a_column];
 #pragma GCC unroll 16
       for (int c = 0; c < kWide; ++c) sums[r][c] += x * b[c];
     }
   }
   for (int r = 0; r < Rows; ++r) {
-    T* row = out + r * out_stride;
-    if (columns == kWide * kLanes<T>) {
+    T* row = out + r * out_row;
+    if (columns == kWide * kLong) {
       for (int c = 0; c < kWide; ++c) {
-        Vector<T>* place = reinterpret_cast<Vector<T>*>(row + c * kLanes<T>);
+        auto* place = reinterpret_cast<Loose<T, Size>*>(row + c * kLong);
         *place = add ? *place + sums[r][c] : sums[r][c];
       }
     } else {
-      T kept[kWide * kLanes<T>];
+      T kept[kWide * kLong];
       std::memcpy(kept, sums[r], sizeof(kept));
       for (int64_t c = 0; c < columns; ++c) row[c] = add ? row[c] + kept[c] : kept[c];
     }
@@ -70,45 +68,74 @@ inline void tile(int64_t k, const T* a, int64_t row_stride, int64_t column_strid
 template <class T>
 using Tile = void (*)(int64_t, const T*, int64_t, int64_t, const T*, int64_t, int64_t, T*, int64_t, int64_t, bool);
 
-/// How many panels a tile of few rows takes at once, so that there are enough sums to hide the latency of one.
-constexpr int panels_for(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
-
-template <class T, int... Rows>
-constexpr std::array<Tile<T>, sizeof...(Rows)> wide_tiles(std::integer_sequence<int, Rows...>) {
-  return {&tile<T, Rows + 1, panels_for(Rows + 1)>...};
+/// Tiles of 1 to kRows rows.
+template <class T, int Panels, int Vectors, int Size, int... Rows>
+constexpr std::array<Tile<T>, sizeof...(Rows)> tiles(std::integer_sequence<int, Rows...>) {
+  return {&tile<T, Rows + 1, Panels, Vectors, Size>...};
 }
-template <class T, int... Rows>
-constexpr std::array<Tile<T>, sizeof...(Rows)> narrow_tiles(std::integer_sequence<int, Rows...>) {
-  return {&tile<T, Rows + 1, 1>...};
+
+/// With few rows a tile takes several panels at once, so that there are enough sums to hide the latency of each.
+constexpr int kFew = 3;
+constexpr int most_panels(int64_t rows) { return rows == 1 ? 4 : rows <= kFew ? 2 : 1; }
+
+/// The tiles of `panels` whole panels, or of the last few columns.
+template <class T>
+const Tile<T>* tiles_for(int64_t panels, int64_t columns) {
+  using Few = std::make_integer_sequence<int, kFew>;
+  using All = std::make_integer_sequence<int, kRows>;
+  static constexpr auto four = tiles<T, 4, kVectors, kBytes>(std::make_integer_sequence<int, 1>());
+  static constexpr auto three = tiles<T, 3, kVectors, kBytes>(std::make_integer_sequence<int, 1>());
+  static constexpr auto two = tiles<T, 2, kVectors, kBytes>(Few());
+  static constexpr auto one = tiles<T, 1, kVectors, kBytes>(All());
+  static constexpr auto vector = tiles<T, 1, 1, kBytes>(All());
+  if (panels == 4) return four.data();
+  if (panels == 3) return three.data();
+  if (panels == 2) return two.data();
+  if (columns > kLanes<T>) return one.data();
+  if constexpr (kBytes >= 64) {
+    static constexpr auto half = tiles<T, 1, 1, kBytes / 2>(All());
+    static constexpr auto quarter = tiles<T, 1, 1, kBytes / 4>(All());
+    if (columns <= kLanes<T> / 4) return quarter.data();
+    if (columns <= kLanes<T> / 2) return half.data();
+  } else if constexpr (kBytes >= 32) {
+    static constexpr auto half = tiles<T, 1, 1, kBytes / 2>(All());
+    if (columns <= kLanes<T> / 2) return half.data();
+  }
+  return vector.data();
 }
 
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int64_t a_column, const void* b,
               int64_t row_step, int64_t panel_stride, void* out, int64_t out_row, bool add) {
-  static constexpr auto wide = wide_tiles<T>(std::make_integer_sequence<int, kRows>());
-  static constexpr auto narrow = narrow_tiles<T>(std::make_integer_sequence<int, kRows>());
   if (m == 0) return;
   const T* x = static_cast<const T*>(a);
   T* z = static_cast<T*>(out);
   const int64_t blocks = (m + kRows - 1) / kRows;
-  const int few = m <= kRows ? panels_for(static_cast<int>(m)) : 1;
+  const int64_t most = most_panels(m);
   for (int64_t column = 0; column < n;) {
+    const int64_t whole = (n - column) / kPanel<T>, panels = whole < most ? whole : most;
+    const int64_t columns = panels == 0 ? n - column : panels * kPanel<T>;
     const T* panel = static_cast<const T*>(b) + column / kPanel<T> * panel_stride;
-    if (few > 1 && n - column >= few * kPanel<T>) {
-      wide[m - 1](k, x, a_row, a_column, panel, row_step, panel_stride, z + column, out_row, few * kPanel<T>, add);
-      column += few * kPanel<T>;
-      continue;
-    }
-    const int64_t columns = n - column < kPanel<T> ? n - column : kPanel<T>;
+    const Tile<T>* tile_of = tiles_for<T>(panels, columns);
     int64_t row = 0;
     for (int64_t left = blocks; left > 0; --left) {  // shared out evenly: 13 rows are 7 and 6, not 12 and 1
       const int64_t rows = (m - row + left - 1) / left;
-      narrow[rows - 1](k, x + row * a_row, a_row, a_column, panel, row_step, panel_stride, z + row * out_row + column,
-                       out_row, columns, add);
+      tile_of[rows - 1](k, x + row * a_row, a_row, a_column, panel, row_step, panel_stride, z + row * out_row + column,
+                        out_row, columns, add);
       row += rows;
     }
-    column += kPanel<T>;
+    column += columns;
   }
+}
+
+/// The last step of the chains of multiply-adds, where B has no room behind its last row.
+template <class T>
+void add_products(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row) {
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  T* z = static_cast<T*>(out);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t c = 0; c < n; ++c) z[i * out_row + c] += x[i * a_row] * y[c];
 }
 
 /// Rows rows at once, so that x is read once for all of them.
@@ -118,9 +145,9 @@ inline void dots(int64_t k, const T* a, int64_t a_row, const T* x, T* out, int64
   V sums[Rows] = {};
   int64_t i = 0;
   for (; i + kLanes<T> <= k; i += kLanes<T>) {
-    const V piece = *reinterpret_cast<const Vector<T>*>(x + i);
+    const V piece = *reinterpret_cast<const Loose<T, kBytes>*>(x + i);
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) sums[r] += *reinterpret_cast<const Vector<T>*>(a + r * a_row + i) * piece;
+    for (int r = 0; r < Rows; ++r) sums[r] += *reinterpret_cast<const Loose<T, kBytes>*>(a + r * a_row + i) * piece;
   }
   for (int r = 0; r < Rows; ++r) {
     T kept[kLanes<T>];
@@ -164,7 +191,9 @@ void pack(const void* b, int64_t row_stride, int64_t column_stride, int64_t k, i
 
 }  // namespace
 
-extern const GemmFunctions kGemmF32 = {kPanel<float>, &pack<float>, &multiply<float>, &rows_times<float>};
-extern const GemmFunctions kGemmF64 = {kPanel<double>, &pack<double>, &multiply<double>, &rows_times<double>};
+extern const GemmFunctions kGemmF32 = {kPanel<float>,    kLanes<float>,        &pack<float>,
+                                       &multiply<float>, &add_products<float>, &rows_times<float>};
+extern const GemmFunctions kGemmF64 = {kPanel<double>,    kLanes<double>,        &pack<double>,
+                                       &multiply<double>, &add_products<double>, &rows_times<double>};
 
 }  // namespace undertow::UNDERTOW_ISA

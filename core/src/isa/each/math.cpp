@@ -59,13 +59,14 @@ void sines(const void* a, const void*, const void*, void* out, int64_t n) {
   T kept[kPiece];  // the output may be the operand
   for (int64_t start = 0; start < n; start += kPiece) {
     const int64_t count = n - start < kPiece ? n - start : kPiece;
-    bool large = false;
+    Bits<T> most = 0;  // of sizes, whose bits are ordered as they are; nan is largest
     for (int64_t i = 0; i < count; ++i) {
       kept[i] = x[start + i];
-      large |= std::fabs(kept[i]) > T(kTrigTop);
+      const Bits<T> size = bits_of(std::fabs(kept[i]));
+      most = most > size ? most : size;
     }
     for (int64_t i = 0; i < count; ++i) z[start + i] = static_cast<T>(trig(static_cast<double>(kept[i]), Quarter));
-    if (!large) continue;
+    if (most <= bits_of(T(kTrigTop))) continue;
     for (int64_t i = 0; i < count; ++i)
       if (std::fabs(kept[i]) > T(kTrigTop)) z[start + i] = Quarter == 0 ? std::sin(kept[i]) : std::cos(kept[i]);
   }
@@ -79,13 +80,13 @@ constexpr FlatRow trigonometric(const char* name) {
 #define UNDERTOW_FLOATS(kind, name, F) kind<F, float>(name), kind<F, double>(name)
 
 constexpr FlatRow kRows[] = {
-    UNDERTOW_FLOATS(unary, "exp", Exp),
-    UNDERTOW_FLOATS(unary, "exp2", Exp2),
-    UNDERTOW_FLOATS(unary, "expm1", Expm1),
-    UNDERTOW_FLOATS(unary, "log", Log),
-    UNDERTOW_FLOATS(unary, "log2", Log2),
+    UNDERTOW_FLOATS(whole_unary, "exp", Exp),
+    UNDERTOW_FLOATS(whole_unary, "exp2", Exp2),
+    UNDERTOW_FLOATS(whole_unary, "expm1", Expm1),
+    UNDERTOW_FLOATS(whole_unary, "log", Log),
+    UNDERTOW_FLOATS(whole_unary, "log2", Log2),
     UNDERTOW_FLOATS(unary, "log10", Log10),
-    UNDERTOW_FLOATS(unary, "log1p", Log1p),
+    UNDERTOW_FLOATS(whole_unary, "log1p", Log1p),
     trigonometric<float, 0>("sin"),
     trigonometric<double, 0>("sin"),
     trigonometric<float, 1>("cos"),
@@ -96,13 +97,13 @@ constexpr FlatRow kRows[] = {
     UNDERTOW_FLOATS(unary, "atan", Atan),
     UNDERTOW_FLOATS(unary, "sinh", Sinh),
     UNDERTOW_FLOATS(unary, "cosh", Cosh),
-    UNDERTOW_FLOATS(unary, "tanh", Tanh),
+    UNDERTOW_FLOATS(whole_unary, "tanh", Tanh),
     UNDERTOW_FLOATS(unary, "asinh", Asinh),
     UNDERTOW_FLOATS(unary, "acosh", Acosh),
     UNDERTOW_FLOATS(unary, "atanh", Atanh),
     UNDERTOW_FLOATS(unary, "erf", Erf),
-    UNDERTOW_FLOATS(unary, "sigmoid", Sigmoid),
-    UNDERTOW_FLOATS(unary, "softplus", Softplus),
+    UNDERTOW_FLOATS(whole_unary, "sigmoid", Sigmoid),
+    UNDERTOW_FLOATS(whole_unary, "softplus", Softplus),
     UNDERTOW_FLOATS(binary, "power", Power),
     UNDERTOW_FLOATS(binary, "atan2", Atan2),
 };

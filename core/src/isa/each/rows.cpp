@@ -2,7 +2,7 @@
 //
 // Float sums run in a fixed number of strands, whatever the instruction set: the same bits for the same row everywhere,
 // and errors like those of a pairwise sum.
-#include <limits>
+#include <cstring>
 #include <type_traits>
 
 #include "isa/math.h"
@@ -110,14 +110,17 @@ T top_of(const T* x, int64_t n) {
 /// The sum of exp(x - top); each into `out` too where there is one.
 template <class T>
 T sum_of_exp(const T* x, T* out, int64_t n, T top) {
-  T kept[kPiece / 8];
-  constexpr int64_t piece = kPiece / 8;
+  constexpr int64_t kBlock = 64 / sizeof(T), kBuffer = 8 * kBlock;
+  T kept[kBuffer];
   T total = 0;
-  for (int64_t i = 0; i < n; i += piece) {
-    const int64_t count = n - i < piece ? n - i : piece;
-    T* weights = out != nullptr ? out + i : kept;
-    for (int64_t j = 0; j < count; ++j) weights[j] = exp(x[i + j] - top);
-    total += strands<Sum, T>(weights, count, T(0));
+  for (int64_t i = 0; i < n; i += kBuffer) {
+    const int64_t count = n - i < kBuffer ? n - i : kBuffer;
+    const int64_t filled = (count + kBlock - 1) / kBlock * kBlock;  // whole vectors; exp(-inf) adds nothing
+    for (int64_t j = 0; j < count; ++j) kept[j] = x[i + j] - top;
+    for (int64_t j = count; j < filled; ++j) kept[j] = -T(INFINITY);
+    for (int64_t j = 0; j < filled; ++j) kept[j] = exp(kept[j]);
+    total += strands<Sum, T>(kept, filled, T(0));
+    if (out != nullptr) std::memcpy(out + i, kept, static_cast<size_t>(count) * sizeof(T));
   }
   return total;
 }

@@ -9,7 +9,7 @@ why the nodes can be moved, and when a part is computed a second time instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -92,7 +92,9 @@ class _Way:
 
     def is_in_the_way_of(self, other: _Way) -> bool:
         """Would this not be found any more, once the other one has moved?"""
-        return not self.whole.isdisjoint(other.whole) or any(x.node in other.whole for x in self.wanted)
+        nodes = self.scene.nodes
+        both = {n for n in self.whole & other.whole if nodes[n].op != "switch"}  # those are copied where need be
+        return bool(both) or any(x.node in other.whole for x in self.wanted)
 
 
 class _Scene:
@@ -313,9 +315,8 @@ def _rest(node: Node, number: int, ready: dict[Port, int]) -> Node:
     return replace(node, inputs=inputs if kept else (), types=tuple(node.types[k] for k in kept))
 
 
-def _ordered(numbers: Iterable[int], left_out: set[int], needs: object) -> Iterator[int]:
+def _ordered(numbers: Iterable[int], left_out: set[int], needs: Callable[[int], Iterable[int]]) -> Iterator[int]:
     """All that is to be written, each after what it needs."""
-    assert callable(needs)
     done: set[int] = set()
     for number in (*numbers, _GRADIENT):
         if number in left_out:

@@ -170,11 +170,13 @@ class _Rewriting:
             elif node.op == "read":
                 self._replace_read(number, node)
         self._write_derivatives()
+        gone = set(self.markers)
         for number, node in enumerate(builder.nodes):
-            if not self.instead.keys().isdisjoint(node.inputs):
-                builder.nodes[number] = replace(node, inputs=tuple(map(self._now, node.inputs)))
+            # What waits for a read still waits for that read; what waits for a derivative, for what stands for it.
+            controls = tuple(self.instead[port] if port.node in gone else port for port in node.controls)
+            builder.nodes[number] = replace(node, inputs=tuple(map(self._now, node.inputs)), controls=controls)
         results = [self.instead.get(port, port) for port in graph.results]
-        kept = set(range(len(builder.nodes))) - set(self.markers)
+        kept = set(range(len(builder.nodes))) - gone
         return builder.finish_with(kept, builder.params, results, graph.carried)
 
     def _now(self, operand: Operand) -> Operand:

@@ -1,0 +1,88 @@
+// Packed products for Python: for tests and benchmarks.
+#include "undertow/matmul.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <string>
+
+#include "arrays.h"
+#include "kernel/gemm.h"
+#include "parts.h"
+#include "timing.h"
+
+namespace nb = nanobind;
+
+namespace undertow {
+namespace {
+
+/// x (m x k) and w (k x n, or n x k if transposed), and the room for their product.
+struct Product {
+  Operands operands;
+  bool transposed;
+  int64_t m, k, n;
+  Results results;
+  PackedMatrix packed;
+
+  Product(const Array& x, const Array& w, bool is_transposed, const Functions& isa)
+      : operands({x, w}, {true, true}),
+        transposed(is_transposed),
+        m(at(0, 0)),
+        k(at(0, 1)),
+        n(at(1, transposed ? 0 : 1)),
+        results(1, {shape()}, {{operands.types[0].dtype, 2}}),
+        packed(isa, operands.types[0].dtype, k, n) {
+    packed.pack(operands.views[1].data, transposed ? 1 : n, transposed ? k : 1);
+  }
+
+  int64_t at(size_t operand, size_t axis) const {
+    if (operands.views[operand].rank != 2) throw nb::value_error("products here are of matrices");
+    return operands.shapes[operand][axis];
+  }
+  Shape shape() const {
+    Shape out;
+    out.append(m);
+    out.append(n);
+    return out;
+  }
+  void run() { packed.multiply(m, operands.views[0].data, k, results.views[0].data, n); }
+  void run_wide() {
+    const Matrix b{operands.views[1].data, transposed ? 1 : n, transposed ? k : 1};
+    multiply_wide(operands.types[0].dtype, m, n, k, {operands.views[0].data, k, 1}, b, results.views[0].data, n, false);
+  }
+};
+
+Made packed_product(const Array& x, const Array& w, bool transposed, const std::string& isa) {
+  Product product(x, w, transposed, isa_named(isa));
+  product.run();
+  return product.results.arrays(1)[0];
+}
+
+double time_product(const Array& x, const Array& w, bool transposed, bool wide, double seconds) {
+  Product product(x, w, transposed, functions());
+  return best_time(seconds, [&] { wide ? product.run_wide() : product.run(); });
+}
+
+Made outer_sum(const Array& x, const Array& g, const Array& start, const std::string& isa) {
+  const Operands operands({x, g, start}, {false, false, true});
+  Scratch scratch;
+  Results results(1, {Shape(operands.views[2])}, {operands.types[2]});
+  std::memcpy(results.views[0].data, operands.views[2].data, static_cast<size_t>(operands.views[2].bytes()));
+  accumulate_outer(isa_named(isa), operands.lanes, operands.views[0], operands.views[1], results.views[0].data, true,
+                   scratch);
+  return results.arrays(1)[0];
+}
+
+}  // namespace
+
+void bind_matmul(nb::module_& module) {
+  module.def("packed_product", &packed_product, nb::arg("x"), nb::arg("w"), nb::arg("transposed") = false,
+             nb::arg("isa") = "");
+  module.def("time_product", &time_product, nb::arg("x"), nb::arg("w"), nb::arg("transposed"), nb::arg("wide"),
+             nb::arg("seconds"));
+  module.def("outer_sum", &outer_sum, nb::arg("x"), nb::arg("g"), nb::arg("start"), nb::arg("isa") = "");
+}
+
+}  // namespace undertow
