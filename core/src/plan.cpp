@@ -128,7 +128,6 @@ class Checker {
   void check_region(const Region& in) {
     const Region& body = region(in.body);
     if (body.kind == Region::Kind::Branch || body.body != in.body) fail("a region belongs to no body");
-    if (body.phases.size() != in.phases.size()) fail("a region has other phases than its body");
     if (in.kind != Region::Kind::Branch && &body != &in) fail("a body belongs to another");
     if (in.group < 0 || in.group >= plan_.groups) fail("there is no such group");
     for (const auto& params : in.params)
@@ -288,7 +287,7 @@ class Checker {
 
   void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
     if (phase > 0) return;
-    if (visits.size() != in.phases.size()) fail("it is not said how often something is visited");
+    if (visits.size() != region(in.body).phases.size()) fail("it is not said how often something is visited");
     for (int32_t count : visits)
       if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
         fail("a phase is visited that is not there");
@@ -373,6 +372,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           branch.branch = in.any();
           branch.pred = in.any();
           branch.is_first = in.flag();
+          branch.is_last = in.flag();
           for (int32_t& side : branch.regions) side = in.any();
           for (int32_t& program : branch.programs) program = in.any();
           for (auto& transfers : branch.transfers) transfers = read_transfers(in);
