@@ -75,6 +75,10 @@ class Items:
             body = self.owner[node.region]
             self.phase_count[body] = max(self.phase_count[body], self.phases[number] + 1)
         self._gather()
+        for kind, number, *later in self.items:
+            if kind in (CALL, MAP):  # there may be nothing to do in a phase that is asked for
+                callee = graph.sites[number - 1].callee
+                self.phase_count[callee] = max(self.phase_count[callee], later[0] + 1)
         self._find_ends()
         self._find_turns()
         self._find_branches()
