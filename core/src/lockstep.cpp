@@ -46,6 +46,7 @@ namespace {
 struct Group {
   int32_t group;
   int32_t visits;
+  int32_t asks;
   std::vector<Request*> requests;
   size_t request = 0;  ///< the next lanes to be called are those of this request
   int64_t lane = 0;    ///< from this one on
@@ -254,11 +255,12 @@ class Lockstep {
   void make_groups(Wave& wave) {
     for (Request* request : wave.calls) {
       const int32_t visits = visits_of(*request->table, request->item->visits);
+      const int32_t asks = visits > 1 ? request->item->asks : 0;
       Group* found = nullptr;
       for (Group& group : wave.groups)
-        if (group.group == request->item->group && group.visits == visits) found = &group;
+        if (group.group == request->item->group && group.visits == visits && group.asks == asks) found = &group;
       if (found == nullptr) {
-        wave.groups.push_back({request->item->group, visits, {}});
+        wave.groups.push_back({request->item->group, visits, asks, {}});
         found = &wave.groups.back();
       }
       found->requests.push_back(request);
@@ -437,6 +439,8 @@ class Lockstep {
     };
     const Piece& first = *pieces[0];
     const Column column = given(first);
+    int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
+    for (const Piece* piece : pieces) lanes += piece->count;
     bool is_shared = pieces.size() == 1 && (column.stride == 0 || (first.from * column.stride) % 64 == 0);
     if (!is_shared && column.stride == 0 && !to.is_dynamic) {
       is_shared = true;
@@ -445,7 +449,7 @@ class Lockstep {
         is_shared = is_shared && other.stride == 0 && other.data == column.data;
       }
     }
-    if (is_shared && first.at == 0 && !table.columns[slot].data) {
+    if (is_shared && lanes == table.lanes && !table.columns[slot].data) {
       tables_.take(table, slot, slot_of(first), column, nullptr, table.lanes);
       return;
     }
@@ -484,10 +488,12 @@ class Lockstep {
     entries.resize(z(table.lanes));
     for (int64_t lane = 0; lane < table.lanes; ++lane) {
       Entry& entry = entries[z(lane)];
+      entry.region = table.region;
+      entry.item = &item;
       entry.sums.resize(item.hoists.size());
       for (Operand x : item.hoists) {
         const Column column = tables_.column(table, x);
-        entry.values.push_back({nullptr, column.data + lane * column.stride, 0});
+        entry.values.push_back({column.block, column.data + lane * column.stride, 0});
       }
     }
   }
@@ -1048,21 +1054,24 @@ class Lockstep {
       tables_.take(table, item.to, from, column, nullptr, 1);
       return;
     }
-    if (table.entry != nullptr) {
-      tables_.take(table, item.to, slot, table.entry->values[z(item.index)], nullptr, 1);
-      return;
-    }
     bool is_same = true;
     const Entry* first = entry_of(table, 0);
-    for (int64_t k = 1; k < table.lanes && is_same; ++k)
-      is_same = entry_of(table, k)->values[z(item.index)].data == first->values[z(item.index)].data;
-    if (is_same) {
-      tables_.take(table, item.to, slot, first->values[z(item.index)], nullptr, 1);
+    if (table.entry == nullptr)
+      for (int64_t k = 1; k < table.lanes && is_same; ++k)
+        is_same = entry_of(table, k)->values[z(item.index)].data == first->values[z(item.index)].data;
+    const auto from_slot = [&](const Entry& entry) -> const Slot& {
+      return tables_.slot(*entry.region, entry.item->hoists[z(item.index)]);
+    };
+    const Column value = first->values[z(item.index)];
+    // Kernels want columns on boundaries: a value that stands between those of other lanes is copied.
+    if (is_same && (slot.is_dynamic || reinterpret_cast<uintptr_t>(value.data) % 64 == 0)) {
+      tables_.take(table, item.to, from_slot(*first), value, nullptr, 1);
       return;
     }
-    tables_.own(table, item.to);
-    for (int64_t k = 0; k < table.lanes; ++k)
-      tables_.put(slot, table.columns[item.to], nullptr, k, slot, entry_of(table, k)->values[z(item.index)], 0, 1);
+    tables_.own(table, item.to, is_same);
+    for (int64_t k = 0; k < (is_same ? 1 : table.lanes); ++k)
+      tables_.put(slot, table.columns[item.to], nullptr, k, from_slot(*entry_of(table, k)),
+                  entry_of(table, k)->values[z(item.index)], 0, 1);
   }
 
   void collect(Table& table, const CollectItem& item) {
@@ -1117,20 +1126,37 @@ class Lockstep {
     for (int64_t k = 0; k < count; ++k) out[k] += in[k];
   }
 
+  static void add_all(const View& like, std::byte* to, const void* from, int64_t count) {
+    if (like.dtype == DType::F32)
+      add<float>(to, from, count);
+    else
+      add<double>(to, from, count);
+  }
+
+  Block* copy_of(const void* data, int64_t bytes) {
+    Block* block = tables_.pool.take(bytes);
+    if (bytes > 0) std::memcpy(block->data(), data, z(bytes));
+    return block;
+  }
+
   void add_to(Sum& sum, const View& value) {
     const int64_t bytes = value.bytes();
     if (sum.whole == nullptr) {
-      sum.whole = tables_.pool.take(bytes);
-      if (bytes > 0) std::memcpy(sum.whole->data(), value.data, z(bytes));
-    } else if (value.dtype == DType::F32) {
-      add<float>(sum.whole->data(), value.data, value.count());
-    } else {
-      add<double>(sum.whole->data(), value.data, value.count());
+      sum.whole = copy_of(value.data, bytes);
+      sum.bytes = bytes;
+      return;
     }
+    if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
+    if (sum.whole->refs > 1) {
+      Block* copy = copy_of(sum.whole->data(), bytes);
+      tables_.pool.drop(sum.whole);
+      sum.whole = copy;
+    }
+    add_all(value, sum.whole->data(), value.data, value.count());
   }
 
   void collect_rows(Sum& sum, const View& numbers, const View& rows) {
-    Sum::Rows made{numbers.count(), nullptr, nullptr};
+    Sum::Rows made{numbers.count(), rows.bytes(), nullptr, nullptr};
     made.numbers = tables_.pool.take(8 * made.count);
     int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
     for (int64_t k = 0; k < made.count; ++k)
@@ -1143,42 +1169,81 @@ class Lockstep {
 
   void collected(Table& table, const CollectedItem& item) {
     std::vector<Entry>& entries = table.calls[z(item.call)].entries;
-    const Slot& slot = table.region->slots[z(item.to[0])];
     for (int64_t lane = 0; lane < table.lanes; ++lane) {
       if (entries.size() <= z(lane) || entries[z(lane)].sums.size() <= z(item.index)) throw Stop{Stop::Kind::Internal};
-      Sum& sum = entries[z(lane)].sums[z(item.index)];
+      const Sum& sum = entries[z(lane)].sums[z(item.index)];
       const View like = view(table, item.like, lane);
-      const int64_t bytes = like.bytes();
-      if (sum.whole == nullptr) {
-        sum.whole = tables_.pool.take(bytes);
-        if (bytes > 0) std::memset(sum.whole->data(), 0, z(bytes));
-      }
-      const int64_t length = like.rank > 0 ? like.shape[0] : 1;
-      const int64_t row = length == 0 ? 0 : like.count() / length;
-      for (Sum::Rows& rows : sum.rows) {
-        const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
-        for (int64_t k = 0; k < rows.count; ++k) {
-          const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
-          if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
-          const std::byte* from = rows.rows->data() + k * row * size_of(like.dtype);
-          std::byte* to = sum.whole->data() + n * row * size_of(like.dtype);
-          if (like.dtype == DType::F32)
-            add<float>(to, from, row);
-          else
-            add<double>(to, from, row);
-        }
-        tables_.pool.drop(rows.numbers);
-        tables_.pool.drop(rows.rows);
-      }
-      sum.rows.clear();
-      std::byte* out = tables_.own(table, item.to[0], table.lanes == 1);
-      if (slot.is_dynamic) {
-        ++sum.whole->refs;
-        reinterpret_cast<Box*>(out)[lane] = {sum.whole, sum.whole->data(), tables_.shape({like.shape, z(like.rank)})};
-      } else if (bytes > 0) {
-        std::memcpy(out + lane * slot.bytes, sum.whole->data(), z(bytes));
+      if (sum.whole != nullptr && sum.bytes != like.bytes()) throw Stop{Stop::Kind::Internal};
+      if (item.to[1] != kNoSlot)
+        give_rows(table, item, lane, sum, like);
+      else
+        give_sum(table, item, lane, sum, like);
+    }
+  }
+
+  /// Put a value into a lane of a slot; the block is given away.
+  void put_block(Table& table, int32_t slot_number, int64_t lane, Block* block, std::span<const int64_t> shape) {
+    const Slot& slot = table.region->slots[z(slot_number)];
+    std::byte* out = tables_.own(table, slot_number, table.lanes == 1);
+    if (slot.is_dynamic) {
+      reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables_.shape(shape)};
+      return;
+    }
+    if (slot.bytes > 0) std::memcpy(out + lane * slot.bytes, block->data(), z(slot.bytes));
+    tables_.pool.drop(block);
+  }
+
+  void give_sum(Table& table, const CollectedItem& item, int64_t lane, const Sum& sum, const View& like) {
+    const int64_t bytes = like.bytes(), length = like.rank > 0 ? like.shape[0] : 1;
+    const int64_t row = length == 0 ? 0 : like.count() / length, row_bytes = row * size_of(like.dtype);
+    Block* total = sum.whole;
+    if (sum.whole != nullptr && sum.rows.empty()) {
+      ++total->refs;
+    } else {
+      total = tables_.pool.take(bytes);
+      if (sum.whole != nullptr)
+        std::memcpy(total->data(), sum.whole->data(), z(bytes));
+      else
+        std::memset(total->data(), 0, z(bytes));
+    }
+    for (const Sum::Rows& rows : sum.rows) {
+      const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
+      if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
+      for (int64_t k = 0; k < rows.count; ++k) {
+        const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
+        if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
+        add_all(like, total->data() + n * row_bytes, rows.rows->data() + k * row_bytes, row);
       }
     }
+    put_block(table, item.to[0], lane, total, {like.shape, z(like.rank)});
+  }
+
+  /// The numbers of rows, and the rows, one after the other; of a sum of whole arrays that is every row.
+  void give_rows(Table& table, const CollectedItem& item, int64_t lane, const Sum& sum, const View& like) {
+    const int64_t length = like.shape[0];
+    int64_t row_bytes = size_of(like.dtype), count = sum.whole != nullptr ? length : 0;
+    for (int axis = 1; axis < like.rank; ++axis) row_bytes *= like.shape[axis];
+    for (const Sum::Rows& rows : sum.rows) {
+      if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
+      count += rows.count;
+    }
+    Block* numbers = tables_.pool.take(8 * count);
+    put_block(table, item.to[0], lane, numbers, {&count, 1});
+    std::vector<int64_t> shape(like.shape, like.shape + like.rank);
+    shape[0] = count;
+    Block* all = tables_.pool.take(count * row_bytes);
+    put_block(table, item.to[1], lane, all, shape);
+    int64_t* number = reinterpret_cast<int64_t*>(numbers->data());
+    std::byte* to = all->data();
+    for (const Sum::Rows& rows : sum.rows) {
+      std::memcpy(number, rows.numbers->data(), z(8 * rows.count));
+      std::memcpy(to, rows.rows->data(), z(rows.bytes));
+      number += rows.count;
+      to += rows.bytes;
+    }
+    if (sum.whole == nullptr) return;
+    for (int64_t k = 0; k < length; ++k) number[k] = k;
+    std::memcpy(to, sum.whole->data(), z(sum.bytes));
   }
 
   const Plan& plan_;
