@@ -8,10 +8,10 @@
 #include <cstring>
 #include <deque>
 
+#include "entries.h"
 #include "narrow.h"
 #include "operate.h"
 #include "table.h"
-#include "undertow/matmul.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -496,10 +496,6 @@ class Lockstep {
         entry.values.push_back({column.block, column.data + lane * column.stride, 0});
       }
     }
-  }
-
-  static Entry* entry_of(const Table& table, int64_t lane) {
-    return table.entry != nullptr ? table.entry : reinterpret_cast<Entry**>(table.entries->data())[lane];
   }
 
   /// Lanes of a table inside another: they are below the same entries.
@@ -1046,204 +1042,25 @@ class Lockstep {
   // -- entries -------------------------------------------------------------------------------------------------
 
   void read(Table& table, const ReadItem& item) {
-    const Slot& slot = table.region->slots[z(item.to)];
-    if (item.is_shared) {
-      const Slot& from = main_->region->slots[z(item.index)];
-      Column column = main_->columns[item.index];
-      column.stride = 0;
-      tables_.take(table, item.to, from, column, nullptr, 1);
+    if (!item.is_shared) {
+      read_entry(tables_, table, item);
       return;
     }
-    bool is_same = true;
-    const Entry* first = entry_of(table, 0);
-    if (table.entry == nullptr)
-      for (int64_t k = 1; k < table.lanes && is_same; ++k)
-        is_same = entry_of(table, k)->values[z(item.index)].data == first->values[z(item.index)].data;
-    const auto from_slot = [&](const Entry& entry) -> const Slot& {
-      return tables_.slot(*entry.region, entry.item->hoists[z(item.index)]);
-    };
-    const Column value = first->values[z(item.index)];
-    // Kernels want columns on boundaries: a value that stands between those of other lanes is copied.
-    if (is_same && (slot.is_dynamic || reinterpret_cast<uintptr_t>(value.data) % 64 == 0)) {
-      tables_.take(table, item.to, from_slot(*first), value, nullptr, 1);
-      return;
-    }
-    tables_.own(table, item.to, is_same);
-    for (int64_t k = 0; k < (is_same ? 1 : table.lanes); ++k)
-      tables_.put(slot, table.columns[item.to], nullptr, k, from_slot(*entry_of(table, k)),
-                  entry_of(table, k)->values[z(item.index)], 0, 1);
+    const Slot& from = main_->region->slots[z(item.index)];
+    Column column = main_->columns[item.index];
+    column.stride = 0;
+    tables_.take(table, item.to, from, column, nullptr, 1);
   }
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
-    if (item.kind == 2) {
-      collect_product(table, item);
-      return;
-    }
-    for (int64_t k = 0; k < table.lanes; ++k) {
-      Sum& sum = entry_of(table, k)->sums[z(item.index)];
-      if (item.kind == 1)
-        collect_rows(sum, view(table, item.values[0], k), view(table, item.values[1], k));
-      else
-        add_to(sum, view(table, item.values[0], k));
-    }
-  }
-
-  /// The sum over lanes of outer products: of all lanes of one entry at once.
-  void collect_product(Table& table, const CollectItem& item) {
-    View x = view(table, item.values[0], 0), g = view(table, item.values[1], 0);
-    const bool is_one = table.entry != nullptr;
-    const int64_t bytes = x.count() * g.count() * size_of(x.dtype);
-    for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
-      if (!is_one) {
-        x = view(table, item.values[0], k);
-        g = view(table, item.values[1], k);
-      } else {
-        x.stride = tables_.column(table, item.values[0]).stride;
-        g.stride = tables_.column(table, item.values[1]).stride;
-      }
-      Sum& sum = entry_of(table, k)->sums[z(item.index)];
-      const bool is_first = sum.whole == nullptr;
-      if (is_first) sum.whole = tables_.pool.take(bytes);
-      accumulate_outer(functions(), is_one ? table.lanes : 1, x, g, sum.whole->data(), !is_first, scratch_);
-    }
-  }
-
-  View view(const Table& table, Operand x, int64_t lane) const {
-    const Slot& slot = tables_.slot(*table.region, x);
-    const Column column = tables_.column(table, x);
-    if (slot.is_dynamic) {
-      const Box* box = column.lane<Box>(lane);
-      return {box->data, 0, box->shape, slot.rank(), slot.dtype};
-    }
-    return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
-  }
-
-  template <class T>
-  static void add(std::byte* to, const void* from, int64_t count) {
-    T* out = reinterpret_cast<T*>(to);
-    const T* in = static_cast<const T*>(from);
-    for (int64_t k = 0; k < count; ++k) out[k] += in[k];
-  }
-
-  static void add_all(const View& like, std::byte* to, const void* from, int64_t count) {
-    if (like.dtype == DType::F32)
-      add<float>(to, from, count);
-    else
-      add<double>(to, from, count);
-  }
-
-  Block* copy_of(const void* data, int64_t bytes) {
-    Block* block = tables_.pool.take(bytes);
-    if (bytes > 0) std::memcpy(block->data(), data, z(bytes));
-    return block;
-  }
-
-  void add_to(Sum& sum, const View& value) {
-    const int64_t bytes = value.bytes();
-    if (sum.whole == nullptr) {
-      sum.whole = copy_of(value.data, bytes);
-      sum.bytes = bytes;
-      return;
-    }
-    if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
-    if (sum.whole->refs > 1) {
-      Block* copy = copy_of(sum.whole->data(), bytes);
-      tables_.pool.drop(sum.whole);
-      sum.whole = copy;
-    }
-    add_all(value, sum.whole->data(), value.data, value.count());
-  }
-
-  void collect_rows(Sum& sum, const View& numbers, const View& rows) {
-    Sum::Rows made{numbers.count(), rows.bytes(), nullptr, nullptr};
-    made.numbers = tables_.pool.take(8 * made.count);
-    int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
-    for (int64_t k = 0; k < made.count; ++k)
-      to[k] = numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
-                                          : static_cast<const int64_t*>(numbers.data)[k];
-    made.rows = tables_.pool.take(rows.bytes());
-    if (rows.bytes() > 0) std::memcpy(made.rows->data(), rows.data, z(rows.bytes()));
-    sum.rows.push_back(made);
+    collect_into_entries(tables_, table, item, scratch_);
   }
 
   void collected(Table& table, const CollectedItem& item) {
-    std::vector<Entry>& entries = table.calls[z(item.call)].entries;
-    for (int64_t lane = 0; lane < table.lanes; ++lane) {
-      if (entries.size() <= z(lane) || entries[z(lane)].sums.size() <= z(item.index)) throw Stop{Stop::Kind::Internal};
-      const Sum& sum = entries[z(lane)].sums[z(item.index)];
-      const View like = view(table, item.like, lane);
-      if (sum.whole != nullptr && sum.bytes != like.bytes()) throw Stop{Stop::Kind::Internal};
-      if (item.to[1] != kNoSlot)
-        give_rows(table, item, lane, sum, like);
-      else
-        give_sum(table, item, lane, sum, like);
-    }
-  }
-
-  /// Put a value into a lane of a slot; the block is given away.
-  void put_block(Table& table, int32_t slot_number, int64_t lane, Block* block, std::span<const int64_t> shape) {
-    const Slot& slot = table.region->slots[z(slot_number)];
-    std::byte* out = tables_.own(table, slot_number, table.lanes == 1);
-    if (slot.is_dynamic) {
-      reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables_.shape(shape)};
-      return;
-    }
-    if (slot.bytes > 0) std::memcpy(out + lane * slot.bytes, block->data(), z(slot.bytes));
-    tables_.pool.drop(block);
-  }
-
-  void give_sum(Table& table, const CollectedItem& item, int64_t lane, const Sum& sum, const View& like) {
-    const int64_t bytes = like.bytes(), length = like.rank > 0 ? like.shape[0] : 1;
-    const int64_t row = length == 0 ? 0 : like.count() / length, row_bytes = row * size_of(like.dtype);
-    Block* total = sum.whole;
-    if (sum.whole != nullptr && sum.rows.empty()) {
-      ++total->refs;
-    } else {
-      total = tables_.pool.take(bytes);
-      if (sum.whole != nullptr)
-        std::memcpy(total->data(), sum.whole->data(), z(bytes));
-      else
-        std::memset(total->data(), 0, z(bytes));
-    }
-    for (const Sum::Rows& rows : sum.rows) {
-      const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
-      if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
-      for (int64_t k = 0; k < rows.count; ++k) {
-        const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
-        if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
-        add_all(like, total->data() + n * row_bytes, rows.rows->data() + k * row_bytes, row);
-      }
-    }
-    put_block(table, item.to[0], lane, total, {like.shape, z(like.rank)});
-  }
-
-  /// The numbers of rows, and the rows, one after the other; of a sum of whole arrays that is every row.
-  void give_rows(Table& table, const CollectedItem& item, int64_t lane, const Sum& sum, const View& like) {
-    const int64_t length = like.shape[0];
-    int64_t row_bytes = size_of(like.dtype), count = sum.whole != nullptr ? length : 0;
-    for (int axis = 1; axis < like.rank; ++axis) row_bytes *= like.shape[axis];
-    for (const Sum::Rows& rows : sum.rows) {
-      if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
-      count += rows.count;
-    }
-    Block* numbers = tables_.pool.take(8 * count);
-    put_block(table, item.to[0], lane, numbers, {&count, 1});
-    std::vector<int64_t> shape(like.shape, like.shape + like.rank);
-    shape[0] = count;
-    Block* all = tables_.pool.take(count * row_bytes);
-    put_block(table, item.to[1], lane, all, shape);
-    int64_t* number = reinterpret_cast<int64_t*>(numbers->data());
-    std::byte* to = all->data();
-    for (const Sum::Rows& rows : sum.rows) {
-      std::memcpy(number, rows.numbers->data(), z(8 * rows.count));
-      std::memcpy(to, rows.rows->data(), z(rows.bytes));
-      number += rows.count;
-      to += rows.bytes;
-    }
-    if (sum.whole == nullptr) return;
-    for (int64_t k = 0; k < length; ++k) number[k] = k;
-    std::memcpy(to, sum.whole->data(), z(sum.bytes));
+    std::vector<Entry*> entries;
+    for (Entry& entry : table.calls[z(item.call)].entries) entries.push_back(&entry);
+    take_collected(tables_, table, item, entries);
   }
 
   const Plan& plan_;

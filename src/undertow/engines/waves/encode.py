@@ -32,6 +32,7 @@ class Encoded:
     rows: npt.NDArray[np.int64]
     words: list[str]
     constants: list[Array]
+    schedule: str = "lockstep"  # or "agenda": what suits it
 
 
 def encode(graph: StaticGraph) -> Encoded:
