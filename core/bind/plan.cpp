@@ -226,7 +226,8 @@ void bind_plan(nb::module_& module) {
   module.attr("Stopped") = nb::steal(PyErr_NewException("undertow._core.Stopped", PyExc_Exception, nullptr));
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
-           nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"), nb::arg("agenda") = false);
+           nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
+           nb::arg("agenda") = false);
   module.def("decode", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 
