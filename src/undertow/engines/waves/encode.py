@@ -99,7 +99,7 @@ class _Encoder:
         has_arrays = {self.groups[r] for r, types in enumerate(self.slot_types) if any(t.rank for t in types)}
         calls: set[tuple[int, int]] = set()  # (region, group): a call into the group stands there
         for region in reversed(range(len(graph.regions))):
-            for stage in items.stages(region, 0):
+            for stage in items.stages.get((region, 0), []):
                 here: set[int] = set()
                 for item in stage.entered:
                     here |= self._groups_called(item, calls)
