@@ -297,6 +297,20 @@ def test_broadcasts_decided_at_run_time() -> None:
     check_gradient(f, np.array([0.1, 0.2]), np.ones((3, 2)), 2, argnums=(0, 1))
 
 
+def test_an_argument_that_is_handed_on_as_a_wider_type() -> None:
+    """It is not read from the entry: the graph below was written for a length that it does not know."""
+
+    @ut.function
+    def total(x: ut.f64[None], n: ut.i64) -> ut.f64:
+        return ut.sum(ut.sin(x)) if n <= 0 else total(x, n - 1) * x[0]
+
+    @ut.function
+    def f(x: ut.f64[2], n: ut.i64) -> ut.f64:
+        return total(x, n) + x[1]
+
+    check_gradient(f, np.array([0.3, 0.4]), 2)
+
+
 def test_a_map_in_a_map_of_itself() -> None:
     @ut.function
     def f(x: ut.f64[None], n: ut.i64) -> ut.f64:

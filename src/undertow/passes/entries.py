@@ -35,6 +35,7 @@ def find_entries(
     """What can be hoisted below a differentiated call; None where nothing is handed on at all."""
     known: dict[tuple[Ask, int], int] = {(root, k): k for k in range(len(plain[root.graph].params))}
     origins = {ask: _origins(plain[ask.graph]) for ask in slices}
+    types = {ask: [plain[ask.graph].nodes[param].types for param in plain[ask.graph].params] for ask in slices}
     edges = [
         (ask, target, index, plain[ask.graph].nodes[call].inputs[index])
         for ask, slice_ in slices.items()
@@ -50,6 +51,8 @@ def find_entries(
             value = _CHANGES if source is None else known.get((ask, source))
             if value is None:
                 continue
+            if value != _CHANGES and types[target][index] != types[root][value]:
+                value = _CHANGES  # the target was written for a wider type
             before = known.get((target, index), value)
             after = value if before == value else _CHANGES
             if known.get((target, index)) != after:
