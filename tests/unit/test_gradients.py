@@ -297,6 +297,28 @@ def test_broadcasts_decided_at_run_time() -> None:
     check_gradient(f, np.array([0.1, 0.2]), np.ones((3, 2)), 2, argnums=(0, 1))
 
 
+def test_a_result_of_a_wider_type_than_it_has() -> None:
+    """A length that is annotated as unknown, and known to the body: its cotangent is made to fit."""
+
+    @ut.function
+    def pair(x: ut.f64, n: ut.i64) -> ut.f64[None]:
+        if n <= 0:
+            return ut.stack([x, x * x])
+        return ut.stack([ut.sin(x), x * n])
+
+    @ut.function
+    def f(x: ut.f64, n: ut.i64) -> ut.f64:
+        return ut.sum(pair(x, n) * 2.0) + ut.sum(ut.map(lambda k: pair(x, k), ut.arange(n))[:, 0])
+
+    check_gradient(f, 0.7, 2)
+
+    @ut.function
+    def pulled(x: ut.f64, v: ut.f64[None]) -> ut.f64:
+        return ut.vjp(pair, x, 1)[1](v)[0]
+
+    check_gradient(pulled, 0.7, np.array([0.3, 0.4]), argnums=(0, 1))
+
+
 def test_an_argument_that_is_handed_on_as_a_wider_type() -> None:
     """It is not read from the entry: the graph below was written for a length that it does not know."""
 
