@@ -35,6 +35,7 @@ def show(console: Console, folder: Path) -> None:
     show_schedules(page)
     show_map(page)
     show_tree(page)
+    show_gradient(page)
     show_mutual(page)
     show_error(page)
     show_depth(page)
@@ -146,6 +147,24 @@ def show_tree(page: _Page) -> None:
     root, stats = programs.encode.run(params, 6, stats=True)
     page.say(f"encode(params, 6) = {np.round(root, 4).tolist()}")
     page.say(f"{stats.activations} activations, one for each node of the tree, {stats.max_depth} calls deep")
+
+
+def show_gradient(page: _Page) -> None:
+    page.step("Gradients: a second visit to the same activations")
+    page.source(programs.power)
+    slope, step = ut.value_and_grad(programs.power), 1e-6
+    rows = []
+    for n in (1, 10, 100, 1000):
+        plain, alone = programs.power.run(1.01, n, stats=True)
+        (value, gradient), stats = slope.run(1.01, n, stats=True)
+        assert value == plain
+        above, below = programs.power.map([1.01 + step, 1.01 - step], ut.shared(n))
+        difference = (above - below) / (2 * step)
+        numbers = (f"{x:.7g}" for x in (value, gradient, difference))
+        rows.append((n, *numbers, alone.activations, stats.activations, len(slope.graph(1.01, n))))
+    page.say("x = 1.01: the gradient, against a difference; activations without and with it; nodes of its graph:\n")
+    page.table(("n", "power(x, n)", "gradient", "difference", "calls", "calls with it", "nodes"), rows)
+    page.say(f"grad(grad(power))(3.0, 4) = {ut.grad(ut.grad(programs.power))(3.0, 4)}, which is 4 * 3 * 3.0**2")
 
 
 def show_mutual(page: _Page) -> None:

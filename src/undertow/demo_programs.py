@@ -28,6 +28,13 @@ def encode(params, node: ut.i64) -> ut.f64[3]:
 
 
 @ut.function
+def power(x: ut.f64, n: ut.i64) -> ut.f64:
+    if n == 0:
+        return 1.0
+    return x * power(x, n - 1)
+
+
+@ut.function
 def is_even(n: ut.i64) -> ut.bool:
     if n == 0:
         return True

@@ -130,11 +130,12 @@ After `import undertow.compat.v1 as tf`: what there is of TensorFlow 1. `tf.comp
 _COMPAT = {
     "function": "Functions", "graph": "Graphs", "session": "Sessions", "tensor": "Tensors and operations",
     "state": "Variables", "control": "Control, order and places", "array": "Tensors made, arranged and picked from",
-    "math": "Arithmetic", "nn": "Neural networks",
+    "math": "Arithmetic", "nn": "Neural networks", "gradients": "Gradients", "train": "Training",
 }  # fmt: skip
 # Methods that other files of compat.v1 use, and no program.
 _COMPAT_INTERNAL = frozenset((
-    "callee", "fed_param", "fetched", "library_of", "node_named", "param", "unique_name", "writing_to",
+    "body_of", "callee", "fed_param", "fetched", "library_of", "node_named", "param", "unique_name", "updated",
+    "writing_to",
 ))  # fmt: skip
 
 
@@ -148,15 +149,15 @@ def compat_manual() -> str:
         names = getattr(
             held, "__all__", [n for n, v in vars(tf).items() if getattr(v, "__module__", "") == held.__name__]
         )
-        before = {"function": "function.", "nn": "nn."}.get(module, "")
+        before = {"function": "function.", "nn": "nn.", "train": "train."}.get(module, "")
         lines += [f"\n## {title}\n", _summary(held) + "\n", "| name | meaning |", "|---|---|"]
         for name in names:
             value = getattr(held, name)
             shown = signature(value) if inspect.isroutine(value) else ""
             lines.append(f"| `tf.{before}{name}{shown}` | {_cell(value) if callable(value) else f'`{value!r}`'} |")
-        for owner in ("Tensor", "Operation", "Variable", "Session", "Graph"):
+        for owner in ("Tensor", "Operation", "Variable", "Session", "Graph", "Optimizer"):
             if owner in names:
-                lines += _methods(getattr(held, owner), f"`tf.{owner}` has these methods", _COMPAT_INTERNAL)
+                lines += _methods(getattr(held, owner), f"`tf.{before}{owner}` has these methods", _COMPAT_INTERNAL)
     dtypes = ", ".join(f"`tf.{n}`" for n, v in vars(tf).items() if isinstance(v, DType))
     return (
         "\n".join([*lines, "\n## Dtypes\n", f"{dtypes}. Indexed they are types of arrays: `tf.float32[2, None]`."])

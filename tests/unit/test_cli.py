@@ -316,6 +316,8 @@ def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert "\x1b" not in done.out
     assert "Fault: integer division by zero" in done.out
     assert "calls nested 20,001 deep" in done.out
+    gradients = [line.split() for line in done.out.partition("Gradients")[2].splitlines() if line.startswith("1,000 ")]
+    assert gradients == [["1,000", "20959.16", "2.075164e+07", "2.075164e+07", "1,001", "1,002", "45"]]
     assert (tmp_path / "build/demo/fib.svg").read_text(encoding="utf-8").startswith("<svg")
     assert (tmp_path / "build/demo/fib.jsonl").exists()
     rows = [line.split() for line in done.out.splitlines() if line.startswith(("fifo ", "lifo ", "random "))]

@@ -265,6 +265,7 @@ def test_weights_shared_by_all_lanes_and_weights_of_each() -> None:
     check_gradient(one_for_all, 0.4, np.zeros(0), argnums=(0, 1))
 
 
+@pytest.mark.slow
 def test_inside_of_loops_maps_and_branches() -> None:
     @ut.function
     def descend(x: ut.f64, n: ut.i64) -> ut.f64:
@@ -284,6 +285,7 @@ def test_inside_of_loops_maps_and_branches() -> None:
     assert_valid(descend, 0.9, 6)
 
 
+@pytest.mark.slow
 def test_inside_of_a_recursive_function() -> None:
     @ut.function
     def flow(x: ut.f64, n: ut.i64) -> ut.f64:
@@ -517,6 +519,7 @@ def test_vjp_of_containers() -> None:
     assert dp["w"].tolist() == [0.0, 0.0] and dx.tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_vjp_inside_used_twice_and_in_branches() -> None:
     @ut.function
     def f(x: ut.f64, n: ut.i64) -> ut.f64:

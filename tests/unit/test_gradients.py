@@ -206,9 +206,15 @@ CASES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("function", "args", "options"), CASES, ids=[f"{f.__name__}-{k}" for k, (f, *_) in enumerate(CASES)]
-)
+def rows() -> list[Any]:
+    found: list[Any] = []
+    for number, (function, args, options) in enumerate(CASES):
+        marks = [pytest.mark.slow] if "order" in options else []
+        found.append(pytest.param(function, args, options, id=f"{function.__name__}-{number}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("function", "args", "options"), rows())
 def test_against_differences(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     check_gradient(function, *args, **options)
 
@@ -225,6 +231,7 @@ def mixed_once(x: ut.f64, y: ut.f64) -> ut.f64:
     return x * y * y if y > 0.0 else x * y
 
 
+@pytest.mark.slow
 def test_mixed_derivatives_go_through_branches_in_later_phases_only() -> None:
     """The cotangents of both sides of a Switch come from a phase before the one that undoes it."""
     for y in (0.7, -0.7):
@@ -320,7 +327,7 @@ def test_a_result_of_a_wider_type_than_it_has() -> None:
 
 
 def test_an_argument_that_is_handed_on_as_a_wider_type() -> None:
-    """It is not read from the entry: the graph below was written for a length that it does not know."""
+    """It is read from the entry all the same, as the wider type; the narrower one is made of it where it is wanted."""
 
     @ut.function
     def total(x: ut.f64[None], n: ut.i64) -> ut.f64:
@@ -362,6 +369,7 @@ def test_single_precision() -> None:
         assert_close(found, expected, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_gradient_consumed_again_in_the_same_run() -> None:
     @ut.function
     def f(x: ut.f64, n: ut.i64) -> ut.f64:
@@ -372,6 +380,7 @@ def test_a_gradient_consumed_again_in_the_same_run() -> None:
     check_gradient(f, 0.7, 3, order=2)
 
 
+@pytest.mark.slow
 def test_three_gradients_one_inside_the_other() -> None:
     third = ut.grad(ut.grad(ut.grad(power)))
     for way in WAYS:

@@ -741,6 +741,21 @@ def test_small_functions_are_inlined_with_their_branches() -> None:
         assert run(before, x, c)[1].activations == 1 and run(after, x, c)[1].activations == 0
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'y: f64 = call x callee="f"; d: f64 = gradient y, 1.0:f64 given=[0] wanted=[0]',  # it goes back to that call
+        'y: f64 = call x callee="f" checkpoint=true; d: f64 = add y, y',  # what it computes is not to be kept
+    ],
+)
+def test_calls_that_gradients_speak_of_are_not_inlined(lines: str) -> None:
+    body = "".join(f"\n  {line}" for line in lines.split("; "))
+    callee = "function f(x: f64) -> (r)\n  r: f64 = sin x\n"
+    found = parse(f"library 1 main=main\nmain main(x: f64) -> (y, d){body}\n{callee}")
+    assert isinstance(found, Library)
+    assert simplify(found, inline=True)[0] == found
+
+
 def test_calls_are_not_inlined_unless_asked() -> None:
     assert simple(CALLS)[0].count(" = call ") == 2
 

@@ -451,3 +451,17 @@ def test_rows_that_do_not_fit() -> None:
 
     with pytest.raises(Fault, match=r"rows of shape \[1, 3\] for variable `grown`: they must be \[1, 1\]"):
         f(np.zeros((1, 3)))
+
+
+def test_a_variable_that_a_gradient_is_taken_by_is_not_assigned_to() -> None:
+    v = ut.Variable(2.0, name="v")
+
+    @ut.function
+    def f(x: ut.f64) -> ut.f64:
+        v.assign_add(1.0)
+        return v * x
+
+    assert ut.grad(f)(5.0) == 3.0 and v.value == 3.0  # by x: fine
+    with pytest.raises(ut.CaptureError, match="variable `v` is assigned in a function that is differentiated"):
+        ut.grad(f, variables=v)(5.0)
+    assert v.value == 3.0

@@ -52,18 +52,24 @@ def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> 
 
 
 def _derived(
-    function: Any, argnums: int | Sequence[int] | None, has_aux: bool, variables: Any, keeps_value: bool, what: str
+    function: Any,
+    argnums: int | Sequence[int] | None,
+    has_aux: bool,
+    variables: Any,
+    keeps_value: bool,
+    sparse_rows: bool,
+    what: str,
 ) -> Function:
     numbers = _argnums(argnums, variables, what)
     skipped = len(definition_of(function, what)[1])
 
     def make(definition: Definition) -> Definition:
-        return Derived(definition, numbers, bool(has_aux), variables, keeps_value, skipped)
+        return Derived(definition, numbers, bool(has_aux), variables, keeps_value, bool(sparse_rows), skipped)
 
     # Variables and arrays are known by what they are, and what is made holds them: no other gets their numbers.
     targets, structure = flatten_targets(variables)
     held = None if variables is None else (structure, tuple(map(id, targets)))
-    return _made(function, (keeps_value, numbers, bool(has_aux), held, skipped), make, what)
+    return _made(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
 
 
 def grad(
@@ -71,6 +77,7 @@ def grad(
     argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     variables: Any = None,
+    sparse_rows: bool = False,
 ) -> Function:
     """The gradient of a function that returns one float, with respect to its first argument, or those named.
 
@@ -82,8 +89,15 @@ def grad(
     its gradient is one like it. With `has_aux` the function returns a pair, the float and anything else, and the
     result is a pair too. `variables` are ut.Variables, or arrays that the function uses, in a container: the gradients
     with respect to them come in one like it (and after those of arguments, where `argnums` names some).
+
+    With `sparse_rows` the gradient of an array that is only looked up by rows, as in `table[i]` or `ut.take(table, i)`,
+    is `ut.IndexedRows`: a row for each look-up, and nothing of the size of the table. Optimizers take that.
+
+    >>> import numpy as np
+    >>> grad(lambda table: table[1] * table[3], sparse_rows=True)(np.arange(5.0))
+    <IndexedRows f64[5]: rows [3 1]>
     """
-    return _derived(function, argnums, has_aux, variables, False, "ut.grad")
+    return _derived(function, argnums, has_aux, variables, False, sparse_rows, "ut.grad")
 
 
 def value_and_grad(
@@ -91,6 +105,7 @@ def value_and_grad(
     argnums: int | Sequence[int] | None = None,
     has_aux: bool = False,
     variables: Any = None,
+    sparse_rows: bool = False,
 ) -> Function:
     """The value of a function and its gradient, in one run: nothing is computed twice. See `grad`.
 
@@ -98,7 +113,7 @@ def value_and_grad(
     >>> square(3.0)
     (np.float64(9.0), np.float64(6.0))
     """
-    return _derived(function, argnums, has_aux, variables, True, "ut.value_and_grad")
+    return _derived(function, argnums, has_aux, variables, True, sparse_rows, "ut.value_and_grad")
 
 
 def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:

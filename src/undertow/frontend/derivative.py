@@ -22,10 +22,14 @@ from undertow.frontend.capture import Arguments, Definition, Session, arguments
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, leaf_type
 from undertow.frontend.loaded import NoSource
+from undertow.frontend.operands import dims
+from undertow.frontend.rows import IndexedRows
+from undertow.frontend.rows_only import only_rows
 from undertow.frontend.source import Closure
 from undertow.frontend.state import Variable
 from undertow.frontend.traced import Traced, constant, operand
 from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.ir.sparse import rows_types, sparse_attr
 from undertow.types import Type, said
 
 Check = Callable[[Any], Any] | None
@@ -212,23 +216,38 @@ class Written:
                     hint="give a float, as in 3.0, or take the gradient with respect to other arguments: argnums=...",
                 )
 
-    def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int]) -> list[Traced]:
-        """Write the gradient: cotangents by result, a cotangent for each of these arguments."""
+    def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int], sparse_rows: bool = False) -> list[Any]:
+        """Write the gradient: cotangents by result, a cotangent for each of these arguments.
+
+        With `sparse_rows`, that of an argument which is only looked up by rows is IndexedRows.
+        """
+        assert self.given is not None
         builder = self.builder
         call = builder.nodes[self.number]
         takes = self.session.takes(call.attrs.text("callee"))
-        types = tuple(takes[index].erased() for index in wanted)
+        looked_up = only_rows(self.session.graphs, call.attrs.text("callee")) if sparse_rows else ()
+        sparse = tuple(index for index in wanted if index in looked_up)
+        types: list[Type] = []
+        for index in wanted:
+            type_ = takes[index].erased()
+            types += rows_types(type_) if index in sparse else [type_]
         given = tuple(cotangents)
         inputs = [Port(self.number, min(given)), *cotangents.values()]
         number = builder.add(
             "gradient",
             inputs,
-            types,
-            Attrs(given=given, wanted=tuple(wanted)),
+            tuple(types),
+            Attrs(given=given, wanted=tuple(wanted), **sparse_attr(sparse)),
             self.session.ctx.span,
             f"d_{call.name.rsplit('/', 1)[-1]}",
         )
-        return [Traced(builder, Port(number, k)) for k in range(len(wanted))]
+        outputs = (Traced(builder, Port(number, k)) for k in range(len(types)))
+        return [
+            IndexedRows(next(outputs), next(outputs), dims(self.given.leaves[index]))
+            if index in sparse
+            else next(outputs)
+            for index in wanted
+        ]
 
 
 def scalar_of(value: Any, name: str) -> Traced:
@@ -263,6 +282,7 @@ class Derived(Wrapped):
         has_aux: bool,
         targets: Any,
         keeps_value: bool,
+        sparse_rows: bool,
         skipped: int = 0,
     ) -> None:
         self.what = "value_and_grad" if keeps_value else "grad"
@@ -271,6 +291,7 @@ class Derived(Wrapped):
         self.skipped = skipped  # arguments that a method is bound to: argnums does not count them
         self.has_aux = has_aux
         self.keeps_value = keeps_value
+        self.sparse_rows = sparse_rows
         self.targets, self.structure = flatten_targets(targets)
         self.has_targets = targets is not None
         self.bound = Bound(inner, self.targets) if self.targets else None
@@ -299,7 +320,8 @@ class Derived(Wrapped):
         written.refuse_integers(wanted)
         every = dict.fromkeys([*wanted, *range(count)])
         one = Const(np.ones((), scalar.type.dtype.numpy))
-        made = dict(zip(every, written.gradient({scalar.port.index: one}, list(every)) if every else [], strict=True))
+        found = written.gradient({scalar.port.index: one}, list(every), self.sparse_rows) if every else []
+        made = dict(zip(every, found, strict=True))
         parts = [tree.unflatten(own, [made[index] for index in indices]) for indices, own in shapes]
         gradients: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
         if self.has_targets:

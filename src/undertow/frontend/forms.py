@@ -21,6 +21,7 @@ from undertow.frontend.calls import SPECIAL, Interpreter
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, leaf_type, port_in
 from undertow.frontend.loops import ActingTest, NeedFeature, graph_loop
+from undertow.frontend.rows import all_dense
 from undertow.frontend.source import Env
 from undertow.frontend.standins import TracedRange, TracedText
 from undertow.frontend.traced import Traced, constant, context, effect, emit, operand
@@ -191,7 +192,7 @@ def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
             held if isinstance(arg, Shared) else tree.unflatten(tree.flatten(arg)[1], [x[k] for x in held])
             for arg, held in zip(arrays, whole, strict=True)
         ]
-        rows.append(_apply(function, args))
+        rows.append(all_dense(_apply(function, args)))
     if not rows:
         raise TypeMismatch(
             "ut.map over nothing, outside of a captured function, gives no type", hint="decorate it with @ut.function"
@@ -284,7 +285,7 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
                 inner.effect = session.resolve(before)
             value = yield body(_elements(structures, params))
             ctx.span = span
-            results, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
+            results, structure = tree.flatten(all_dense(value), lambda v: isinstance(v, Traced))
             ports = [port_in(r, 0, ctx) for r in results]
             if before is not None:
                 assert inner.effect is not None

@@ -17,6 +17,7 @@ from undertow.frontend import array_functions as arrays
 from undertow.frontend import elementwise_functions as each
 from undertow.frontend import logic_functions as logic
 from undertow.frontend import reduction_functions as reduce
+from undertow.frontend import tree
 from undertow.frontend.creation_functions import zeros
 from undertow.frontend.operands import as_operand, convert, dims, integers, is_static_int, type_of
 from undertow.frontend.traced import Traced
@@ -199,6 +200,16 @@ def token_of(known: tuple[int | None, ...]) -> Token:
     """The token of sparse rows in structures; `known` is the shape of the whole, None where a size is a leaf."""
     names = ("indices", "rows", *(f"shape[{axis}]" for axis, size in enumerate(known) if size is None))
     return "object", len(names), IndexedRows, names, known
+
+
+def all_dense(value: Any) -> Any:
+    """A value with whole arrays for the sparse rows that it holds.
+
+    That is what lanes give: how many rows there are differs from lane to lane, and rows of several arrays are not
+    sparse rows of one.
+    """
+    leaves, structure = tree.flatten(value, lambda v: isinstance(v, (Traced, IndexedRows)))
+    return tree.unflatten(structure, [x.dense() if isinstance(x, IndexedRows) else x for x in leaves])
 
 
 def _set(made: IndexedRows, indices: Any, rows: Any, shape: Any) -> None:

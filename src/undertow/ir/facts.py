@@ -41,6 +41,7 @@ LIBRARY_FORMS = {
     "collected": Form(2, 1, ("index",)),
     # A call that takes the tangents of the arguments `given`, and gives those of the results `wanted`, besides.
     "tangent": Form(strings=("callee",)),
+    "collected_rows": Form(2, 2, ("index",)),
 }
 STATIC_FORMS = {
     "start": Form(0, 1),
@@ -54,6 +55,7 @@ STATIC_FORMS = {
     "collect": Form(1, 1, ("index",)),
     "collect_rows": Form(2, 1, ("index",)),
     "collected": Form(1, 1, ("site", "index")),
+    "collected_rows": Form(1, 2, ("site", "index")),
     "return": Form(1, 1, ("site", "index"), is_phased=True),
     "enter_start": Form(0, 2, ("site",)),
     "enter": Form(1, 1, ("site", "index")),
@@ -66,7 +68,8 @@ STATIC_FORMS = {
 }
 _PRIMITIVE = Form()
 
-LINKED = ("resume", "gradient", "collected")  # in a library: what their first input goes on with is a call
+# In a library: what their first input goes on with is a call.
+LINKED = ("resume", "gradient", "collected", "collected_rows")
 SITED = {**STARTS, **INWARD, **BACK}  # operator -> kind of its site
 ENTERS = {  # attribute, kind of graph
     "call": ("callee", "function"),
@@ -197,7 +200,7 @@ class Facts:
 
     def collected(self, node: Node) -> Type | None:
         """The type of what a collect adds to, or collected takes: a value that an entry is given."""
-        graph = self.callee(node) if node.op == "collected" else self.graph
+        graph = self.callee(node) if node.op in LINKED else self.graph
         assert isinstance(graph, FunctionGraph)
         found, index = self.hoisted(graph), node.attrs.integer("index")
         return found[index] if 0 <= index < len(found) else None

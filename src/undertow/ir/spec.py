@@ -21,7 +21,7 @@ undertow.errors.GraphError: main: a node stands before one that it depends on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NoReturn, TypeVar
 
@@ -30,6 +30,7 @@ from undertow.ir.dump import dump_node
 from undertow.ir.facts import ENTERS, LIBRARY_FORMS, SITED, STATIC_FORMS, Facts, is_primitive, ports_of
 from undertow.ir.graph import FunctionGraph, Library, Node, Operand, Port, Region, Site, StaticGraph
 from undertow.ir.literal import quote
+from undertow.ir.sparse import rows_types
 from undertow.ir.walk import BACK, STARTS, phase_of
 from undertow.types import CTL, Type, bool_
 
@@ -380,7 +381,7 @@ def _is_link(f: Facts, n: Node) -> bool:
 
 
 def _is_gradient(f: Facts, n: Node) -> bool:
-    """Has it a cotangent for each result that is `given`, and an output for each argument that is `wanted`?"""
+    """Has it a cotangent for each result that is `given`, and outputs for each argument that is `wanted`?"""
     callee, given, wanted = f.callee(n), n.attrs.get("given"), n.attrs.get("wanted")
     if callee is None or not isinstance(given, tuple) or not isinstance(wanted, tuple):
         return False
@@ -390,11 +391,25 @@ def _is_gradient(f: Facts, n: Node) -> bool:
         all(type(k) is int and k in results for k in given)
         and all(type(k) is int and k in params for k in wanted)
         and len(set(given)) == len(given) == len(n.inputs) - 1
-        and len(set(wanted)) == len(wanted) == len(n.types)
+        and len(set(wanted)) == len(wanted)
         and all(results[k].accepts(f.type(x)) for k, x in zip(given, n.inputs[1:], strict=True))  # type: ignore[index]
-        and all(taken.accepts(params[k]) for k, taken in zip(wanted, n.types, strict=True))  # type: ignore[index]
-        and all(t.dtype.kind == "float" for t in (*n.types, *map(f.type, n.inputs[1:])))
+        and all(params[k].dtype.kind == "float" for k in wanted)  # type: ignore[index]
+        and all(f.type(x).dtype.kind == "float" for x in n.inputs[1:])
+        and _gives_cotangents(n, params)
     )
+
+
+def _gives_cotangents(n: Node, params: Mapping[int, Type]) -> bool:
+    """Are the outputs of a gradient the cotangents of what is `wanted`: whole ones, or rows of what is `sparse`?"""
+    wanted, sparse = n.attrs.integers("wanted"), n.attrs.get("sparse")
+    if sparse is None:
+        sparse = ()
+    elif not isinstance(sparse, tuple) or not sparse or len(set(sparse)) < len(sparse):
+        return False  # it is left out where there are none
+    if not all(k in wanted and params[k].shape for k in sparse):  # type: ignore[index]
+        return False
+    given = [t for k in wanted for t in (rows_types(params[k]) if k in sparse else (params[k],))]
+    return len(given) == len(n.types) and all(a.accepts(b) for a, b in zip(n.types, given, strict=True))
 
 
 def _are_rows(f: Facts, n: Node) -> bool:
@@ -412,8 +427,16 @@ def _is_collected(f: Facts, n: Node) -> bool:
         type_ is not None
         and not _shares_entries(f, n)
         and _accepts(type_, f.type(n.inputs[1]))
-        and (n.types[0].accepts(type_))
+        and _takes_from(type_, n)
     )
+
+
+def _takes_from(type_: Type, n: Node) -> bool:
+    """Has a collected the type of what was collected, or a collected_rows those of rows of it?"""
+    if n.op == "collected_rows" and not type_.shape:
+        return False
+    given = rows_types(type_) if n.op == "collected_rows" else (type_,)
+    return all(a.accepts(b) for a, b in zip(n.types, given, strict=True))
 
 
 def _shares_entries(f: Facts, n: Node) -> bool:
@@ -491,7 +514,7 @@ CALLS: list[Row[Node]] = [
         "a node does not accept the shared value that it reads",
     ),
     (
-        "gradient collected",
+        "gradient collected collected_rows",
         lambda f, n, k: _is_link(f, n) and f.nodes[f.link(n).node].op == "call",
         "the first input of a gradient or collected is not a call of the same region",
     ),
@@ -513,7 +536,7 @@ CALLS: list[Row[Node]] = [
     ),
     ("collect_rows", lambda f, n, k: _are_rows(f, n), "what is collected are not rows of what the entry is given"),
     (
-        "collected",
+        "collected collected_rows",
         lambda f, n, k: _is_collected(f, n),
         "a collected does not take something that the entry which it calls is given, of its type",
     ),
@@ -644,13 +667,13 @@ STATIC_NODES: list[Row[Node]] = [
     ),
     ("collect collect_rows", lambda f, n, k: n.types == (CTL,), "a collect gives no order token"),
     (
-        "collected",
+        "collected collected_rows",
         lambda f, n, k: n.attrs["index"] in f.hoists.get(n.attrs.integer("site"), ()),
         "a collected takes something that its site does not give to an entry",
     ),
     (
-        "collected",
-        lambda f, n, k: _handed_on(f, n),
+        "collected collected_rows",
+        lambda f, n, k: _takes_from(f.type(n.inputs[0]), n),
         "a type changes on the way",
     ),
     ("hoist_read", lambda f, n, k: bool(n.controls), "a hoist_read has no control edge that could trigger it"),
@@ -669,7 +692,7 @@ STATICS: list[Row[StaticGraph]] = [
 
 STATIC_EDGES: list[Row[Node]] = [
     (
-        "call_start call hoist return enter_start enter exit fan_start fan gather collected",
+        "call_start call hoist return enter_start enter exit fan_start fan gather collected collected_rows",
         lambda f, n, k: n.region == f.site(n).caller,
         "a node stands elsewhere than its site: what enters together must be dead together",
     ),

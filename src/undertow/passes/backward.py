@@ -164,14 +164,13 @@ class _Backward:
             copy.add(param, replace(graph.nodes[param], attrs=Attrs(index=new)))
         first = [copy.ports[Port(graph.params[index])].node for index in kept]
         if self.order.entries is not None:
-            for position, param_of_root in enumerate(self.order.entries.params):
-                node = replace(param_of_root, attrs=Attrs(index=len(first)))
-                port = Port(self.draft.add(node))
-                first.append(port.node)
-                for index, at in self.hoisted.items():
-                    if at == position:
-                        copy.ports[Port(graph.params[index])] = port
-                        self.origins[Port(graph.params[index])] = position
+            for param_of_root in self.order.entries.params:
+                first.append(self.draft.add(replace(param_of_root, attrs=Attrs(index=len(first)))))
+            for index, position in self.hoisted.items():
+                own, given = Port(graph.params[index]), self.pen.term(Port(first[len(kept) + position]))
+                self.at(0, graph.nodes[own.node])
+                copy.ports[own] = self.pen.port(fitted(given, graph.type_of(own)).operand)
+                self.origins[own] = position
         done = {start, *graph.params}
         for number, node in enumerate(graph.nodes):
             if number in done or self.phases[number] >= self.visits:

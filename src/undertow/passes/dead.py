@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.facts import is_primitive
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
 from undertow.ir.walk import ENTERS, node_phases, phase_of
 from undertow.ops.op import CATALOGUE
 
@@ -136,7 +137,7 @@ class _Needs:
             elif node.op == "loop":
                 self.need_param(self.target(body, node), 0, port.index)
             elif node.op == "gradient":
-                self.need_param(self.target(body, node), 0, node.attrs.integers("wanted")[port.index])
+                self.need_param(self.target(body, node), 0, gradient_arguments(node)[port.index])
             elif node.op == "shared":
                 index = node.attrs.integer("index")
                 self.main.shared.add(index)
@@ -162,7 +163,7 @@ class _Needs:
         else:
             if node.op in ("collect", "collect_rows"):
                 self.need_entry(body, node.attrs.integer("index"))
-            elif node.op == "collected":
+            elif node.op in ("collected", "collected_rows"):
                 self.need_entry(self.target(body, node), node.attrs.integer("index"))
             for operand in node.inputs:
                 self.need(body, operand)
@@ -302,16 +303,20 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
             inputs = (*link, *(arguments[index] for index in target.kept_params[phase] if index < given))
             node = replace(node, inputs=inputs, types=tuple(node.types[index] for index in outputs))
         elif node.op == "gradient":
-            target, wanted = needs.target(body, node), node.attrs.integers("wanted")
-            outputs = [k for k in outputs if Port(number, k) in body.ports]
+            target, belongs = needs.target(body, node), gradient_arguments(node)
+            wanted = dict.fromkeys(belongs[k] for k in outputs if Port(number, k) in body.ports)
+            outputs = [k for k in outputs if belongs[k] in wanted]  # numbers and rows stay together
             attrs = {
+                **{name: value for name, value in node.attrs.items() if name != "sparse"},
                 "given": tuple(target.kept_results[0].index(k) for k in node.attrs.integers("given")),
-                "wanted": tuple(target.kept_params[0].index(wanted[k]) for k in outputs),
+                "wanted": tuple(target.kept_params[0].index(k) for k in wanted),
             }
+            sparse = tuple(target.kept_params[0].index(k) for k in sparse_of(node) if k in wanted)
             types = tuple(node.types[k] for k in outputs)
-            node = replace(node, types=types, attrs=Attrs(**{**node.attrs, **attrs}))
-        elif node.op in ("collect", "collect_rows", "collected"):
-            entered = (needs.target(body, node) if node.op == "collected" else body).graph
+            node = replace(node, types=types, attrs=Attrs(**attrs, **sparse_attr(sparse)))
+        elif node.op in ("collect", "collect_rows", "collected", "collected_rows"):
+            is_outside = node.op in ("collected", "collected_rows")
+            entered = (needs.target(body, node) if is_outside else body).graph
             first, kept = len(entered.params) - entered.hoisted, needs.bodies[entered.name].kept_params[0]
             index = kept.index(first + node.attrs.integer("index")) - sum(k < first for k in kept)
             node = replace(node, attrs=Attrs(**{**node.attrs, "index": index}))

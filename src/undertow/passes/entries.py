@@ -7,12 +7,13 @@ instead of being added up along the calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import phase_of
 from undertow.passes.activity import Ask, Slice
+from undertow.types import Type, join
 
 _CHANGES = -1
 
@@ -23,19 +24,21 @@ class Entries:
 
     group: str
     root: Ask
-    params: tuple[Node, ...]  # the hoisted parameters, as the root has them
+    params: tuple[Node, ...]  # the hoisted parameters, as the root has them, of a type that suits all graphs
     indices: tuple[int, ...]  # of these, among the root's
     values: Mapping[Ask, Mapping[int, int]]  # of each graph: parameter -> its place among the hoisted ones
     collects: frozenset[int]  # the places of those that want a cotangent
 
 
 def find_entries(
-    root: Ask, slices: Mapping[Ask, Slice], plain: Mapping[str, FunctionGraph], group: str
+    root: Ask, slices: Mapping[Ask, Slice], plain: Mapping[str, FunctionGraph], group: str, sparse: Collection[int] = ()
 ) -> Entries | None:
-    """What can be hoisted below a differentiated call; None where nothing is handed on at all."""
+    """What can be hoisted below a differentiated call; None where nothing is handed on at all.
+
+    The arguments of it that are `sparse` are hoisted even if they are not handed on: rows come only from an entry.
+    """
     known: dict[tuple[Ask, int], int] = {(root, k): k for k in range(len(plain[root.graph].params))}
     origins = {ask: _origins(plain[ask.graph]) for ask in slices}
-    types = {ask: [plain[ask.graph].nodes[param].types for param in plain[ask.graph].params] for ask in slices}
     edges = [
         (ask, target, index, plain[ask.graph].nodes[call].inputs[index])
         for ask, slice_ in slices.items()
@@ -51,14 +54,13 @@ def find_entries(
             value = _CHANGES if source is None else known.get((ask, source))
             if value is None:
                 continue
-            if value != _CHANGES and types[target][index] != types[root][value]:
-                value = _CHANGES  # the target was written for a wider type
             before = known.get((target, index), value)
             after = value if before == value else _CHANGES
             if known.get((target, index)) != after:
                 known[target, index] = after
                 has_changed = True
-    handed = {k for (ask, index), k in known.items() if k != _CHANGES and (ask, index) != (root, k)}
+    handed = {k for k in sparse if k in root.wanted[0]}
+    handed |= {k for (ask, index), k in known.items() if k != _CHANGES and (ask, index) != (root, k)}
     handed |= {k for ask, target, index, operand in edges if target == root and (k := known[root, index]) == index}
     indices = tuple(k for k in sorted(handed) if known[root, k] == k)
     if not indices:
@@ -69,9 +71,20 @@ def find_entries(
         if k in place:
             values[ask][index] = place[k]
     graph = plain[root.graph]
-    params = tuple(replace(graph.nodes[graph.params[k]], region=0) for k in indices)
+    params = [replace(graph.nodes[graph.params[k]], region=0) for k in indices]
+    for ask, hoisted in values.items():
+        for index, at in hoisted.items():
+            own = plain[ask.graph]
+            params[at] = replace(params[at], types=(_common(params[at], own.nodes[own.params[index]]),))
     collects = frozenset(place[k] for k in root.wanted[0] if k in place)
-    return Entries(group, root, params, indices, values, collects)
+    return Entries(group, root, tuple(params), indices, values, collects)
+
+
+def _common(one: Node, other: Node) -> Type:
+    """The type of a value that is two parameters: a length that only one of them knows is known at run time."""
+    found = join(one.types[0], other.types[0])
+    assert found is not None
+    return found
 
 
 def _origins(graph: FunctionGraph) -> dict[Operand, int]:

@@ -16,18 +16,21 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from undertow.errors import CaptureError
 from undertow.ir.draft import Copy, Draft
-from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.sparse import rows_types, sparse_of
 from undertow.ir.walk import ENTERS, entered_by, node_phases, phase_attr
-from undertow.ops.term import fitted
+from undertow.ops.term import Size, Term, apply, constant, filled, fitted, shaped, sizes
 from undertow.passes.activity import Activity, Ask, Slice, link_of
 from undertow.passes.backward import Order, Pen, write_backward
 from undertow.passes.entries import Entries, find_entries
 from undertow.passes.forward import endless_derivative, forward_graph, tangents_of
 from undertow.passes.loops import loops_to_calls
 from undertow.passes.report import Report, size
-from undertow.types import CTL
+from undertow.types import CTL, i64
 
 
 def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
@@ -99,16 +102,17 @@ def _extend_graph(library: Library, name: str, collect: bool, count: Counter[str
         graph = library.functions[name]
     activity = Activity(library, below)
     functions = dict(library.functions)
-    known: dict[Ask, _Extended] = {}
+    known: dict[tuple[Ask, tuple[int, ...]], _Extended] = {}
     done: dict[int, _Extended] = {}  # of each call that is differentiated
     for node in graph.nodes:
         if node.op == "gradient":
             call = link_of(node)
             ask = _root(activity, graph.nodes[call], node)
             if ask is not None:
-                if ask not in known:
-                    known[ask] = _write(activity, ask, functions, collect, count)
-                done[call] = known[ask]
+                key = ask, sparse_of(node)
+                if key not in known:
+                    known[key] = _write(activity, *key, functions, collect, count)
+                done[call] = known[key]
     functions[name] = _rebuild(graph, done, functions)
     return Library(functions, library.main)
 
@@ -139,7 +143,12 @@ def _assigned(target: str, assign: Node) -> CaptureError:
 
 
 def _write(
-    activity: Activity, root: Ask, functions: dict[str, FunctionGraph], collect: bool, count: Counter[str]
+    activity: Activity,
+    root: Ask,
+    sparse: tuple[int, ...],
+    functions: dict[str, FunctionGraph],
+    collect: bool,
+    count: Counter[str],
 ) -> _Extended:
     """Write the extended graphs of an ask, and of all that it asks for."""
     slices: dict[Ask, Slice] = {}
@@ -152,7 +161,7 @@ def _write(
             names[ask] = _fresh(f"{ask.graph}.grad", functions, names)
             todo += slices[ask].asks.values()
     plain = {name: body.graph for name, body in activity.bodies.items()}
-    entries = find_entries(root, slices, plain, names[root]) if collect else None
+    entries = find_entries(root, slices, plain, names[root], sparse) if collect else None
     for ask, name in names.items():
         functions[name] = write_backward(Order(ask, plain[ask.graph], name, slices[ask], names, plain, entries))
         count["extended graph"] += 1
@@ -209,12 +218,13 @@ def _write_gradient(
     extended: _Extended | None,
     functions: dict[str, FunctionGraph],
 ) -> list[Port]:
-    """What stands where a gradient was: a port for each argument that wants a cotangent."""
+    """What stands where a gradient was: a port for each argument that wants a cotangent, two where it is rows."""
     call = link_of(node)
-    wanted = node.attrs.integers("wanted")
+    wanted, sparse = node.attrs.integers("wanted"), sparse_of(node)
     arguments = [copy.operand(graph.nodes[call].inputs[index]) for index in wanted]
     if extended is None:
-        return [_zero(pen, x) for x in arguments]
+        nothing = [port for k, x in zip(wanted, arguments, strict=True) for port in _zero(pen, x, k in sparse)]
+        return _typed(pen, nothing, node)
     ask, entries = extended.ask, extended.entries
     given = dict(zip(node.attrs.integers("given"), node.inputs[1:], strict=True))
     results = functions[ask.graph].results
@@ -233,16 +243,42 @@ def _write_gradient(
     resume = pen.add("resume", (link, *cotangents), types_and_token, Attrs(**phase_attr(1)), name=name)
     found: list[Port] = []
     for index, x in zip(wanted, arguments, strict=True):
+        is_sparse = index in sparse
         if index in asked:
-            found.append(Port(resume, asked.index(index)))
+            whole = Port(resume, asked.index(index))
+            if is_sparse:  # every row, counted when it runs: a table may be large
+                found.append(pen.port(apply("arange", 0, _length(pen, sizes(pen.term(whole))[0]), 1).operand))
+            found.append(whole)
         elif entries is not None and index in gone and gone[index] in entries.collects:
-            attrs, type_ = Attrs(index=gone[index]), plain.nodes[plain.params[index]].types[0]
-            done = (Port(resume, len(asked)),)
-            found.append(Port(pen.add("collected", (link, x), (type_,), attrs, done)))
+            held = entries.params[gone[index]].types[0]
+            op, outputs = ("collected_rows", rows_types(held)) if is_sparse else ("collected", (held,))
+            collected = pen.add(op, (link, x), outputs, Attrs(index=gone[index]), (Port(resume, len(asked)),))
+            found += [Port(collected, k) for k in range(len(outputs))]
         else:
-            found.append(_zero(pen, x))
+            found += _zero(pen, x, is_sparse)
+    return _typed(pen, found, node)
+
+
+def _zero(pen: Pen, like: Operand, is_sparse: bool) -> list[Port]:
+    if not is_sparse:
+        return [pen.zero(pen.port(like))]
+    x = pen.term(like)
+    none, rows = constant(np.zeros(0), x, i64), filled(0, [0, *sizes(x)[1:]], x)
+    return [pen.port(none.operand), pen.port(rows.operand)]
+
+
+def _length(pen: Pen, n: Size) -> Term:
+    """A length as a value, even if it is known."""
+    return n if isinstance(n, Term) else pen.term(Const(np.asarray(n, np.int64)))
+
+
+def _typed(pen: Pen, ports: list[Port], node: Node) -> list[Port]:
+    """The same values, of the types that a node has: what uses them was written for these."""
+    found: list[Port] = []
+    for port, type_ in zip(ports, node.types, strict=True):
+        x = pen.term(port)
+        if x.type != type_:
+            lengths = [a if isinstance(a, int) else _length(pen, b) for a, b in zip(type_.shape, sizes(x), strict=True)]
+            x = shaped("reshape", x, lengths)
+        found.append(pen.port(x.operand))
     return found
-
-
-def _zero(pen: Pen, like: Operand) -> Port:
-    return pen.zero(pen.port(like))

@@ -332,7 +332,7 @@ class _Flattener:
                 draft.controls = self.controls(body, node)
                 body.ports[Port(number)] = self.place(draft), 0
                 self.reads.append((draft, "", node.attrs.integer("index")))
-            elif node.op == "collected":
+            elif node.op in ("collected", "collected_rows"):
                 self.wire_collected(body, number, node)
             else:
                 self.wire_plain(body, number, node)
@@ -502,9 +502,11 @@ class _Flattener:
         link, value = node.inputs
         assert isinstance(link, Port)
         attrs = Attrs(site=body.sites[link.node][0], index=node.attrs.integer("index"))
-        draft = _Draft("collected", node.name, body, node.region, node.types, attrs=attrs, span=node.span)
+        draft = _Draft(node.op, node.name, body, node.region, node.types, attrs=attrs, span=node.span)
         draft.inputs, draft.controls = [self.source(body, value)], self.controls(body, node)
-        body.ports[Port(number)] = self.place(draft), 0
+        for index in range(len(node.types)):
+            body.ports[Port(number, index)] = draft, index
+        self.place(draft)
 
     def wire_loop(self, body: _Body, number: int, node: Node) -> None:
         loop = self.inner("loop", body, node)

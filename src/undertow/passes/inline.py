@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 
 from undertow.ir.draft import Copy, Draft
+from undertow.ir.facts import LINKED
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port
 from undertow.ir.walk import callees_first, entered_by, node_phases
 
@@ -30,8 +31,9 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
         for name in group:
             graph, inlined = graphs[name], dict[int, FunctionGraph]()
             pivots = {port for region in graph.regions for port in region.starts}
+            kept = _linked(graph)
             for number, node in enumerate(graph.nodes):
-                callee = graphs[node.attrs.text("callee")] if node.op == "call" else None
+                callee = graphs[node.attrs.text("callee")] if node.op == "call" and number not in kept else None
                 if callee is None or callee.name in recursive or not _is_plain(graph, pivots, node, callee):
                     continue
                 if calls[callee.name] > 1:  # copied, not moved
@@ -47,11 +49,20 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
     return Library(graphs, library.main), count
 
 
+def _linked(graph: FunctionGraph) -> set[int]:
+    """Calls that other nodes refer to: one that is resumed, or differentiated, has to be there."""
+    links = (node.inputs[0] for node in graph.nodes if node.op in LINKED)
+    return {link.node for link in links if isinstance(link, Port)}
+
+
 def _is_plain(graph: FunctionGraph, pivots: set[Port], node: Node, callee: FunctionGraph) -> bool:
-    """Can a call be replaced by the body? Not with several phases, an entry, order of its own, or types that change."""
+    """Can a call be replaced by the body? Not with several phases, an entry, order of its own, or types that change;
+    nor where its forward values are not to be kept.
+    """
     return (
         len(callee.phases) == 1
         and not callee.group
+        and not node.attrs.get("checkpoint", False)
         and set(node.controls) <= pivots
         and [graph.type_of(operand) for operand in node.inputs] == [callee.nodes[p].types[0] for p in callee.params]
         and list(node.types) == [callee.type_of(port) for port in callee.results]

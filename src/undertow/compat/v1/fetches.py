@@ -13,7 +13,9 @@ import numpy as np
 
 from undertow.api.function import Program
 from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.outline import outline_derivatives
 from undertow.compat.v1.place import here
+from undertow.compat.v1.reads import expose_reads, order_updates
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
@@ -117,7 +119,8 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
     graph_of_main, params = main.extract(results, instead)
-    library = graph.library_of(graph_of_main)
+    library = order_updates(graph.library_of(graph_of_main))
+    library = outline_derivatives(expose_reads(library))
     if any(_acts(node.op) for body in library.functions.values() for node in body.nodes):
         library, _ = remove_dead(library, effects=False)  # what no fetch needs does not happen
     refuse_endless(library)

@@ -41,7 +41,8 @@ from undertow.types import type_of as numpy_type_of
 
 __all__ = ["Declare", "Defun"]
 
-# What Defun takes besides types. Gradients come with automatic differentiation; the others change nothing here.
+# What Defun takes besides types. Every function has a gradient, so there is none to create; `shape_func` and what
+# follows it change nothing here.
 _OPTIONS = frozenset((
     "func_name", "out_names", "create_grad_func", "grad_func", "python_grad_func", "shape_func", "capture_by_value",
     "noinline",
@@ -164,6 +165,13 @@ class Defun:
         if unknown:
             raise TypeMismatch(
                 f"Defun has no option {unknown[0]!r}", self.span, hint="it has func_name, out_names, create_grad_func"
+            )
+        own = [option for option in ("grad_func", "python_grad_func") if options.get(option) is not None]
+        if own:
+            raise GraphError(
+                f"Defun is given a gradient of its own, {own[0]}",
+                self.span,
+                hint="leave it out: tf.gradients differentiates the body itself",
             )
         if len(types) == 1 and isinstance(types[0], FunctionType):
             raise TypeMismatch(

@@ -213,6 +213,16 @@ class Graph:
                     waiting.append(graphs[callee])
         return self.writer.library(main)
 
+    def body_of(self, callee: str) -> FunctionGraph | None:
+        """The graph of a function by what it is called in graphs, traced now if need be; None if that cannot be yet."""
+        if callee not in self.writer.graphs:
+            name = self._functions.get(callee)
+            known = name is not None and (self.defined.get(name) or self.candidates.get(name))
+            if name is None or not known or name in self.tracing:
+                return None
+            self._trace(name, None)
+        return self.writer.graphs.get(callee)
+
     def _trace(self, name: str, span: Span | None) -> None:
         declared: Any = self.declared.get(name)
         found = self.defined.get(name) or self.candidates.get(name) or NEWEST.get(name)

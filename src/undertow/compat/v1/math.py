@@ -10,14 +10,14 @@ from undertow.frontend import functions
 from undertow.types import dtype_of
 
 __all__ = [
-    "abs", "acos", "add", "add_n", "argmax", "argmin", "asin", "atan", "atan2", "ceil", "clip_by_value", "cos",
-    "cosh", "cumsum", "div", "divide", "einsum", "equal", "erf", "exp", "expm1", "floor", "floor_div", "floordiv",
-    "floormod", "greater", "greater_equal", "is_finite", "is_inf", "is_nan", "less", "less_equal", "log", "log1p",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "maximum", "minimum", "mod", "mul",
-    "multiply", "neg", "negative", "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any",
-    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "round", "rsqrt",
-    "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "squared_difference", "sub", "subtract", "tan", "tanh",
-    "tensordot", "truediv",
+    "abs", "acos", "add", "add_n", "argmax", "argmin", "asin", "atan", "atan2", "ceil", "clip_by_global_norm",
+    "clip_by_norm", "clip_by_value", "cos", "cosh", "cumsum", "div", "divide", "einsum", "equal", "erf", "exp",
+    "expm1", "floor", "floor_div", "floordiv", "floormod", "global_norm", "greater", "greater_equal", "is_finite",
+    "is_inf", "is_nan", "less", "less_equal", "log", "log1p", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "matmul", "maximum", "minimum", "mod", "mul", "multiply", "neg", "negative", "not_equal", "pow",
+    "reciprocal", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_sum", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square",
+    "squared_difference", "stop_gradient", "sub", "subtract", "tan", "tanh", "tensordot", "truediv",
 ]  # fmt: skip
 
 Op = Callable[..., Any]
@@ -87,6 +87,7 @@ negative = neg = _one(functions.negative, "-x.")
 abs = _one(functions.abs, "x without its sign.")
 sign = _one(functions.sign, "-1, 0 or 1.")
 square = _one(functions.square, "x times itself.")
+stop_gradient = _one(functions.stop_gradient, "The same value, which gradients take for a constant.")
 sqrt = _one(functions.sqrt, "The square root.")
 rsqrt = _one(lambda x: functions.reciprocal(functions.sqrt(x)), "One over the square root.")
 reciprocal = _one(functions.reciprocal, "1 / x.")
@@ -161,6 +162,24 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Any:
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Not below the one, not above the other."""
     return apply(functions.clip, [t, clip_value_min, clip_value_max], name)
+
+
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+    """Scaled down, where its length is above `clip_norm`, to that length."""
+    length = sqrt(reduce_sum(square(t), axis=axes, keepdims=True))
+    return multiply(t, divide(clip_norm, maximum(length, clip_norm)), name)
+
+
+def global_norm(t_list: Any, name: str | None = None) -> Any:
+    """The length of all these tensors together, as one vector; None counts nothing."""
+    return sqrt(add_n([reduce_sum(square(t)) for t in t_list if t is not None]), name)
+
+
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
+    """The tensors, all scaled down by one factor if their length together is above `clip_norm`; and that length."""
+    length = global_norm(t_list) if use_norm is None else use_norm
+    factor = divide(clip_norm, maximum(length, clip_norm))
+    return [None if t is None else multiply(t, factor) for t in t_list], length
 
 
 def cumsum(x: Any, axis: int = 0, name: str | None = None) -> Any:

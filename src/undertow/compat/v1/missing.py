@@ -6,8 +6,10 @@ import difflib
 from collections.abc import Sequence
 
 _WHY = {
-    "gradients": "automatic differentiation is not part of this version yet",
-    "train": "optimizers and clusters are not part of this version yet",
+    "GradientTape": "that is TensorFlow 2: use tf.gradients",
+    "train.ClusterSpec": "there are no clusters yet: leave it out to run in this process",
+    "train.Server": "there are no clusters yet: leave it out to run in this process",
+    "train.Saver": "fetch the variables, and keep them with np.savez",
     "layers": "there are no layers here: write them with tf.matmul and tf.Variable",
     "keras": "there is no Keras here: write the model with tf.matmul and tf.Variable",
     "contrib": "tf.contrib is not here",

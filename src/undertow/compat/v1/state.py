@@ -14,6 +14,7 @@ import numpy as np
 
 from undertow.compat.v1.control import control_dependencies, group
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.paths import UPDATE
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, Tensor, TensorShape, as_tensor, fitted, given, named, writing
 from undertow.errors import GraphError, TypeMismatch, brief
@@ -191,12 +192,16 @@ class Variable:
         """Subtract from the value, atomically; gives the new one."""
         return named(self._assign("subtract", delta), name)
 
-    def _assign(self, how: str, value: Any) -> Tensor:
+    def updated(self, how: str, value: Any) -> Tensor:
+        """The new value after an update, which comes after the reads of the run that nothing orders behind it."""
+        return self._assign(how, value, **{UPDATE: True})
+
+    def _assign(self, how: str, value: Any, **more: Any) -> Tensor:
         with writing(self, value) as graph:
             builder = graph.ctx.open_builder
             found = self._fitting(given(value))
             port = operand(found)
-            attrs = self._attrs(how=how)
+            attrs = self._attrs(how=how, **more)
             types = find("assign").type([builder.type_of(port)], attrs)
             number = builder.add("assign", (port,), types, attrs, here(), f"{self.name}.{how}")
             return Tensor(builder, Port(number))

@@ -99,6 +99,13 @@ class Sum:
             np.add.at(found, numbers, rows)
         return found
 
+    def sparse(self, like: Value) -> list[Value]:
+        """The numbers and the rows that were collected for a value; of a sum of whole arrays that is every row."""
+        parts = [*self.rows, *([] if self.whole is None else [(np.arange(len(like)), self.whole)])]
+        numbers = [np.ravel(number).astype(np.int64) for number, _ in parts]
+        rows = [np.reshape(row, (len(n), *like.shape[1:])) for n, (_, row) in zip(numbers, parts, strict=True)]
+        return [np.concatenate([np.zeros(0, np.int64), *numbers]), np.concatenate([like[:0], *rows])]
+
 
 class Context:
     """What the frames of one loop or map, entered from one frame, share."""

@@ -236,7 +236,7 @@ class _Planner:
                 extra = extra, phase_of(node)
         elif node.op in ("collect", "collect_rows"):
             extra = node.attrs.integer("index")
-        elif node.op == "collected":
+        elif node.op in ("collected", "collected_rows"):
             extra = self.site(node)[0], node.attrs.integer("index")
         elif node.op == "input":
             extra = self.graph.inputs.index(number) + 1

@@ -22,7 +22,7 @@ COUNT = DEAD - 1  # the part of `pend` that counts tokens
 
 # What a row does when it fires. A forward hands its one value on: merge, return, exit, outer, hoist_read.
 KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
-FAN, FAN_START, GATHER, KERNELS, STATE, HOIST, COLLECT, COLLECTED = range(9, 17)
+FAN, FAN_START, GATHER, KERNELS, STATE, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS = range(9, 18)
 CODES = {
     "merge": FORWARD,
     "return": FORWARD,
@@ -33,6 +33,7 @@ CODES = {
     "collect": COLLECT,
     "collect_rows": COLLECT,
     "collected": COLLECTED,
+    "collected_rows": COLLECTED_ROWS,
     "switch": SWITCH,
     "call": CALL,
     "call_start": CALL_START,

@@ -21,6 +21,7 @@ from undertow.engines.reference.rows import (
     CALL_START,
     COLLECT,
     COLLECTED,
+    COLLECTED_ROWS,
     COUNT,
     DEAD,
     ENTER,
@@ -151,6 +152,12 @@ class Run(Frames):
                             found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
                             value = found.total(slots[first])
                             out = outs[0]
+                        elif code == COLLECTED_ROWS:
+                            found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
+                            value = found.sparse(slots[first])
+                            deliver(frame, value[0], outs[0])
+                            deliver(frame, value[1], outs[1])
+                            out = NOWHERE
                         elif code == NEXT:
                             value = slots[first]
                             target = slots[extra.after] or self.iterate(frame, extra)
@@ -190,7 +197,7 @@ class Run(Frames):
                         if held:
                             release(slots, held)
                         if record is not None:
-                            shown = value if code in (KERNELS, STATE) else [value] * len(outs)
+                            shown = value if code in (KERNELS, STATE, COLLECTED_ROWS) else [value] * len(outs)
                             if code == SWITCH:
                                 shown = [value if o is out else NONE for o in outs]
                             record(self.event(frame, number, True, shown))

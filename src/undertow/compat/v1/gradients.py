@@ -1,0 +1,247 @@
+"""`tf.gradients`: derivatives of tensors, written into the graph; a run computes those that its fetches need.
+
+What is written is one `derivative` node. When a program is made for fetches, `reads` and `outline` turn it into a call
+and its `gradient`, so that everything that is fetched beside it shares the values of that call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.compat.v1.array import ones_like, zeros_like
+from undertow.compat.v1.control import identity
+from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.paths import DERIVATIVE
+from undertow.compat.v1.place import here
+from undertow.compat.v1.state import Variable
+from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
+from undertow.errors import GraphError, TypeMismatch, brief
+from undertow.frontend.builder import Builder
+from undertow.frontend.traced import Traced, operand
+from undertow.ir.graph import Attrs, Const, Node, Operand, Port
+from undertow.ir.walk import ENTERS
+from undertow.ops.op import CATALOGUE
+from undertow.passes.activity import is_smooth
+from undertow.types import said
+
+__all__ = ["gradients"]
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: Any = False,
+    aggregation_method: Any = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = "none",
+) -> list[Any]:
+    """The derivatives of the sum of `ys` with respect to each of `xs`; None for an x that `ys` do not depend on."""
+    outs, ins = _listed(ys, "ys"), _listed(xs, "xs")
+    given = [None] * len(outs) if grad_ys is None else _cotangents(grad_ys, len(outs))
+    if stop_gradients:
+        raise GraphError(
+            "tf.gradients has no stop_gradients here", here(), hint="use tf.stop_gradient(x) where the graph is made"
+        )
+    with writing(*outs, *ins, *(g for g in given if g is not None)) as graph:
+        tensors = [as_tensor(y) for y in outs]
+        for y in tensors:
+            _check_float(y)
+        pairs = _summed([(y, _cotangent(y, g)) for y, g in zip(tensors, given, strict=True)])
+        found = _written(graph, pairs, ins, name)
+        if str(getattr(unconnected_gradients, "value", unconnected_gradients)).lower() == "zero":
+            found = [zeros_like(x) if dx is None else dx for x, dx in zip(ins, found, strict=True)]
+        return found
+
+
+def _listed(values: Any, what: str) -> list[Any]:
+    found = list(values) if isinstance(values, (list, tuple)) else [values]
+    for value in found:
+        if not is_tensor_like(value) or isinstance(value, Operation):
+            raise TypeMismatch(
+                f"{brief(value)} among the {what} of tf.gradients is no tensor",
+                here(),
+                hint="give tensors and variables: tf.gradients(loss, [w, b])",
+            )
+    if not found:
+        raise TypeMismatch(f"tf.gradients is given no {what}", here(), hint="write tf.gradients(y, x)")
+    return found
+
+
+def _cotangents(grad_ys: Any, count: int) -> list[Any]:
+    found = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
+    if len(found) != count:
+        raise TypeMismatch(
+            f"tf.gradients is given {count} ys, but {len(found)} grad_ys",
+            here(),
+            hint="give one for each y, or None for those whose derivative counts once",
+        )
+    return found
+
+
+def _check_float(y: Tensor) -> None:
+    if y.type.dtype.kind != "float":
+        raise TypeMismatch(
+            f"{y!r} is among the ys of tf.gradients: only floats have gradients",
+            here(),
+            hint="convert with tf.cast(x, tf.float32) before computing",
+        )
+
+
+def _cotangent(y: Tensor, given: Any) -> Any:
+    """What a y's derivative is multiplied by: as given, or ones."""
+    if given is None:
+        if y.type.is_static:
+            return np.ones([d for d in y.type.shape if isinstance(d, int)], y.type.dtype.numpy)
+        return ones_like(y)
+    value = as_tensor(given, None if is_tensor_like(given) else y.dtype)
+    if not y.type.accepts(value.type):
+        raise TypeMismatch(
+            f"grad_ys has {said(value.type)} for {y!r}",
+            here(),
+            hint="give one of the same dtype and shape as the y",
+        )
+    return value
+
+
+def _summed(pairs: Sequence[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
+    """Each y once; the cotangents of one that is named twice add up."""
+    found: dict[tuple[Builder, Port], tuple[Tensor, Any]] = {}
+    for y, cotangent in pairs:
+        before = found.get((y.builder, y.port))
+        found[y.builder, y.port] = y, cotangent if before is None else before[1] + cotangent
+    return list(found.values())
+
+
+# -- what depends on what ----------------------------------------------------------------------------------
+
+
+class _Upstream:
+    """What floats some values depend on: ports of the builder, and variables that are read where that is not seen."""
+
+    def __init__(self, graph: Graph, builder: Builder, ports: Sequence[Port]) -> None:
+        self.graph = graph
+        self.builder = builder
+        self.ports: set[Port] = set()
+        self.reads: dict[str, list[Port]] = {}  # in this graph
+        self.hidden: set[str] = set()  # below calls
+        self.is_unsure = False  # is there a call of a function that is not defined yet?
+        entered: set[str] = set()
+        todo = list(ports)
+        while todo:
+            port = todo.pop()
+            if port in self.ports or builder.type_of(port).dtype.kind != "float":
+                continue
+            self.ports.add(port)
+            node = builder.nodes[port.node]
+            if node.op == "read":
+                self.reads.setdefault(node.attrs.text("variable"), []).append(port)
+            elif node.op in ENTERS:
+                entered.add(node.attrs.text(ENTERS[node.op]))
+            todo += [x for x in _leading(node) if isinstance(x, Port)]
+        self._enter(entered)
+
+    def _enter(self, entered: set[str]) -> None:
+        seen: set[str] = set()
+        todo = sorted(entered)
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            body = self.graph.body_of(name)
+            if body is None:
+                self.is_unsure = True
+                continue
+            for node in body.nodes:
+                if node.op == "read":
+                    self.hidden.add(node.attrs.text("variable"))
+                elif node.op in ENTERS:
+                    todo.append(node.attrs.text(ENTERS[node.op]))
+
+
+def _leading(node: Node) -> tuple[Operand, ...]:
+    """The operands that a cotangent of a node goes to."""
+    if node.op == "switch":
+        return node.inputs[1:]
+    if node.op in ENTERS or node.op in ("merge", DERIVATIVE):
+        return node.inputs
+    return node.inputs if node.op in CATALOGUE and is_smooth(node.op) else ()
+
+
+def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any], name: str) -> list[Any]:
+    builder, region = graph.ctx.open_builder, graph.ctx.open_builder.region
+    ys = [operand(y) for y, _ in pairs]
+    cotangents = [operand(g) if isinstance(g, Traced) else Const(np.asarray(g)) for _, g in pairs]
+    upstream = _Upstream(graph, builder, [y for y in ys if isinstance(y, Port)])
+    named: list[list[Port]] = []
+    variables: list[str] = []
+    places: list[int] = []
+    for place, x in enumerate(xs):
+        is_variable = isinstance(x, Variable)
+        origins = upstream.reads.get(x.name, []) if is_variable else [_own_port(x, builder)]
+        origins = [port for port in origins if port in upstream.ports and x.dtype.kind == "float"]
+        is_hidden = is_variable and (x.name in upstream.hidden or upstream.is_unsure) and x.dtype.kind == "float"
+        visible = [port for port in origins if not is_variable or _is_outside(builder, port, region)]
+        if visible or origins or is_hidden:
+            named.append([builder.use(port) for port in visible])
+            variables.append(x.name if is_variable else "")
+            places.append(place)
+            _check_outside(builder, [*visible], named[-1], ys, x)
+    found: list[Any] = [None] * len(xs)
+    if not places:
+        return found
+    types = tuple(xs[place].type.erased() for place in places)
+    flat = [port for ports in named for port in ports]
+    attrs = Attrs(ys=len(ys), sizes=tuple(map(len, named)), variables=tuple(variables))
+    number = builder.add(DERIVATIVE, (*ys, *cotangents, *flat), types, attrs, here(), name or "gradients", (), region)
+    for index, place in enumerate(places):
+        made = Tensor(builder, Port(number, index))
+        found[place] = identity(made) if builder.controls else made
+    return found
+
+
+def _own_port(x: Traced, builder: Builder) -> Port:
+    if x.builder is not builder:
+        if x.builder.context is not builder.context:
+            raise another_graph(x, here())
+        raise GraphError(
+            f"tf.gradients inside of `{builder.name}` with respect to {x!r}, which belongs to `{x.builder.name}`",
+            here(),
+            hint="call tf.gradients where x is made; or hand x over, as an argument or a loop variable",
+        )
+    return x.port
+
+
+def _is_outside(builder: Builder, port: Port, region: int) -> bool:
+    """Is a value's region this one, or around it? Then it can be seen here."""
+    at: int | None = region
+    while at is not None and at != builder.home(port):
+        at = builder.regions[at].parent
+    return at is not None
+
+
+def _check_outside(
+    builder: Builder, origins: Sequence[Port], seen: Sequence[Port], ys: Sequence[Operand], x: Any
+) -> None:
+    """In a branch: do the ys depend on an x only through its value there?"""
+    if all(a == b for a, b in zip(origins, seen, strict=True)):
+        return
+    cut, found = set(seen), set[Port]()
+    todo = [y for y in ys if isinstance(y, Port)]
+    while todo:
+        port = todo.pop()
+        if port not in found and port not in cut and builder.type_of(port).dtype.kind == "float":
+            found.add(port)
+            todo += [p for p in _leading(builder.nodes[port.node]) if isinstance(p, Port)]
+    if not found.isdisjoint(origins):
+        raise GraphError(
+            f"a gradient inside of a tf.cond, with respect to {x!r}, goes through what stands outside of it",
+            here(),
+            hint="call tf.gradients outside of the tf.cond, and use what it gives inside",
+        )

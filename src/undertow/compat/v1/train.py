@@ -1,0 +1,306 @@
+"""`tf.train`: optimizers. One takes gradients and gives the operation that updates the variables, once for each run.
+
+An update comes after every read of its variable in the same run, unless your control edges say otherwise: a loss that
+is fetched beside it is that of the old values. The rules and their defaults are those of TensorFlow 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.compat.v1.array import cast
+from undertow.compat.v1.control import control_dependencies, group
+from undertow.compat.v1.gradients import gradients
+from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.math import sqrt, square, subtract
+from undertow.compat.v1.missing import explain
+from undertow.compat.v1.place import here
+from undertow.compat.v1.state import Variable, trainable_variables
+from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
+from undertow.errors import GraphError, TypeMismatch, brief
+from undertow.types import i64
+
+__all__ = [
+    "AdagradOptimizer", "AdamOptimizer", "GradientDescentOptimizer", "MomentumOptimizer", "Optimizer",
+    "RMSPropOptimizer", "create_global_step", "get_global_step", "get_or_create_global_step",
+]  # fmt: skip
+
+Pairs = Sequence[tuple[Any, Variable]]
+
+
+class Optimizer:
+    """What optimizers share; those below are what to use."""
+
+    def __init__(self, learning_rate: Any, name: str) -> None:
+        self._learning_rate = learning_rate
+        self._name = name
+        self._slots: dict[tuple[Variable, str], Variable] = {}
+
+    def minimize(
+        self,
+        loss: Any,
+        global_step: Variable | None = None,
+        var_list: Any = None,
+        gate_gradients: Any = None,
+        aggregation_method: Any = None,
+        colocate_gradients_with_ops: bool = False,
+        name: str | None = None,
+        grad_loss: Any = None,
+    ) -> Operation:
+        """An operation that takes one step: the gradients of the loss, and the updates of the variables."""
+        pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
+        if all(gradient is None for gradient, _ in pairs):
+            names = ", ".join(f"`{variable.name}`" for _, variable in pairs[:4]) or "none: no variable is trainable"
+            raise GraphError(
+                f"{loss!r} does not depend on any of the variables ({names})",
+                here(),
+                hint="compute the loss from a tf.Variable; a value that is fed or cast to integers has no gradient",
+            )
+        return self.apply_gradients(pairs, global_step, name)
+
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Any = None,
+        gate_gradients: Any = None,
+        aggregation_method: Any = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Any = None,
+    ) -> list[tuple[Any, Variable]]:
+        """Pairs of a gradient and a variable, by default of all that are trainable; None where there is no gradient."""
+        if not is_tensor_like(loss) or isinstance(loss, Operation):
+            raise TypeMismatch(f"the loss is {brief(loss)}, not a tensor", here(), hint="give a tensor")
+        with writing(loss) as graph, graph.as_default():
+            found = trainable_variables() if var_list is None else var_list
+            variables = list(found) if isinstance(found, (list, tuple)) else [found]
+            for variable in variables:
+                _check_variable(variable)
+            dense = gradients(loss, variables, grad_loss) if variables else []
+            return list(zip(dense, variables, strict=True))
+
+    def apply_gradients(
+        self, grads_and_vars: Pairs, global_step: Variable | None = None, name: str | None = None
+    ) -> Operation:
+        """An operation that updates each variable by its gradient, and then adds 1 to `global_step`."""
+        pairs = [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
+        for _, variable in pairs:
+            _check_variable(variable)
+        if not pairs:
+            raise GraphError(
+                "there is no gradient to apply",
+                here(),
+                hint="give pairs of a gradient and a variable, as compute_gradients does",
+            )
+        with writing(*(variable for _, variable in pairs)) as graph, graph.as_default():
+            self._prepare(graph)
+            done = [self._update(as_tensor(gradient), variable) for gradient, variable in pairs]
+            done += self._finish(done)
+            if global_step is not None:
+                with control_dependencies(done):
+                    done = [global_step.assign_add(1)]
+            return group(*done, name=name or self._name)
+
+    def get_name(self) -> str:
+        """The name that it was given."""
+        return self._name
+
+    def get_slot(self, var: Variable, name: str) -> Variable | None:
+        """What it keeps about a variable between steps, such as "momentum"; None if there is none."""
+        return self._slots.get((var, name))
+
+    def get_slot_names(self) -> list[str]:
+        """The names of what it keeps about variables."""
+        return sorted({name for _, name in self._slots})
+
+    def variables(self) -> list[Variable]:
+        """What it keeps about variables."""
+        return list(self._slots.values())
+
+    # -- for the rules -------------------------------------------------------------------------------------
+
+    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+        raise NotImplementedError
+
+    def _prepare(self, graph: Graph) -> None:
+        """Write what all updates use."""
+
+    def _finish(self, done: Sequence[Tensor]) -> list[Tensor]:
+        """Write what comes after all updates."""
+        return []
+
+    def _slot(self, variable: Variable, name: str, initial: float = 0.0) -> Any:
+        if (variable, name) not in self._slots:
+            shape = [d for d in variable.type.shape if isinstance(d, int)]
+            if len(shape) < variable.type.rank:
+                raise GraphError(
+                    f"{self._name} needs to know the shape of variable `{variable.name}`",
+                    here(),
+                    hint="make the variable without shape= and validate_shape=False",
+                )
+            filled = np.full(shape, initial, variable.dtype.numpy)
+            with control_dependencies(None):
+                slot = Variable(filled, trainable=False, name=f"{variable.name}/{self._name}/{name}")
+            self._slots[variable, name] = slot
+        return self._slots[variable, name]
+
+
+def _check_variable(variable: Any) -> None:
+    if not isinstance(variable, Variable):
+        raise TypeMismatch(f"{brief(variable)} is not a variable", here(), hint="only a tf.Variable can be updated")
+
+
+class GradientDescentOptimizer(Optimizer):
+    """`v -= learning_rate * gradient`."""
+
+    def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent") -> None:
+        super().__init__(learning_rate, name)
+
+    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+        return variable.updated("subtract", gradient * self._learning_rate)
+
+
+class MomentumOptimizer(Optimizer):
+    """`a = momentum * a + gradient; v -= learning_rate * a`, or a look ahead with `use_nesterov`."""
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        momentum: Any,
+        use_locking: bool = False,
+        name: str = "Momentum",
+        use_nesterov: bool = False,
+    ) -> None:
+        super().__init__(learning_rate, name)
+        self._momentum = momentum
+        self._looks_ahead = use_nesterov
+
+    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+        slot = self._slot(variable, "momentum")
+        gathered = slot.updated("set", slot * self._momentum + gradient)
+        step = gathered * self._momentum + gradient if self._looks_ahead else gathered
+        return variable.updated("subtract", step * self._learning_rate)
+
+
+class AdagradOptimizer(Optimizer):
+    """`a += gradient**2; v -= learning_rate * gradient / sqrt(a)`."""
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        initial_accumulator_value: float = 0.1,
+        use_locking: bool = False,
+        name: str = "Adagrad",
+    ) -> None:
+        super().__init__(learning_rate, name)
+        self._initial = initial_accumulator_value
+
+    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+        slot = self._slot(variable, "accumulator", self._initial)
+        gathered = slot.updated("add", square(gradient))
+        return variable.updated("subtract", gradient * self._learning_rate / sqrt(gathered))
+
+
+class RMSPropOptimizer(Optimizer):
+    """Gradients divided by a running root mean square of them; with `centered`, around their running mean."""
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        decay: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        name: str = "RMSProp",
+    ) -> None:
+        super().__init__(learning_rate, name)
+        self._decay, self._momentum, self._epsilon, self._is_centered = decay, momentum, epsilon, centered
+
+    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+        squares, steps = self._slot(variable, "rms", 1.0), self._slot(variable, "momentum")
+        mean_square: Any = squares.updated("set", self._running(squares, square(gradient)))
+        if self._is_centered:
+            means = self._slot(variable, "mg")
+            mean_square = mean_square - square(means.updated("set", self._running(means, gradient)))
+        scaled = gradient * self._learning_rate / sqrt(mean_square + self._epsilon)
+        return variable.updated("subtract", steps.updated("set", steps * self._momentum + scaled))
+
+    def _running(self, slot: Any, value: Any) -> Any:
+        return slot * self._decay + value * (1 - self._decay)
+
+
+class AdamOptimizer(Optimizer):
+    """Adam (Kingma and Ba): running means of the gradient and of its square, corrected for their start at zero."""
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        use_locking: bool = False,
+        name: str = "Adam",
+    ) -> None:
+        super().__init__(learning_rate, name)
+        self._betas, self._epsilon = (beta1, beta2), epsilon
+        self._powers: dict[Graph, tuple[Variable, Variable]] = {}
+
+    def variables(self) -> list[Variable]:
+        """What it keeps about variables, and the powers of beta1 and beta2."""
+        return [*super().variables(), *(power for pair in self._powers.values() for power in pair)]
+
+    def _prepare(self, graph: Graph) -> None:
+        if graph not in self._powers:
+            with control_dependencies(None):
+                first, second = (
+                    Variable(np.float64(beta), trainable=False, name=f"{self._name}/beta{k + 1}_power")
+                    for k, beta in enumerate(self._betas)
+                )
+            self._powers[graph] = first, second
+
+    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+        (beta1, beta2), dtype = self._betas, variable.dtype
+        power1, power2 = self._powers[variable.graph]
+        m, v = self._slot(variable, "m"), self._slot(variable, "v")
+        mean = m.updated("set", m * beta1 + gradient * (1 - beta1))
+        spread: Any = v.updated("set", v * beta2 + square(gradient) * (1 - beta2))
+        correction = cast(sqrt(subtract(1.0, power2)) / subtract(1.0, power1), dtype)
+        rate = correction * self._learning_rate
+        return variable.updated("subtract", rate * mean / (sqrt(spread) + self._epsilon))
+
+    def _finish(self, done: Sequence[Tensor]) -> list[Tensor]:
+        with control_dependencies(list(done)):
+            powers = self._powers[done[0].graph]
+            return [power.updated("multiply", beta) for power, beta in zip(powers, self._betas, strict=True)]
+
+
+# -- counting steps ----------------------------------------------------------------------------------------
+
+_STEP = "global_step"
+
+
+def get_global_step(graph: Graph | None = None) -> Variable | None:
+    """The variable that counts steps, if the graph has one."""
+    variables = (get_default_graph() if graph is None else graph).variables
+    return next((variable for variable in variables if variable.name == _STEP), None)
+
+
+def create_global_step(graph: Graph | None = None) -> Variable:
+    """A variable that counts steps, for `minimize(loss, global_step=...)`."""
+    if get_global_step(graph) is not None:
+        raise GraphError("there is a global step already", here(), hint="use tf.train.get_or_create_global_step()")
+    with (get_default_graph() if graph is None else graph).as_default():
+        return Variable(np.asarray(0, i64.numpy), trainable=False, name=_STEP)
+
+
+def get_or_create_global_step(graph: Graph | None = None) -> Variable:
+    """The variable that counts steps, made now if there is none."""
+    known = get_global_step(graph)
+    return create_global_step(graph) if known is None else known
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(explain(f"train.{name}", [f"train.{known}" for known in __all__]))

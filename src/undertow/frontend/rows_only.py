@@ -1,0 +1,74 @@
+"""Which parameters of a function are only looked up by rows, in it and in all that it enters.
+
+Of those the gradient can be given as rows. The structure of a result is known when it is captured, so this is asked of
+the graphs as they were captured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from undertow.ir.facts import LINKED
+from undertow.ir.graph import FunctionGraph, Node, Operand, Port
+from undertow.ir.walk import ENTERS, entered_by
+
+_Place = tuple[str, int]  # a graph, and which parameter of it
+
+
+def only_rows(graphs: Mapping[str, FunctionGraph], root: str) -> frozenset[int]:
+    """The parameters of the graph `root` that are only looked up by rows; none as long as it is not finished."""
+    if root not in graphs:
+        return frozenset()
+    known = {name: graphs[name] for name in _reachable(graphs, root)}
+    comes_from: dict[_Place, list[_Place]] = {}
+    todo: list[_Place] = []  # those that have another use
+    for name, graph in known.items():
+        todo += [(name, index) for index, param in enumerate(graph.params) if not graph.nodes[param].types[0].shape]
+        for index, node, at in _uses(graph):
+            inner = known.get(node.attrs.text(ENTERS[node.op])) if node is not None and node.op in ENTERS else None
+            if inner is not None and at >= inner.carried:  # what is carried or mapped changes
+                comes_from.setdefault((inner.name, at), []).append((name, index))
+            elif node is None or not _is_look_up(node, at):
+                todo.append((name, index))
+    others: set[_Place] = set()
+    while todo:
+        place = todo.pop()
+        if place not in others:
+            others.add(place)
+            todo += comes_from.get(place, ())
+    return frozenset(k for k in range(len(known[root].params)) if (root, k) not in others)
+
+
+def _reachable(graphs: Mapping[str, FunctionGraph], root: str) -> list[str]:
+    """What a graph enters, itself included, as far as it is there."""
+    found, seen = [root], {root}
+    for name in found:  # which grows
+        for other in entered_by(graphs[name]):
+            if other in graphs and other not in seen:
+                seen.add(other)
+                found.append(other)
+    return found
+
+
+def _uses(graph: FunctionGraph) -> Iterator[tuple[int, Node | None, int]]:
+    """The uses of parameters: which one, the node that uses it, and as which operand of that; no node: as a result."""
+    origins: dict[Operand, int] = {Port(param): index for index, param in enumerate(graph.params)}
+    for number, node in enumerate(graph.nodes):
+        for at, operand in enumerate(node.inputs):
+            if operand in origins and node.op == "switch":
+                origins[Port(number, 0)] = origins[Port(number, 1)] = origins[operand]
+            elif operand in origins:
+                yield origins[operand], node, at
+        if node.op in LINKED:
+            # A call that has a gradient itself hands on nothing: cotangents come back for what it was given.
+            link = node.inputs[0]
+            assert isinstance(link, Port)
+            yield from ((origins[x], node, 0) for x in graph.nodes[link.node].inputs if x in origins)
+    for phase in graph.phases:
+        yield from ((origins[port], None, at) for at, port in enumerate(phase.results) if port in origins)
+
+
+def _is_look_up(node: Node, at: int) -> bool:
+    if node.op == "index":
+        return at == 0 and 0 in node.attrs.integers("axes")
+    return node.op == "dim" or (node.op == "take" and at == 0 and node.attrs.integer("axis") == 0)
