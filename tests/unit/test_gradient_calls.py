@@ -34,6 +34,8 @@ def test_argnums() -> None:
     assert ut.grad(product, 2)(*args) == dy == ut.grad(product, -1)(*args)
     assert ut.grad(product, [2, 0])(*args) == (dy, dx)
     assert ut.grad(product, (2,))(*args) == (dy,)
+    assert ut.grad(product, np.int64(2))(*args) == dy
+    assert ut.grad(product, ())(*args) == ()
     assert ut.value_and_grad(product, (2, -3))(*args) == (product(*args), (dy, dx))
 
 
@@ -501,6 +503,34 @@ def test_vjp_outside() -> None:
     assert value == product(1.1, 2, 0.9)
     assert back(1.0) == (dx, None, dy)
     assert_close(back(2.0)[0], 2 * dx)
+
+
+def test_vjp_takes_python_numbers_for_what_they_stand_for() -> None:
+    @ut.function
+    def f(x: ut.f32, n: ut.i32, y: ut.f32 = 2.0) -> ut.f32:
+        return x * y if n <= 0 else x * f(x, n - 1, y)
+
+    value, back = ut.vjp(f, 1.5, 2)
+    dx, dn = back(1.0)
+    assert value.dtype == dx.dtype == np.float32 and dn is None
+    assert_close(dx, 6 * 1.5**2)
+    assert_close(back(2)[0], 12 * 1.5**2)
+    assert_close(ut.vjp(lambda *xs: xs[0] * xs[1], 2.0, 3.0)[1](1.0), (3.0, 2.0))
+
+
+def test_objects_that_can_be_called() -> None:
+    class Cube:
+        def __call__(self, x):
+            return x * x * x
+
+    class Square:
+        @ut.function
+        def __call__(self, x: ut.f64) -> ut.f64:
+            return x * x
+
+    assert ut.grad(Cube())(2.0) == 12.0
+    assert ut.grad(Square())(2.0) == 4.0
+    assert ut.vjp(Cube(), 2.0)[1](1.0) == (12.0,)
 
 
 def test_vjp_of_containers() -> None:
