@@ -104,6 +104,7 @@ class Plan:
         timeout: float,
         check_finite: bool,
         agenda: bool = False,
+        threads: int = 1,
     ) -> tuple[list[Any], dict[str, Any]]:
         """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
 
