@@ -739,7 +739,7 @@ class Agenda {
         const auto& item = *static_cast<const BranchItem*>(frame->item);
         const int side = &plan_.regions[z(item.regions[0])] == frame->region ? 0 : 1;
         for (const MergeRow& merge : item.merges) copy(*parent, merge.to, *frame, merge.sides[side]);
-        if (frame->visits == 1 && parent->region->kind != Region::Kind::Loop) {
+        if (frame->visits == 1 && item.is_last && parent->region->kind != Region::Kind::Loop) {
           parent->branches[z(item.branch)] = nullptr;
           end(frame);
         }

@@ -908,7 +908,8 @@ class Lockstep {
         }
       }
     }
-    if (table.visits == 1 && table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
+    if (table.visits == 1 && item.is_last &&
+        table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
       for (int side = 0; side < 2; ++side) {
         if (sides.table[side] != nullptr) tables_.end(sides.table[side]);
         tables_.pool.drop(sides.index[side]);

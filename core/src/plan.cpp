@@ -128,7 +128,6 @@ class Checker {
   void check_region(const Region& in) {
     const Region& body = region(in.body);
     if (body.kind == Region::Kind::Branch || body.body != in.body) fail("a region belongs to no body");
-    if (body.phases.size() != in.phases.size()) fail("a region has other phases than its body");
     if (in.kind != Region::Kind::Branch && &body != &in) fail("a body belongs to another");
     if (in.group < 0 || in.group >= plan_.groups) fail("there is no such group");
     for (const auto& params : in.params)
@@ -258,8 +257,9 @@ class Checker {
         const Slot& first = operand(in, collect.values[0]);
         const Slot& second = operand(in, collect.values[1]);
         const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
-        if (!is_float(second) || (collect.kind == 1 ? is_float(first) : first.dtype != second.dtype))
+        if (!is_float(second) || (collect.kind != 1 && first.dtype != second.dtype))
           fail("what is collected is no float");
+        if (collect.kind == 1 && first.dtype != DType::I32 && first.dtype != DType::I64) fail("rows without numbers");
         if (collect.kind == 0 && collect.values[0] != collect.values[1]) fail("two values are collected as one");
         if (collect.kind == 2 && (first.rank() != 1 || second.rank() != 1 || first.is_dynamic || second.is_dynamic))
           fail("an outer product of what are no vectors");
@@ -288,7 +288,7 @@ class Checker {
 
   void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
     if (phase > 0) return;
-    if (visits.size() != in.phases.size()) fail("it is not said how often something is visited");
+    if (visits.size() != region(in.body).phases.size()) fail("it is not said how often something is visited");
     for (int32_t count : visits)
       if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
         fail("a phase is visited that is not there");
@@ -410,6 +410,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           branch.branch = in.any();
           branch.pred = in.any();
           branch.is_first = in.flag();
+          branch.is_last = in.flag();
           for (int32_t& side : branch.regions) side = in.any();
           for (int32_t& program : branch.programs) program = in.any();
           for (auto& transfers : branch.transfers) transfers = read_transfers(in);
