@@ -257,7 +257,8 @@ class Checker {
         const Slot& first = operand(in, collect.values[0]);
         const Slot& second = operand(in, collect.values[1]);
         const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
-        if (!is_float(second) || (collect.kind != 1 && first.dtype != second.dtype)) fail("what is collected is no float");
+        if (!is_float(second) || (collect.kind != 1 && first.dtype != second.dtype))
+          fail("what is collected is no float");
         if (collect.kind == 1 && first.dtype != DType::I32 && first.dtype != DType::I64) fail("rows without numbers");
         if (collect.kind == 0 && collect.values[0] != collect.values[1]) fail("two values are collected as one");
         if (collect.kind == 2 && (first.rank() != 1 || second.rank() != 1 || first.is_dynamic || second.is_dynamic))
@@ -295,6 +296,43 @@ class Checker {
 
   const Plan& plan_;
 };
+
+}  // namespace
+
+namespace {
+
+/// Which groups several threads may run at once.
+void find_pure(Plan& plan) {
+  std::vector<bool> pure(static_cast<size_t>(plan.groups), true);
+  std::vector<std::pair<size_t, size_t>> enters;  // groups
+  const auto at = [](int64_t n) { return static_cast<size_t>(n); };
+  for (const Region& region : plan.regions) {
+    const size_t own = at(region.group);
+    if (!region.boxed.empty()) pure[own] = false;
+    for (const Program& program : region.phases)
+      for (const Stage& stage : program.stages) {
+        for (const Item& item : stage.straight)
+          if (item.kind == Item::Kind::Collect || item.kind == Item::Kind::Collected ||
+              (item.kind == Item::Kind::Op && plan.ops[at(item.number)].kernel < 0))
+            pure[own] = false;
+        for (const Item& item : stage.entered) {
+          if (item.kind == Item::Kind::Call) enters.emplace_back(own, at(plan.calls[at(item.number)].group));
+          if (item.kind == Item::Kind::Loop)
+            enters.emplace_back(own, at(plan.regions[at(plan.loops[at(item.number)].body)].group));
+          if (item.kind == Item::Kind::Map) pure[own] = false;
+        }
+      }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& [from, to] : enters)
+      if (pure[from] && !pure[to]) {
+        pure[from] = false;
+        changed = true;
+      }
+  }
+  plan.is_pure = std::move(pure);
+}
 
 }  // namespace
 
@@ -500,6 +538,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   }
   if (!in.at_end()) fail("it goes on behind its end");
   Checker(*this).check();
+  find_pure(*this);
   narrow = compile_narrow(*this);
 }
 

@@ -103,6 +103,8 @@ class Plan:
         memory: int,
         timeout: float,
         check_finite: bool,
+        agenda: bool = False,
+        threads: int = 1,
     ) -> tuple[list[Any], dict[str, Any]]:
         """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
 

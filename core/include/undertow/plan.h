@@ -83,8 +83,8 @@ struct CallItem {
   std::vector<Operand> hoists;  ///< given to the entry that it makes
   bool makes_entry;
   int32_t asks;  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
-  std::vector<int32_t> results;   ///< slots
-  std::vector<int32_t> visits;    ///< of the callee, by the visits - 1 of the caller; phase 0 only
+  std::vector<int32_t> results;  ///< slots
+  std::vector<int32_t> visits;   ///< of the callee, by the visits - 1 of the caller; phase 0 only
 };
 
 struct LoopItem {
@@ -186,6 +186,7 @@ class Plan {
   std::vector<ReadItem> reads;
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
+  std::vector<bool> is_pure;  // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::unique_ptr<const NarrowProgram> narrow;  // what runs lanes one by one; see narrow.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph

@@ -18,6 +18,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend import tree
+from undertow.frontend.calling import is_user_code
 from undertow.frontend.capture import Arguments, Definition, Session, arguments
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, leaf_type
@@ -47,6 +48,11 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
     bound: tuple[Any, ...] = ()
     if isinstance(function, MethodType):
         function, bound = function.__func__, (function.__self__,)
+    elif not isinstance(function, (FunctionType, Closure, partial, type)):
+        method = type(function).__dict__.get("__call__")
+        if hasattr(method, "__undertow_definition__") or is_user_code(method):  # an object that can be called
+            inner, _ = definition_of(method, what)
+            return inner, (function,)
     if isinstance(function, FunctionType):
         return _definition(function), bound
     if isinstance(function, Closure):

@@ -6,6 +6,7 @@ core cannot say, since it knows no names, is said here: errors with their tag tr
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,12 @@ WIDTH = 4096  # lanes of a wave, at most
 _NO_LIMIT = 2**62
 
 
+def usable_cores() -> int:
+    """How many threads a run takes where nobody says."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
 class Waves:
     """The engine."""
 
@@ -33,17 +40,21 @@ class Waves:
     is_lazy = False
     takes_hoisted = True
 
+    def __init__(self, schedule: str = "auto") -> None:
+        self.schedule = schedule
+
     def plan(self, graph: StaticGraph) -> WavesPlan:
-        return WavesPlan(graph)
+        return WavesPlan(graph, schedule=self.schedule)
 
 
 class WavesPlan:
     """A static graph made ready. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, width: int = WIDTH) -> None:
+    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto") -> None:
         self.graph = graph
         self.width = width
         encoded = encode(graph)
+        self.schedule = encoded.schedule if schedule == "auto" else schedule
         constants = [np.asarray(value, order="C") for value in encoded.constants]
         self.core = _core.decode(encoded.rows, encoded.words, constants)
 
@@ -67,6 +78,8 @@ class WavesPlan:
                 _NO_LIMIT if options.memory is None else options.memory,
                 float("inf") if options.timeout is None else options.timeout,
                 bool(options.check_finite),
+                self.schedule == "agenda",
+                options.threads or usable_cores(),
             )
         except _core.Stopped as stopped:
             raise self._error(stopped, options) from None
@@ -107,9 +120,7 @@ class WavesPlan:
                 node = self.graph.nodes[number]
                 with np.errstate(all="ignore"):
                     CATALOGUE[node.op].eval([checks.as_plain(value) for value in values], node.attrs)
-                return InternalError(
-                    f"{node.op} ({node.name}) failed in the core, and not in the reference kernel", span
-                )
+                return InternalError(f"{node.op} ({node.name}) failed in the core only", span)
             if kind == "not_finite":
                 checks.check_finite(values[0], self.graph.nodes[number].op)
             if kind == "unequal_results":

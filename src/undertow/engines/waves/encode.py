@@ -33,6 +33,7 @@ class Encoded:
     rows: npt.NDArray[np.int64]
     words: list[str]
     constants: list[Array]
+    schedule: str = "lockstep"  # or "agenda": what suits it
 
 
 def encode(graph: StaticGraph) -> Encoded:
@@ -91,7 +92,33 @@ class _Encoder:
         for number, program in enumerate(programs):
             self.write_region(number, program)
         constants = [const.value for const in self.constants]
-        return Encoded(np.array(out, np.int64), list(self.words), constants)
+        return Encoded(np.array(out, np.int64), list(self.words), constants, self.schedule())
+
+    def schedule(self) -> str:
+        """Lockstep, unless recursive calls on arrays wait for each other: then it would make a wave for every path."""
+        graph, items = self.graph, self.items
+        has_arrays = {self.groups[r] for r, types in enumerate(self.slot_types) if any(t.rank for t in types)}
+        calls: set[tuple[int, int]] = set()  # (region, group): a call into the group stands there
+        for region in reversed(range(len(graph.regions))):
+            for stage in items.stages.get((region, 0), []):
+                here: set[int] = set()
+                for item in stage.entered:
+                    here |= self._groups_called(item, calls)
+                own = self.groups[region]
+                if own in here and own in has_arrays and (region, own) in calls:
+                    return "agenda"
+                calls |= {(region, group) for group in here}
+        return "lockstep"
+
+    def _groups_called(self, item: Item, calls: set[tuple[int, int]]) -> set[int]:
+        """The groups that an item calls into, itself or in what stands inside of it."""
+        if item.kind == CALL:
+            return {self.groups[self.graph.sites[item.key[1] - 1].callee]}
+        if item.kind == BRANCH:
+            inside = self.items.pairs[Port(item.key[1], item.key[2]), item.region]
+        else:
+            inside = (self.graph.sites[item.key[1] - 1].callee,) * 2
+        return {group for region, group in calls if region in inside}
 
     # -- numbers and slots ---------------------------------------------------------------------------------
 
