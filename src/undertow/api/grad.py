@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from undertow.api.function import Function
 from undertow.errors import CaptureError, brief
+from undertow.frontend import tree
 from undertow.frontend.capture import Definition
 from undertow.frontend.derivative import (
     Checkpointed,
@@ -21,6 +24,7 @@ from undertow.frontend.derivative import (
     flatten_targets,
 )
 from undertow.frontend.drive import drive
+from undertow.frontend.operands import is_weak
 from undertow.frontend.traced import capturing, context
 
 
@@ -123,8 +127,8 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     >>> value, back(1.0)
     (np.float64(15.0), (np.float64(5.0), np.float64(3.0)))
 
-    What is no float has None for a cotangent. Inside a captured function the value and its pullback share one call;
-    outside, the pullback is a run of its own, which computes the value again.
+    What is no float has None for a cotangent; in what `back` is given, None stands for zero. Inside a captured function
+    the value and its pullback share one call; outside, the pullback is a run of its own, which computes the value again.
     """
     definition, bound = definition_of(function, "ut.vjp")
     primals = (*bound, *primals)
@@ -140,10 +144,24 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     value = called(*primals[len(bound) :])
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = pulled(primals, cotangents)
+        found: tuple[Any, ...] = pulled(primals, _fitting(cotangents, value))
         return found[len(bound) :]
 
     return value, pull
+
+
+def _fitting(cotangents: Any, value: Any) -> Any:
+    """Python numbers have no dtype of their own: as cotangents they have that of the value."""
+    leaves, structure = tree.flatten(value)
+    given = tree.along(structure, cotangents)
+    if given is None:
+        return cotangents  # refused with all that is known of the function
+    dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+    made = [
+        np.asarray(one, dtype)[()] if is_weak(one) and dtype.kind == "f" else one
+        for one, dtype in zip(given, dtypes, strict=True)
+    ]
+    return tree.unflatten(structure, made)
 
 
 def checkpoint(function: Callable[..., Any]) -> Function:
