@@ -128,7 +128,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     (np.float64(15.0), (np.float64(5.0), np.float64(3.0)))
 
     What is no float has None for a cotangent; in what `back` is given, None stands for zero. Inside a captured function
-    the value and its pullback share one call; outside, the pullback is a run of its own, which computes the value again.
+    the value and its pullback share one call; outside, the pullback is a run of its own and computes the value again.
     """
     definition, bound = definition_of(function, "ut.vjp")
     primals = (*bound, *primals)
