@@ -68,7 +68,9 @@ def assert_same_error(found: Any, expected: RunError) -> None:
     assert found.calls == expected.calls and found.span == expected.span
 
 
-def agree(graph: StaticGraph, inputs: Sequence[Any], chance: Random, tolerance: float = 1e-12, ordered: bool = True) -> Any:
+def agree(
+    graph: StaticGraph, inputs: Sequence[Any], chance: Random, tolerance: float = 1e-12, ordered: bool = True
+) -> Any:
     """Run on waves of two widths and on the reference engine, and compare all that can be compared."""
     expected, expected_print = outcome(lambda: ReferencePlan(graph).drain(inputs, REASONABLE))
     if isinstance(expected, ut.Timeout):

@@ -189,7 +189,7 @@ class Items:
         self.end_turns = {number: element.turn for number, element in ends.items()}
 
     def _find_branches(self) -> None:
-        """An item for each turn of each phase in which something happens in a branch, on either side, or at its ends."""
+        """An item for each turn of a branch: something happens in it, on either side, or at its ends."""
         happens: dict[int, set[tuple[int, int]]] = {}
         for item in self.items.values():
             happens.setdefault(item.region, set()).add((item.phase, item.turn))

@@ -14,9 +14,10 @@ are only looked at.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
+from typing import TypeVar
 
 from undertow.ir.graph import Port, StaticGraph
 
@@ -107,13 +108,16 @@ class Turns:
         return None
 
 
-def _in_circles(before: Mapping[Hashable, Iterable[Hashable]]) -> set:
+T = TypeVar("T")
+
+
+def _in_circles(before: Mapping[T, set[T]]) -> set[T]:
     """The names on circles: what is left when all that waits for nothing is taken away, from both ends."""
     names = set(before)
     edges = {name: {n for n in needed if n in names} for name, needed in before.items()}
     for _ in range(2):
         waiting = {name: len(needed) for name, needed in edges.items()}
-        after: dict = {name: [] for name in edges}
+        after: dict[T, list[T]] = {name: [] for name in edges}
         for name, needed in edges.items():
             for n in needed:
                 after[n].append(name)
