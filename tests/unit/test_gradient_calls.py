@@ -549,6 +549,35 @@ def test_vjp_of_containers() -> None:
     assert dp["w"].tolist() == [0.0, 0.0] and dx.tolist() == [0.0, 0.0]
 
 
+def test_python_numbers_are_cotangents_of_any_dtype() -> None:
+    _, back = ut.vjp(lambda x: (x * x, {"n": 3, "y": x * 3.0}), np.float32(2.0))
+    for one in (1, 1.0):
+        (dx,) = back((one, {"n": None, "y": one}))
+        assert dx == 7.0 and dx.dtype == np.float32
+    _, back = ut.vjp(lambda x: x * x, 2.0)
+    assert back(1) == (4.0,)
+
+
+def test_none_is_a_cotangent_of_whatever_it_stands_for() -> None:
+    _, back = ut.vjp(lambda x: (x * x, None, {"a": x, "b": (x, "text")}), 3.0)
+    assert back((1.0, None, None)) == (6.0,)
+    assert back((1.0, None, {"b": (1.0, None), "a": 10.0})) == (17.0,)
+    assert back(None) == (0.0,)
+
+    @ut.function
+    def inside(x):
+        _, back = ut.vjp(lambda x: (x * x, None, {"a": x}), x)
+        return back((1.0, None, None))
+
+    assert inside(3.0) == (6.0,)
+
+
+def test_what_is_no_number_has_none_for_a_cotangent() -> None:
+    w = ut.Variable(2.0, name="w")
+    _, back = ut.vjp(lambda x, p: x * p["w"], 3.0, {"w": w, "kind": "tanh", "n": 1})
+    assert back(1.0) == (2.0, {"w": None, "kind": None, "n": None})
+
+
 @pytest.mark.slow
 def test_vjp_inside_used_twice_and_in_branches() -> None:
     @ut.function

@@ -131,8 +131,8 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     >>> value, back(1.0)
     (np.float64(15.0), (np.float64(5.0), np.float64(3.0)))
 
-    What is no float has None for a cotangent. Inside a captured function the value and its pullback share one call;
-    outside, the pullback is a run of its own, which computes the value again.
+    What is no float has None for a cotangent; in what `back` is given, None stands for zero. Inside a captured function
+    the value and its pullback share one call; outside, the pullback is a run of its own and computes the value again.
     """
     definition, bound = definition_of(function, "ut.vjp")
     primals = (*bound, *primals)
@@ -149,7 +149,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     typed = _typed(called, primals[len(bound) :])[: len(primals)]
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = pulled(typed, _strong(cotangents, value))
+        found: tuple[Any, ...] = pulled(typed, _fitting(cotangents, value))
         return found[len(bound) :]
 
     return value, pull
@@ -167,16 +167,18 @@ def _typed(function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _strong(cotangents: Any, value: Any) -> Any:
-    """Cotangents in which Python numbers have the dtype of what they are cotangents of."""
-    given, structure = tree.flatten(cotangents, lambda x: x is None)
-    results, wanted = tree.flatten(value)
-    if structure != wanted:
-        return cotangents  # that is said where they are taken
-    pairs = zip(given, results, strict=True)
-    return tree.unflatten(
-        structure, [np.asarray(c, r.dtype)[()] if is_weak(c) and r.dtype.kind == "f" else c for c, r in pairs]
-    )
+def _fitting(cotangents: Any, value: Any) -> Any:
+    """Python numbers have no dtype of their own: as cotangents they have that of the value."""
+    leaves, structure = tree.flatten(value)
+    given = tree.along(structure, cotangents)
+    if given is None:
+        return cotangents  # refused with all that is known of the function
+    dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+    made = [
+        np.asarray(one, dtype)[()] if is_weak(one) and dtype.kind == "f" else one
+        for one, dtype in zip(given, dtypes, strict=True)
+    ]
+    return tree.unflatten(structure, made)
 
 
 def checkpoint(function: Callable[..., Any]) -> Function:
