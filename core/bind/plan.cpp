@@ -71,7 +71,7 @@ Value value_from(nb::handle object) {
 /// Python's side of a run.
 class PythonHost : public Host {
  public:
-  explicit PythonHost(nb::callable apply) : apply_(std::move(apply)) {}
+  PythonHost(nb::callable apply, nb::object trace) : apply_(std::move(apply)), trace_(std::move(trace)) {}
 
   void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) override {
     nb::gil_scoped_acquire lock;
@@ -89,8 +89,14 @@ class PythonHost : public Host {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 
+  void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
+    nb::gil_scoped_acquire lock;
+    trace_(region, lanes, depth, phase, stage);
+  }
+
  private:
   nb::callable apply_;
+  nb::object trace_;
 };
 
 std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& words,
@@ -157,7 +163,7 @@ nb::object stats_of(const RunStats& stats) {
 /// tag that it was called for is put into `where`.
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool agenda,
-              int64_t threads) {
+              int64_t threads, nb::object trace) {
   const Region& main = plan.regions[0];
   if (arrays.size() != main.params[0].size()) throw nb::value_error("a plan is run with too many or too few inputs");
   std::vector<std::vector<int64_t>> shapes;
@@ -186,7 +192,8 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
   options.timeout = timeout;
   options.check_finite = check_finite;
   options.threads = threads;
-  PythonHost host(std::move(apply));
+  options.is_traced = !trace.is_none();
+  PythonHost host(std::move(apply), std::move(trace));
   RunStats stats;
   std::vector<Value> values;
   std::optional<Stop> stopped;
@@ -196,6 +203,8 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
       values = (agenda ? run_agenda : run_lockstep)(plan, inputs, options, host, stats);
     } catch (Stop& stop) {
       stopped = std::move(stop);
+    } catch (const std::bad_alloc&) {  // there was not even room to say where
+      stopped = Stop{Stop::Kind::OutOfMemory};
     }
   } catch (const nb::python_error&) {
     for (nb::handle label : tag_of(stats.stopped)) where.append(label);
@@ -229,7 +238,7 @@ void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
-           nb::arg("agenda") = false, nb::arg("threads") = 1);
+           nb::arg("agenda") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none());
   module.def("decode", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -85,7 +85,7 @@ def isas() -> list[str]:
     """The instruction sets that this machine can run."""
 
 class Stopped(Exception):
-    """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the counters so far."""
+    """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the site or -1."""
 
     args: tuple[Any, ...]
 
@@ -105,6 +105,7 @@ class Plan:
         check_finite: bool,
         agenda: bool = False,
         threads: int = 1,
+        trace: Callable[[int, int, int, int, int], None] | None = None,
     ) -> tuple[list[Any], dict[str, Any]]:
         """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
 

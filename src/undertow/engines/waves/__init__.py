@@ -18,6 +18,7 @@ from undertow.engines import checks
 from undertow.engines.contract import Options, Result, State, Stats
 from undertow.engines.waves.encode import encode
 from undertow.errors import FrameLimit, InternalError, RunError
+from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag
 from undertow.ops.op import CATALOGUE
@@ -55,6 +56,7 @@ class WavesPlan:
         self.width = width
         encoded = encode(graph)
         self.schedule = encoded.schedule if schedule == "auto" else schedule
+        self.is_free = schedule == "auto"
         constants = [np.asarray(value, order="C") for value in encoded.constants]
         self.core = _core.decode(encoded.rows, encoded.words, constants)
 
@@ -64,11 +66,33 @@ class WavesPlan:
         """Run once: a value for each input, a value for each fetch. `state` changes only if the run succeeds."""
         options = options or Options()
         values = checks.check_inputs(self.graph, inputs)
-        host = _Host(self.graph, dict(state or {}))
+        with trace.recording(options.trace) as record:
+            if record is not None:
+                record(trace.RunStarted(self.graph.name, Waves.name))
+            host = _Host(self.graph, dict(state or {}), record)
+            began, firings, error = time.perf_counter(), 0, ""
+            try:
+                found, counted = self._run(values, options, host)
+                firings = sum(counted["fired"])
+            except BaseException as raised:
+                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
+                raise
+            finally:
+                seconds = time.perf_counter() - began
+                if record is not None:
+                    record(trace.RunEnded(firings, seconds, error))
+        if state is not None:
+            state.update(host.state)
+        types = [self.graph.type_of(port) for port in self.graph.fetches]
+        results = [
+            checks.GO if type_ == CTL else checks.as_plain(value) for type_, value in zip(types, found, strict=True)
+        ]
+        return results, self._stats(counted, seconds)
+
+    def _run(self, values: Sequence[Any], options: Options, host: _Host) -> tuple[list[Any], dict[str, Any]]:
         where: list[Any] = []
-        began = time.perf_counter()
         try:
-            found, counted = self.core.run(
+            return self.core.run(
                 [np.asarray(value, order="C") for value in values],
                 host.apply,
                 where,
@@ -78,8 +102,10 @@ class WavesPlan:
                 _NO_LIMIT if options.memory is None else options.memory,
                 float("inf") if options.timeout is None else options.timeout,
                 bool(options.check_finite),
-                self.schedule == "agenda",
+                # An agenda makes frames as early as it can: where they are counted, lockstep goes deep first.
+                self.schedule == "agenda" and (options.frames is None or not self.is_free),
                 options.threads or usable_cores(),
+                None if host.record is None else host.wave,
             )
         except _core.Stopped as stopped:
             raise self._error(stopped, options) from None
@@ -87,13 +113,6 @@ class WavesPlan:
             error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, tuple(where))
             raise
-        if state is not None:
-            state.update(host.state)
-        types = [self.graph.type_of(port) for port in self.graph.fetches]
-        results = [
-            checks.GO if type_ == CTL else checks.as_plain(value) for type_, value in zip(types, found, strict=True)
-        ]
-        return results, self._stats(counted, time.perf_counter() - began)
 
     def _stats(self, counted: dict[str, Any], seconds: float) -> Stats:
         fired = counted["fired"]
@@ -150,10 +169,15 @@ class WavesPlan:
 class _Host:
     """Runs what acts on the world, and what has no kernel: one operator of one lane at a time."""
 
-    def __init__(self, graph: StaticGraph, state: dict[str, Any]) -> None:
+    def __init__(self, graph: StaticGraph, state: dict[str, Any], record: trace.Record | None) -> None:
         self.graph = graph
         self.state = state
+        self.record = record
         self.node = 0
+
+    def wave(self, region: int, lanes: int, depth: int, phase: int, stage: int) -> None:
+        assert self.record is not None
+        self.record(trace.WaveStarted(region, lanes, depth, phase, stage))
 
     def apply(self, number: int, values: list[Any]) -> list[Any]:
         self.node = number
