@@ -634,9 +634,7 @@ def lazily(n: ut.i64) -> ut.i64:
     return rarely(endless(0), n) + rarely(endless(1), n)
 
 
-@pytest.mark.parametrize(
-    "options", [{"engine": "demand"}, {"engine": "waves"}, {"engine": "reference", "scheduler": "fifo"}], ids=str
-)
+@pytest.mark.parametrize("options", [{"engine": "demand"}, {"engine": "reference", "scheduler": "fifo"}], ids=str)
 def test_an_argument_that_never_comes_is_not_waited_for(options: dict[str, Any]) -> None:
     assert names(hoist(simplify(lazily.library(3))[0])[0].functions["rarely"]) == (["n"], ["w"])
     assert lazily.run(3, timeout=20.0, **options) == 0
