@@ -478,7 +478,7 @@ class Lockstep {
   void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, const std::atomic<bool>& is_over) {
     began_ = last_poll_ = owner.began_;
     main_ = owner.main_;
-    is_worker_ = true;
+    is_worker_ = tables_.borrows = true;
     cancelled_ = &is_over;
     outer_depth_ = (chunk == nullptr ? 0 : chunk->depth) + 1;
     stats_.max_depth = owner.stats_.max_depth;
