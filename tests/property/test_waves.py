@@ -1,4 +1,6 @@
-"""Random programs on waves of any width do what they do on the reference engine: values, faults, prints and counts.
+"""Random programs on waves do what they do on the reference engine, with any width, schedule and number of threads.
+
+Compared are values, faults with their tag tracebacks, prints and counts.
 
 `UNDERTOW_PROPERTY_EXAMPLES=5000 pytest tests/property/test_waves.py` looks further, at other programs each time.
 """
@@ -11,6 +13,7 @@ import io
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -71,12 +74,14 @@ def assert_same_error(found: Any, expected: RunError) -> None:
 def agree(
     graph: StaticGraph, inputs: Sequence[Any], chance: Random, tolerance: float = 1e-12, ordered: bool = True
 ) -> Any:
-    """Run on waves of two widths and on the reference engine, and compare all that can be compared."""
+    """Run on waves in several ways and on the reference engine, and compare all that can be compared."""
     expected, expected_print = outcome(lambda: ReferencePlan(graph).drain(inputs, REASONABLE))
     if isinstance(expected, ut.Timeout):
         return expected
-    for width in chance.sample(WIDTHS, 2):
-        found, printed = outcome(lambda width=width: WavesPlan(graph, width).run(inputs, REASONABLE))
+    ways = [(width, "lockstep", chance.choice((1, 2))) for width in chance.sample(WIDTHS, 2)]
+    for width, schedule, threads in (*ways, (chance.choice(WIDTHS), "agenda", 1)):
+        plan = WavesPlan(graph, width, schedule)
+        found, printed = outcome(lambda plan=plan, n=threads: plan.run(inputs, replace(REASONABLE, threads=n)))
         if isinstance(expected, RunError):
             assert_same_error(found, expected)
             continue
@@ -213,3 +218,98 @@ def _tangent(function: Any) -> Any:
         return ut.jvp(lambda x, w: function(x, w, n, a, b), (x, w), (1.0, 0.5))[1]
 
     return along
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Faults: at one place of many, so that it does not matter who comes first
+
+
+@ut.function
+def at_one_node(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    """A binary tree, numbered by levels."""
+    share = 1000 // (k - spot)
+    if n == 0:
+        return share
+    return at_one_node(n - 1, 2 * k, spot) + at_one_node(n - 1, 2 * k + 1, spot) + share
+
+
+@ut.function
+def in_a_loop(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    if n == 0:
+        return 0
+    total = 0
+    for i in range(3):
+        total = total * 2 + 100 // (3 * k + i - spot)
+    return total + in_a_loop(n - 1, 2 * k, spot) + in_a_loop(n - 1, 2 * k + 1, spot)
+
+
+@ut.function
+def in_a_lane(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    if n == 0:
+        return 7 // (k - spot) + k
+    return ut.sum(ut.map(lambda i: in_a_lane(n - 1, 3 * k + i, spot), ut.arange(3)))
+
+
+@ut.function
+def in_a_branch(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.f64:
+    table = ut.asarray([0.5, 1.5, 2.5])
+    if k % 2 == 0:
+        value = table[k % 3 if k != spot else 17]
+    else:
+        value = table[k % 3 if k != spot else -9]
+    if n == 0:
+        return value
+    return in_a_branch(n - 1, 2 * k, spot) * value + in_a_branch(n - 1, 2 * k + 1, spot)
+
+
+@ut.function
+def asserted(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    ut.assert_(k != spot, "{} is the spot", k)  # noqa: PT009
+    return k if n == 0 else asserted(n - 1, 2 * k, spot) + asserted(n - 1, 2 * k + 1, spot)
+
+
+@ut.function
+def sized(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.f64:
+    """The shape depends on data, and one of the shapes cannot be."""
+    values = ut.zeros(ut.where(k == spot, -1, k % 4))
+    below = 0.0 if n == 0 else sized(n - 1, 2 * k, spot) + sized(n - 1, 2 * k + 1, spot)
+    return below + ut.sum(values + 1.0)
+
+
+@ut.function
+def alone(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    """A chain, which a narrow wave walks down."""
+    if n == 0:
+        return k
+    step = 10 // (n + k - spot)
+    return alone(n - 1, k, spot) + step
+
+
+@pytest.mark.parametrize("function", [at_one_node, in_a_loop, in_a_lane, in_a_branch, asserted, sized, alone], ids=str)
+def test_faults(function: Any) -> None:
+    chance = Random(1)
+    spots = [*range(1, 12), 27, 30, 53, 10**6]
+    graph = next(graphs(function, (3, 1, 1)))
+    seen = [agree(graph, plain((3, 1, spot)), chance) for spot in spots]
+    assert sum(isinstance(found, ut.Fault) for found in seen) > 2
+    assert not all(isinstance(found, ut.Fault) for found in seen)
+
+
+@ut.function
+def explodes(n: ut.i64, x: ut.f64) -> ut.f64:
+    return x if n == 0 else explodes(n - 1, x * x) + 1.0
+
+
+def test_not_finite() -> None:
+    graph = next(graphs(explodes, (3, 1.0)))
+    for x in (2.0, 1e30, 1e150, float("nan")):
+        for n in (1, 5):
+            options = Options(check_finite=True)
+            expected, _ = outcome(lambda n=n, x=x: ReferencePlan(graph).run(plain((n, x)), options))  # noqa: B023
+            for schedule in ("lockstep", "agenda"):
+                plan = WavesPlan(graph, schedule=schedule)
+                found, _ = outcome(lambda plan=plan, n=n, x=x: plan.run(plain((n, x)), options))  # noqa: B023
+                if isinstance(expected, RunError):
+                    assert_same_error(found, expected)
+                else:
+                    assert_equal(found[0], expected[0], 1e-12)
