@@ -118,7 +118,7 @@ $(STAMP): pyproject.toml
 	  fi; \
 	  "$$python" -m venv --clear $(VENV); \
 	fi; \
-	echo 'Installing Undertow and its tools into $(VENV) (up to a minute) ...'; \
+	echo 'Installing Undertow and its tools into $(VENV) (a minute or two: it builds the C++ core) ...'; \
 	if ! $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
 	  cat $(LOG) >&2; \
 	  echo 'The installation failed; what pip said is above.' >&2; exit 1; \

@@ -7,6 +7,9 @@ has. Integers, booleans and exact float operations must be equal, functions to 4
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -547,6 +550,17 @@ def test_a_fault_names_the_first_lane(
     with pytest.raises(Fault):  # which makes the message
         evaluate(name, lane_of(lanes, shared, bad_lane), attrs_of(given))
     run(name, [v[:bad_lane] for v in lanes], shared, given) if bad_lane > 0 else None
+
+
+@pytest.mark.slow
+def test_the_environment_chooses_the_instruction_set() -> None:
+    code = "from undertow import _core; print(_core.isa())"
+    for wanted in (*ISAS, "unheard of"):
+        environment = {**os.environ, "UNDERTOW_ISA": wanted}
+        found = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert found.stdout.strip() == (wanted if wanted in ISAS else ISAS[-1])
 
 
 # -- properties ------------------------------------------------------------------------------------------------------
