@@ -110,6 +110,10 @@ $(STAMP): pyproject.toml
 	if ! "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
 	  echo "Undertow needs Python 3.10 or newer; $$python is $$("$$python" -V 2>/dev/null || echo missing)." >&2; exit 1; \
 	fi; \
+	if ! command -v $(CXX) >/dev/null; then \
+	  echo 'Undertow needs a C++20 compiler, and $(CXX) is not there.' >&2; \
+	  echo 'hint: sudo apt-get install g++ python3-dev, or make CXX=/path/to/compiler' >&2; exit 1; \
+	fi; \
 	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  echo "Making $(VENV) with $$("$$python" -V) ..."; \
 	  if ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
@@ -119,7 +123,7 @@ $(STAMP): pyproject.toml
 	  "$$python" -m venv --clear $(VENV); \
 	fi; \
 	echo 'Installing Undertow and its tools into $(VENV) (a minute or two: it builds the C++ core) ...'; \
-	if ! $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
+	if ! CXX='$(CXX)' $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
 	  cat $(LOG) >&2; \
 	  echo 'The installation failed; what pip said is above.' >&2; exit 1; \
 	fi; \

@@ -490,6 +490,11 @@ def test_the_gradient_of_weights_is_one_product(dtype: str, lanes: int, isa: str
     for k, n in ((1, 1), (3, 5), (13, 36), (100, 100)):
         x, g, start = (random.integers(-3, 4, s).astype(DTYPES[dtype].numpy) for s in ((lanes, k), (lanes, n), (k, n)))
         np.testing.assert_array_equal(_core.outer_sum(x, g, start, isa)[0], start + x.T @ g)
+        if lanes:  # one of them shared by all lanes
+            total = g.sum(axis=0)
+            np.testing.assert_array_equal(_core.outer_sum(x[0], g, start, isa)[0], start + np.outer(x[0], total))
+            total = x.sum(axis=0)
+            np.testing.assert_array_equal(_core.outer_sum(x, g[0], start, isa)[0], start + np.outer(total, g[0]))
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------
