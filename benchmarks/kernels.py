@@ -98,7 +98,9 @@ def products(seconds: float) -> list[dict]:
             packed = core.time_product(x, w, False, False, seconds)
             wide = core.time_product(x, w, False, True, seconds)
             plain = core.time_kernel("matmul", {}, [x, w], [False, True], [("f32", 1)], seconds)
-            rows.append({"k": k, "n": n, "lanes": lanes, "gflops": work / packed, "unpacked": work / plain,
+            g = column("float32", lanes, n)
+            outer = core.time_outer(x, g, False, seconds)
+            rows.append({"k": k, "n": n, "lanes": lanes, "outer": work / outer, "gflops": work / packed, "unpacked": work / plain,
                          "openblas": work / wide})  # fmt: skip
     return rows
 
@@ -151,7 +153,7 @@ def main() -> None:
     for row in second:
         print(
             f"{row['k']:>4} x {row['n']:<5}{row['lanes']:>6}{row['gflops']:>9.1f}{row['unpacked']:>10.1f}"
-            f"{row['openblas']:>10.1f}{row['gflops'] / row['openblas']:>7.2f}"
+            f"{row['openblas']:>10.1f}{row['gflops'] / row['openblas']:>7.2f}{row['outer']:>9.1f}"
         )
     print(f"\na TreeLSTM cell of width 150, 11 operators\n{'lanes':>6}{'fused us':>10}{'separate us':>13}{'ratio':>7}")
     third = fused(options.seconds)

@@ -48,7 +48,7 @@ def packed_product(
 def outer_sum(
     x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], start: npt.NDArray[np.generic], isa: str = ""
 ) -> npt.NDArray[np.generic]:
-    """One lane that holds start + x.T @ g: what lanes of vectors add to the gradient of a matrix. A vector is shared."""
+    """One lane that holds start + x.T @ g: what lanes add to the gradient of a matrix. A vector is shared."""
 
 def time_kernel(
     op: str,
