@@ -146,9 +146,8 @@ def main() -> None:
     first = elementwise(options.seconds)
     for row in first:
         print(f"{row['kernel']:<14}{row['dtype']:<10}{row['gb_per_s']:>8.1f}{row['numpy']:>10.1f}")
-    print(
-        f"\nproducts, f32, Gflop/s\n{'k x n':<12}{'lanes':>6}{'packed':>9}{'as it is':>10}{'OpenBLAS':>10}{'ratio':>7}"
-    )
+    print("\nproducts, f32, Gflop/s")
+    print(f"{'k x n':<12}{'lanes':>6}{'packed':>9}{'as it is':>10}{'OpenBLAS':>10}{'ratio':>7}{'x.T @ g':>9}")
     second = products(options.seconds)
     for row in second:
         print(
