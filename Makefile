@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOG    := $(VENV)/install.log
+CPP     = $(shell find core -name '*.h' -o -name '*.cpp')
 
 # Where no PYTHON is given: the first of these that is new enough.
 PYTHONS := python3 python3.13 python3.12 python3.11 python3.10 python3.14 python
@@ -50,14 +51,14 @@ lint: $(STAMP)
 	@$(BIN)/python -m ruff format --check . || { \
 	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== formatting of C++'
-	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format --dry-run -Werror || { \
+	@$(BIN)/clang-format --dry-run -Werror $(CPP) || { \
 	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== types'
 	@$(BIN)/python -m mypy
 
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
-	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format -i
+	@$(BIN)/clang-format -i $(CPP)
 
 bench: $(STAMP)
 	@set -e; found=no; for script in benchmarks/*.py; do \
