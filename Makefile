@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOG    := $(VENV)/install.log
+CPP     = $(shell find core -name '*.h' -o -name '*.cpp')
 
 # Where no PYTHON is given: the first of these that is new enough.
 PYTHONS := python3 python3.13 python3.12 python3.11 python3.10 python3.14 python
@@ -50,14 +51,14 @@ lint: $(STAMP)
 	@$(BIN)/python -m ruff format --check . || { \
 	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== formatting of C++'
-	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format --dry-run -Werror || { \
+	@$(BIN)/clang-format --dry-run -Werror $(CPP) || { \
 	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== types'
 	@$(BIN)/python -m mypy
 
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
-	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format -i
+	@$(BIN)/clang-format -i $(CPP)
 
 bench: $(STAMP)
 	@set -e; found=no; for script in benchmarks/*.py; do \
@@ -110,6 +111,10 @@ $(STAMP): pyproject.toml
 	if ! "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
 	  echo "Undertow needs Python 3.10 or newer; $$python is $$("$$python" -V 2>/dev/null || echo missing)." >&2; exit 1; \
 	fi; \
+	if ! command -v $(CXX) >/dev/null; then \
+	  echo 'Undertow needs a C++20 compiler, and $(CXX) is not there.' >&2; \
+	  echo 'hint: sudo apt-get install g++ python3-dev, or make CXX=/path/to/compiler' >&2; exit 1; \
+	fi; \
 	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  echo "Making $(VENV) with $$("$$python" -V) ..."; \
 	  if ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
@@ -118,8 +123,8 @@ $(STAMP): pyproject.toml
 	  fi; \
 	  "$$python" -m venv --clear $(VENV); \
 	fi; \
-	echo 'Installing Undertow and its tools into $(VENV) (up to a minute) ...'; \
-	if ! $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
+	echo 'Installing Undertow and its tools into $(VENV) (a minute or two: it builds the C++ core) ...'; \
+	if ! CXX='$(CXX)' $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
 	  cat $(LOG) >&2; \
 	  echo 'The installation failed; what pip said is above.' >&2; exit 1; \
 	fi; \

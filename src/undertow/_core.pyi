@@ -48,7 +48,7 @@ def packed_product(
 def outer_sum(
     x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], start: npt.NDArray[np.generic], isa: str = ""
 ) -> npt.NDArray[np.generic]:
-    """One lane that holds start + x.T @ g: what lanes of vectors add to the gradient of a matrix."""
+    """One lane that holds start + x.T @ g: what lanes add to the gradient of a matrix. A vector is shared."""
 
 def time_kernel(
     op: str,
@@ -74,6 +74,9 @@ def time_product(
     x: npt.NDArray[np.generic], w: npt.NDArray[np.generic], transposed: bool, wide: bool, seconds: float
 ) -> float:
     """The best time of a product with a packed matrix, or of OpenBLAS where `wide`."""
+
+def time_outer(x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], wide: bool, seconds: float) -> float:
+    """The best time of `outer_sum` into one place, or of OpenBLAS where `wide`."""
 
 def kernel_names() -> list[str]:
     """The operators that have kernels."""
