@@ -1,7 +1,7 @@
 """Table 1 of the paper (fib, ack, tak, primes) on every engine, in CPython, Numba and C, beside the printed figures.
 
 Claim: what the static graph costs per call. All run in turns in one process and on one thread, the best of several
-counts; values are compared, and the activations of every engine with the calls that Python makes, so nothing was skipped.
+counts. Values are compared, and the activations of every engine with the calls that Python makes: nothing was skipped.
 Usage: python benchmarks/table1.py [--quick] [--repeat N] [--limit SECONDS] [--json FILE]
 """
 
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,7 @@ def row(name: str, args: tuple[int, ...], runners: list[Rival], expected: tuple[
     for rival in runners:
         if not rival.missing and rival.cost[name] * calls <= options.limit:
             work = rival.functions[name]
-            works[rival.name] = lambda f=work: f(*args)
+            works[rival.name] = partial(work, *args)
             if (found := works[rival.name]()) != value:
                 raise SystemExit(f"{name}{args} on {rival.name} gives {found}, not {value}")
     times = common.measure(works, options.repeat)
@@ -285,16 +286,12 @@ def work(options: Any) -> None:
     count = counts()
     rows = []
     for name in PRINTED:
-        value, calls = count(name, PROBES[name])
+        _, calls = count(name, PROBES[name])
         for rival in runners:
             if not rival.missing:
                 rival.functions[name](*PROBES[name])  # captured, planned or compiled
-        probe = common.measure(
-            {r.name: lambda f=r.functions[name]: f(*PROBES[name]) for r in runners if not r.missing}, 3
-        )
-        for rival in runners:
-            if not rival.missing:
-                rival.cost[name] = probe[rival.name].best / calls
+                times = common.measure({"probe": partial(rival.functions[name], *PROBES[name])}, 3)
+                rival.cost[name] = times["probe"].best / calls
         for args in QUICK[name] if options.quick else [*MORE.get(name, []), *PRINTED[name]]:
             expected = count(name, args)
             made = row(name, args, runners, expected, options)
@@ -316,7 +313,7 @@ def main() -> None:
     options = parser.parse_args()
     options.repeat = min(options.repeat, 3) if options.quick else options.repeat
     options.limit = min(options.limit, 2.0) if options.quick else options.limit
-    # ack and primes nest thousands of calls: in CPython and C these need a deep stack, which only a thread can be given.
+    # ack and primes nest thousands of calls: CPython and C may need a deep stack, which only a thread can be given.
     sys.setrecursionlimit(common.DEEP)
     threading.stack_size(1 << 29)
     thread = threading.Thread(target=work, args=(options,))

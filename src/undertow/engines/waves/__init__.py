@@ -107,7 +107,9 @@ class WavesPlan:
                 node = self.graph.nodes[number]
                 with np.errstate(all="ignore"):
                     CATALOGUE[node.op].eval([checks.as_plain(value) for value in values], node.attrs)
-                return InternalError(f"{node.op} ({node.name}) failed in the core, and not in the reference kernel", span)
+                return InternalError(
+                    f"{node.op} ({node.name}) failed in the core, and not in the reference kernel", span
+                )
             if kind == "not_finite":
                 checks.check_finite(values[0], self.graph.nodes[number].op)
             if kind == "unequal_results":
