@@ -120,8 +120,9 @@ std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& w
 }
 
 const char* name_of_stop(Stop::Kind kind) {
-  constexpr const char* names[] = {"fault",  "not_finite", "unequal_lanes", "unequal_results", "unequal_visits", "memory",
-                                   "frames", "depth",      "timeout",       "out_of_memory",   "internal"};
+  constexpr const char* names[] = {"fault",          "not_finite",    "unequal_lanes", "unequal_results",
+                                   "unequal_visits", "memory",        "frames",        "depth",
+                                   "timeout",        "out_of_memory", "internal"};
   return names[static_cast<int>(kind)];
 }
 
@@ -174,7 +175,8 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
     }
   }
   for (size_t k = 0; k < arrays.size(); ++k)
-    inputs.push_back({const_cast<void*>(arrays[k].data()), 0, shapes[k].data(), static_cast<int>(shapes[k].size()), dtype_of(arrays[k])});
+    inputs.push_back({const_cast<void*>(arrays[k].data()), 0, shapes[k].data(), static_cast<int>(shapes[k].size()),
+                      dtype_of(arrays[k])});
   RunOptions options;
   options.width = width;
   options.frames = frames;
@@ -223,8 +225,8 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
 void bind_plan(nb::module_& module) {
   module.attr("Stopped") = nb::steal(PyErr_NewException("undertow._core.Stopped", PyExc_Exception, nullptr));
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
-      .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"), nb::arg("max_depth"),
-           nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"));
+      .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
+           nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"));
   module.def("decode", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -11,6 +11,7 @@
 #include "narrow.h"
 #include "operate.h"
 #include "table.h"
+#include "undertow/matmul.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -25,8 +26,8 @@ struct Fiber {
   const Program* program;
   int32_t phase;
   size_t stage = 0;
-  int64_t pending = 0;        ///< what it entered and has not come back
-  Fiber* parent = nullptr;    ///< waits for it
+  int64_t pending = 0;      ///< what it entered and has not come back
+  Fiber* parent = nullptr;  ///< waits for it
   const LoopItem* loop = nullptr;
 };
 
@@ -92,10 +93,10 @@ class Lockstep {
       while (deep_ > 0) step();
       return results();
     } catch (const OverLimit& over) {
-      Stop stop{over.kind == OverLimit::Kind::Frames    ? Stop::Kind::Frames
-                : over.kind == OverLimit::Kind::Depth   ? Stop::Kind::Depth
-                : over.kind == OverLimit::Kind::Memory  ? Stop::Kind::Memory
-                                                        : Stop::Kind::OutOfMemory};
+      Stop stop{over.kind == OverLimit::Kind::Frames   ? Stop::Kind::Frames
+                : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
+                : over.kind == OverLimit::Kind::Memory ? Stop::Kind::Memory
+                                                       : Stop::Kind::OutOfMemory};
       stop.a = tables_.pool.live();
       finish_stats();
       stop.tag = where();
@@ -322,8 +323,15 @@ class Lockstep {
       for (size_t k = first; k < last; ++k) {
         const Part& part = parts[k];
         Piece* piece = piece_store_.take();
-        *piece = {part.request->table, part.request->item->site, part.request->item->call, part.from, part.count,
-                  table,               at,                       chunk,                    part.request};
+        *piece = {part.request->table,
+                  part.request->item->site,
+                  part.request->item->call,
+                  part.from,
+                  part.count,
+                  table,
+                  at,
+                  chunk,
+                  part.request};
         chunk->pieces.push_back(piece);
         piece->parent->calls[z(piece->call)].pieces.push_back(piece);
         at += part.count;
@@ -451,9 +459,8 @@ class Lockstep {
     Entry* one = nullptr;
     for (const Piece* piece : pieces) {
       if (piece->request->item->makes_entry) make_entries(*piece->parent, *piece->request->item);
-      Entry* found = piece->request->item->makes_entry
-                         ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
-                         : piece->parent->entry;
+      Entry* found = piece->request->item->makes_entry ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
+                                                       : piece->parent->entry;
       if (piece->request->item->makes_entry && piece->count > 1) found = nullptr;
       if (found == nullptr || (one != nullptr && found != one)) is_uniform = false;
       one = found;
@@ -838,15 +845,15 @@ class Lockstep {
         }
         tables_.own(parent, exit.to);
         for (int64_t k = 0; k < sides.count[1]; ++k)
-          tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column,
-                      gone != nullptr ? gone[k] : k, 1);
+          tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column, gone != nullptr ? gone[k] : k,
+                      1);
       }
     }
     const bool goes_on = sides.count[0] > 0;
     if (goes_on) {
       Table* going = sides.table[0];
       Table* inner = tables_.make(*before->region, sides.count[0], 1);
-        inner->parent = &parent;
+      inner->parent = &parent;
       inner->chunk = parent.chunk;
       inner->site = item.site;
       inner->iteration = before->iteration + 1;
@@ -1011,8 +1018,8 @@ class Lockstep {
         data = out + lane * to.bytes;
       }
       for (int64_t k = first; k < last && bytes > 0; ++k)
-        std::memcpy(data + (k - first) * bytes,
-                    from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k), z(bytes));
+        std::memcpy(data + (k - first) * bytes, from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k),
+                    z(bytes));
       first = last;
     }
   }
@@ -1060,12 +1067,36 @@ class Lockstep {
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
+    if (item.kind == 2) {
+      collect_product(table, item);
+      return;
+    }
     for (int64_t k = 0; k < table.lanes; ++k) {
       Sum& sum = entry_of(table, k)->sums[z(item.index)];
       if (item.kind == 1)
         collect_rows(sum, view(table, item.values[0], k), view(table, item.values[1], k));
       else
         add_to(sum, view(table, item.values[0], k));
+    }
+  }
+
+  /// The sum over lanes of outer products: of all lanes of one entry at once.
+  void collect_product(Table& table, const CollectItem& item) {
+    View x = view(table, item.values[0], 0), g = view(table, item.values[1], 0);
+    const bool is_one = table.entry != nullptr;
+    const int64_t bytes = x.count() * g.count() * size_of(x.dtype);
+    for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
+      if (!is_one) {
+        x = view(table, item.values[0], k);
+        g = view(table, item.values[1], k);
+      } else {
+        x.stride = tables_.column(table, item.values[0]).stride;
+        g.stride = tables_.column(table, item.values[1]).stride;
+      }
+      Sum& sum = entry_of(table, k)->sums[z(item.index)];
+      const bool is_first = sum.whole == nullptr;
+      if (is_first) sum.whole = tables_.pool.take(bytes);
+      accumulate_outer(functions(), is_one ? table.lanes : 1, x, g, sum.whole->data(), !is_first, scratch_);
     }
   }
 
@@ -1114,8 +1145,7 @@ class Lockstep {
     std::vector<Entry>& entries = table.calls[z(item.call)].entries;
     const Slot& slot = table.region->slots[z(item.to[0])];
     for (int64_t lane = 0; lane < table.lanes; ++lane) {
-      if (entries.size() <= z(lane) || entries[z(lane)].sums.size() <= z(item.index))
-        throw Stop{Stop::Kind::Internal};
+      if (entries.size() <= z(lane) || entries[z(lane)].sums.size() <= z(item.index)) throw Stop{Stop::Kind::Internal};
       Sum& sum = entries[z(lane)].sums[z(item.index)];
       const View like = view(table, item.like, lane);
       const int64_t bytes = like.bytes();
@@ -1162,7 +1192,7 @@ class Lockstep {
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
-  std::deque<Wave> waves_;  ///< the first `deep_` are on the stack
+  std::deque<Wave> waves_;     ///< the first `deep_` are on the stack
   size_t deep_ = 0;
   Store<Chunk> chunk_store_;
   Store<Piece> piece_store_;
@@ -1170,6 +1200,7 @@ class Lockstep {
   Store<Request> request_store_;
   std::vector<Part> parts_;
   std::vector<int32_t> index_[2];
+  Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
 };

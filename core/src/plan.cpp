@@ -117,7 +117,8 @@ class Checker {
   static void accept_row(const Slot& lane, const Slot& stack) {
     if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) fail("a lane is no row of the stack");
     for (size_t axis = 0; axis < lane.shape.size(); ++axis)
-      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown && stack.shape[axis + 1] != kUnknown)
+      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown &&
+          stack.shape[axis + 1] != kUnknown)
         fail("a lane is no row of the stack");
   }
   static void below(int32_t number, int32_t count) {
@@ -196,7 +197,7 @@ class Checker {
             accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
           }
         for (Operand x : call.hoists) operand(in, x);
-        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) != callee.hoisted : !call.hoists.empty())
+        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) < callee.hoisted : !call.hoists.empty())
           fail("an entry is not given what it needs");
         check_visits(in, callee, call.visits, call.phase);
         break;
@@ -254,8 +255,13 @@ class Checker {
         const CollectItem& collect = plan_.collects[at];
         below(collect.node, plan_.nodes);
         below(collect.index, region(in.body).hoisted);
-        operand(in, collect.values[0]);
-        operand(in, collect.values[1]);
+        const Slot& first = operand(in, collect.values[0]);
+        const Slot& second = operand(in, collect.values[1]);
+        const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
+        if (!is_float(second) || (collect.kind == 1 ? is_float(first) : first.dtype != second.dtype))
+          fail("what is collected is no float");
+        if (collect.kind == 2 && (first.rank() != 1 || second.rank() != 1 || first.is_dynamic || second.is_dynamic))
+          fail("an outer product of what are no vectors");
         break;
       }
       case Kind::Collected: {
@@ -275,7 +281,8 @@ class Checker {
     if (phase > 0) return;
     if (visits.size() != in.phases.size()) fail("it is not said how often something is visited");
     for (int32_t count : visits)
-      if (count < 0 || count > static_cast<int32_t>(entered.phases.size())) fail("a phase is visited that is not there");
+      if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
+        fail("a phase is visited that is not there");
   }
 
   const Plan& plan_;

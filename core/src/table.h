@@ -100,7 +100,7 @@ struct Table {
   int64_t lanes;
   int32_t visits;  ///< phases that will be visited
   Column* columns;
-  Block* block = nullptr;   ///< of the columns themselves, and of the values of the small ones
+  Block* block = nullptr;      ///< of the columns themselves, and of the values of the small ones
   std::byte* small = nullptr;  ///< these values
 
   // Where it comes from. A branch, loop or map stands in a parent; a function has pieces.

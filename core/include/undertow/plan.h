@@ -78,20 +78,20 @@ struct CallItem {
   int32_t body;   ///< region entered
   int32_t group;  ///< of bodies that are recursive together
   std::vector<Operand> arguments;
-  std::vector<Operand> hoists;    ///< given to the entry that it makes
+  std::vector<Operand> hoists;  ///< given to the entry that it makes
   bool makes_entry;
-  std::vector<int32_t> results;   ///< slots
-  std::vector<int32_t> visits;    ///< of the callee, by the visits - 1 of the caller; phase 0 only
+  std::vector<int32_t> results;  ///< slots
+  std::vector<int32_t> visits;   ///< of the callee, by the visits - 1 of the caller; phase 0 only
 };
 
 struct LoopItem {
   int32_t site;
   int32_t loop;
   int32_t body;
-  int32_t branch;                  ///< of the loop's body: going on or leaving
+  int32_t branch;  ///< of the loop's body: going on or leaving
   std::vector<Transfer> variables;
   std::vector<Transfer> outers;
-  std::vector<Operand> next;       ///< of each variable, in the branch where the loop goes on
+  std::vector<Operand> next;  ///< of each variable, in the branch where the loop goes on
   struct Exit {
     Operand from;  ///< in the loop's body
     int32_t to;    ///< slot outside
@@ -104,7 +104,7 @@ struct MapItem {
   int32_t map;
   int32_t phase;
   int32_t body;
-  Operand counted;                 ///< its leading length is the number of lanes; phase 0 only
+  Operand counted;  ///< its leading length is the number of lanes; phase 0 only
   std::vector<Transfer> mapped;
   std::vector<Transfer> outers;
   std::vector<LoopItem::Exit> results;
@@ -153,8 +153,8 @@ struct Region {
   int32_t body;  ///< region of the body that it belongs to
   int32_t group;
   std::vector<Slot> slots;
-  std::vector<int32_t> boxed;  ///< slots that are dynamic
-  int64_t row;                 ///< bytes per lane of the slots that share a block
+  std::vector<int32_t> boxed;            ///< slots that are dynamic
+  int64_t row;                           ///< bytes per lane of the slots that share a block
   int32_t branches, calls, loops, maps;  ///< how many of each it has
   int32_t hoisted;                       ///< values that its entries are given
   std::vector<Program> phases;

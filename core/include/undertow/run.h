@@ -64,7 +64,7 @@ struct Stop {
 struct RunStats {
   int64_t activations = 0;
   int64_t waves = 0;
-  int64_t lanes = 0;       ///< of all waves
+  int64_t lanes = 0;  ///< of all waves
   int64_t peak_width = 0;
   int64_t peak_frames = 0;
   int64_t peak_bytes = 0;

@@ -7,7 +7,7 @@ core cannot say, since it knows no names, is said here: errors with their tag tr
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag
 from undertow.ops.op import CATALOGUE
-from undertow.types import CTL
+from undertow.types import CTL, Type, dtype_of
 
 WIDTH = 4096  # lanes of a wave, at most
 _NO_LIMIT = 2**62
@@ -107,14 +107,12 @@ class WavesPlan:
                 node = self.graph.nodes[number]
                 with np.errstate(all="ignore"):
                     CATALOGUE[node.op].eval([checks.as_plain(value) for value in values], node.attrs)
-                return InternalError(
-                    f"{node.op} ({node.name}) failed in the core, and not in the reference kernel", span
-                )
+                return InternalError(f"{node.op} ({node.name}) failed in the core only", span)
             if kind == "not_finite":
                 checks.check_finite(values[0], self.graph.nodes[number].op)
             if kind == "unequal_results":
-                checks.stack_lanes(values, self.graph.nodes[0].types[0].with_dtype(_dtype(values[0])))
-            limits = {
+                checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
+            limits: dict[str, Callable[[], RunError]] = {
                 "unequal_lanes": lambda: checks.unequal_lanes(a, b),
                 "unequal_visits": lambda: checks.unequal_visits(a, b),
                 "memory": lambda: checks.too_much_memory(a, options),
@@ -132,12 +130,6 @@ class WavesPlan:
             error.span = error.span or span
             error.calls = checks.calls_of(self.graph, tag)
         return error
-
-
-def _dtype(value: Any) -> Any:
-    from undertow.types import dtype_of
-
-    return dtype_of(value.dtype)
 
 
 class _Host:

@@ -66,12 +66,15 @@ class _Encoder:
             for number, (region, count) in enumerate(zip(graph.regions, self.items.phase_count, strict=True))
             if region.kind != "branch"
         }
+        self.absorbed: set[int] = set()  # nodes that another item computes
+        self.outer_products = self.find_outer_products()
         self.tables: dict[int, list[list[int]]] = {kind: [] for kind in range(8)}
         self.kernels: list[list[int]] = []
 
     def run(self) -> Encoded:
         self.number_things()
         self.find_slots()
+        self.spread_entries()
         programs = [self.programs(number) for number in range(len(self.graph.regions))]
         out = self.rows
         out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
@@ -121,6 +124,22 @@ class _Encoder:
                 self.slot_types[region].append(type_)
             self.note_ends(number, node)
 
+    def spread_entries(self) -> None:
+        """What a body is called by, without an entry of its own, is below the same entries."""
+        making = {node.attrs.integer("site") for node in self.graph.nodes if node.op == "hoist"}
+        handed = [
+            (self.bodies[self.items.owner[site.caller]], self.bodies[site.callee])
+            for number, site in enumerate(self.graph.sites, 1)
+            if number not in making
+        ]
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for caller, callee in handed:
+                if caller.hoisted > callee.hoisted:
+                    callee.hoisted = caller.hoisted
+                    has_changed = True
+
     def note_ends(self, number: int, node: Node) -> None:
         """What a node has to do with the arguments and results of a body."""
         graph = self.graph
@@ -148,6 +167,34 @@ class _Encoder:
     def word(self, text: str) -> int:
         return self.words.setdefault(text, len(self.words))
 
+    def find_outer_products(self) -> dict[int, tuple[Operand, Operand]]:
+        """Collects of an outer product of two vectors: those of all lanes become one product of matrices."""
+        nodes = self.graph.nodes
+        users: dict[int, int] = {}
+        for node in nodes:
+            for x in {x.node for x in (*node.inputs, *node.controls) if isinstance(x, Port)}:
+                users[x] = users.get(x, 0) + 1
+        found: dict[int, tuple[Operand, Operand]] = {}
+        for number, node in enumerate(nodes):
+            product = node.inputs[0] if node.op == "collect" else None
+            if not isinstance(product, Port) or nodes[product.node].op != "matmul" or users[product.node] != 1:
+                continue
+            column, row = nodes[product.node].inputs
+            vectors: list[Operand] = []
+            for side, axes in ((column, (1,)), (row, (0,))):
+                if not isinstance(side, Port) or nodes[side.node].op != "expand_dims":
+                    break
+                vector = nodes[side.node].inputs[0]
+                type_ = self.graph.type_of(vector)
+                if nodes[side.node].attrs["axes"] != axes or type_.rank != 1 or not type_.is_static:
+                    break
+                vectors.append(vector)
+            if len(vectors) == 2:
+                found[number] = vectors[0], vectors[1]
+                self.absorbed.add(product.node)
+                self.absorbed |= {x.node for x in (column, row) if isinstance(x, Port) and users[x.node] == 1}
+        return found
+
     # -- programs ------------------------------------------------------------------------------------------
 
     def programs(self, region: int) -> list[list[tuple[list[int], list[int]]]]:
@@ -174,6 +221,8 @@ class _Encoder:
         number = item.key[1]
         node, op = self.graph.nodes[number], CATALOGUE[self.graph.nodes[number].op]
         is_effect = op.effect or op.state is not None
+        if number in self.absorbed:
+            return None
         if not is_effect and all(type_ == CTL for type_ in node.types):
             return None
         kernel = -1
@@ -204,7 +253,7 @@ class _Encoder:
             for part in value:
                 row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
             return row
-        return [0, int(value)] if value is not None else [3, 0]  # type: ignore[arg-type]
+        return [0, int(value)] if value is not None else [3, 0]
 
     def write_branch(self, item: Item) -> list[int]:
         _, node, index, parent, phase = item.key
@@ -334,6 +383,9 @@ class _Encoder:
 
     def write_collect(self, item: Item) -> list[int]:
         node = self.graph.nodes[item.key[1]]
+        if item.key[1] in self.outer_products:
+            x, g = map(self.slot, self.outer_products[item.key[1]])
+            return [item.key[1], node.attrs.integer("index"), 2, x, g]
         values = [self.slot(x) for x in node.inputs]
         return [item.key[1], node.attrs.integer("index"), len(values) - 1, values[0], values[-1]]
 
