@@ -7,12 +7,13 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.table import Table
@@ -21,6 +22,7 @@ import undertow as ut
 
 ROOT = Path(__file__).resolve().parents[1]
 DEEP = 1_000_000  # Python frames: recursion in plain CPython is not stopped before the others are
+DEEP_STACK = 1 << 29  # bytes
 
 
 class Times:
@@ -90,6 +92,30 @@ def bind(functions: list[FunctionType], decorate: Callable[[FunctionType], Any])
         made[function.__name__] = decorate(copy)
     namespace.update(made)
     return made
+
+
+def fail(what: str) -> NoReturn:
+    """A figure of a wrong result is worth nothing."""
+    raise SystemExit(f"error: {what}")
+
+
+def with_deep_stack(work: Callable[[], None]) -> None:
+    """Run it where recursion of Python, C and others may go deep: only a new thread can be given such a stack."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as fault:  # a thread would lose it, or its exit code
+            raised.append(fault)
+
+    sys.setrecursionlimit(DEEP)
+    threading.stack_size(DEEP_STACK)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
 
 
 def machine() -> dict[str, Any]:

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -222,7 +221,7 @@ def row(name: str, args: tuple[int, ...], runners: list[Rival], expected: tuple[
             work = rival.functions[name]
             works[rival.name] = partial(work, *args)
             if (found := works[rival.name]()) != value:
-                raise SystemExit(f"{name}{args} on {rival.name} gives {found}, not {value}")
+                common.fail(f"{name}{args} on {rival.name} gives {found}, not {value}")
     times = common.measure(works, options.repeat)
     for rival in runners:
         if rival.name in times:
@@ -246,7 +245,7 @@ def check_engines(name: str, args: tuple[int, ...], graphs: dict, calls: int, ma
             continue
         _, stats = graphs[name].run(*args, engine=engine, stats=True)
         if stats.activations != calls:
-            raise SystemExit(f"{name}{args} on {engine}: {stats.activations} activations, not {calls}")
+            common.fail(f"{name}{args} on {engine}: {stats.activations} activations, not {calls}")
         made["stats"][engine] = {
             "activations": stats.activations, "peak_frames": stats.peak_frames, "peak_bytes": stats.peak_bytes,
             "max_depth": stats.max_depth,
@@ -313,12 +312,8 @@ def main() -> None:
     options = parser.parse_args()
     options.repeat = min(options.repeat, 3) if options.quick else options.repeat
     options.limit = min(options.limit, 2.0) if options.quick else options.limit
-    # ack and primes nest thousands of calls: CPython and C may need a deep stack, which only a thread can be given.
-    sys.setrecursionlimit(common.DEEP)
-    threading.stack_size(1 << 29)
-    thread = threading.Thread(target=work, args=(options,))
-    thread.start()
-    thread.join()
+    # ack and primes nest thousands of calls.
+    common.with_deep_stack(partial(work, options))
 
 
 if __name__ == "__main__":
