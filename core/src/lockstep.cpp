@@ -8,10 +8,10 @@
 #include <cstring>
 #include <deque>
 
+#include "entries.h"
 #include "narrow.h"
 #include "operate.h"
 #include "table.h"
-#include "undertow/matmul.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -46,6 +46,7 @@ namespace {
 struct Group {
   int32_t group;
   int32_t visits;
+  int32_t asks;
   std::vector<Request*> requests;
   size_t request = 0;  ///< the next lanes to be called are those of this request
   int64_t lane = 0;    ///< from this one on
@@ -254,11 +255,12 @@ class Lockstep {
   void make_groups(Wave& wave) {
     for (Request* request : wave.calls) {
       const int32_t visits = visits_of(*request->table, request->item->visits);
+      const int32_t asks = visits > 1 ? request->item->asks : 0;
       Group* found = nullptr;
       for (Group& group : wave.groups)
-        if (group.group == request->item->group && group.visits == visits) found = &group;
+        if (group.group == request->item->group && group.visits == visits && group.asks == asks) found = &group;
       if (found == nullptr) {
-        wave.groups.push_back({request->item->group, visits, {}});
+        wave.groups.push_back({request->item->group, visits, asks, {}});
         found = &wave.groups.back();
       }
       found->requests.push_back(request);
@@ -437,6 +439,8 @@ class Lockstep {
     };
     const Piece& first = *pieces[0];
     const Column column = given(first);
+    int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
+    for (const Piece* piece : pieces) lanes += piece->count;
     bool is_shared = pieces.size() == 1 && (column.stride == 0 || (first.from * column.stride) % 64 == 0);
     if (!is_shared && column.stride == 0 && !to.is_dynamic) {
       is_shared = true;
@@ -445,7 +449,7 @@ class Lockstep {
         is_shared = is_shared && other.stride == 0 && other.data == column.data;
       }
     }
-    if (is_shared && first.at == 0 && !table.columns[slot].data) {
+    if (is_shared && lanes == table.lanes && !table.columns[slot].data) {
       tables_.take(table, slot, slot_of(first), column, nullptr, table.lanes);
       return;
     }
@@ -484,16 +488,14 @@ class Lockstep {
     entries.resize(z(table.lanes));
     for (int64_t lane = 0; lane < table.lanes; ++lane) {
       Entry& entry = entries[z(lane)];
+      entry.region = table.region;
+      entry.item = &item;
       entry.sums.resize(item.hoists.size());
       for (Operand x : item.hoists) {
         const Column column = tables_.column(table, x);
-        entry.values.push_back({nullptr, column.data + lane * column.stride, 0});
+        entry.values.push_back({column.block, column.data + lane * column.stride, 0});
       }
     }
-  }
-
-  static Entry* entry_of(const Table& table, int64_t lane) {
-    return table.entry != nullptr ? table.entry : reinterpret_cast<Entry**>(table.entries->data())[lane];
   }
 
   /// Lanes of a table inside another: they are below the same entries.
@@ -1040,145 +1042,25 @@ class Lockstep {
   // -- entries -------------------------------------------------------------------------------------------------
 
   void read(Table& table, const ReadItem& item) {
-    const Slot& slot = table.region->slots[z(item.to)];
-    if (item.is_shared) {
-      const Slot& from = main_->region->slots[z(item.index)];
-      Column column = main_->columns[item.index];
-      column.stride = 0;
-      tables_.take(table, item.to, from, column, nullptr, 1);
+    if (!item.is_shared) {
+      read_entry(tables_, table, item);
       return;
     }
-    if (table.entry != nullptr) {
-      tables_.take(table, item.to, slot, table.entry->values[z(item.index)], nullptr, 1);
-      return;
-    }
-    bool is_same = true;
-    const Entry* first = entry_of(table, 0);
-    for (int64_t k = 1; k < table.lanes && is_same; ++k)
-      is_same = entry_of(table, k)->values[z(item.index)].data == first->values[z(item.index)].data;
-    if (is_same) {
-      tables_.take(table, item.to, slot, first->values[z(item.index)], nullptr, 1);
-      return;
-    }
-    tables_.own(table, item.to);
-    for (int64_t k = 0; k < table.lanes; ++k)
-      tables_.put(slot, table.columns[item.to], nullptr, k, slot, entry_of(table, k)->values[z(item.index)], 0, 1);
+    const Slot& from = main_->region->slots[z(item.index)];
+    Column column = main_->columns[item.index];
+    column.stride = 0;
+    tables_.take(table, item.to, from, column, nullptr, 1);
   }
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
-    if (item.kind == 2) {
-      collect_product(table, item);
-      return;
-    }
-    for (int64_t k = 0; k < table.lanes; ++k) {
-      Sum& sum = entry_of(table, k)->sums[z(item.index)];
-      if (item.kind == 1)
-        collect_rows(sum, view(table, item.values[0], k), view(table, item.values[1], k));
-      else
-        add_to(sum, view(table, item.values[0], k));
-    }
-  }
-
-  /// The sum over lanes of outer products: of all lanes of one entry at once.
-  void collect_product(Table& table, const CollectItem& item) {
-    View x = view(table, item.values[0], 0), g = view(table, item.values[1], 0);
-    const bool is_one = table.entry != nullptr;
-    const int64_t bytes = x.count() * g.count() * size_of(x.dtype);
-    for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
-      if (!is_one) {
-        x = view(table, item.values[0], k);
-        g = view(table, item.values[1], k);
-      } else {
-        x.stride = tables_.column(table, item.values[0]).stride;
-        g.stride = tables_.column(table, item.values[1]).stride;
-      }
-      Sum& sum = entry_of(table, k)->sums[z(item.index)];
-      const bool is_first = sum.whole == nullptr;
-      if (is_first) sum.whole = tables_.pool.take(bytes);
-      accumulate_outer(functions(), is_one ? table.lanes : 1, x, g, sum.whole->data(), !is_first, scratch_);
-    }
-  }
-
-  View view(const Table& table, Operand x, int64_t lane) const {
-    const Slot& slot = tables_.slot(*table.region, x);
-    const Column column = tables_.column(table, x);
-    if (slot.is_dynamic) {
-      const Box* box = column.lane<Box>(lane);
-      return {box->data, 0, box->shape, slot.rank(), slot.dtype};
-    }
-    return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
-  }
-
-  template <class T>
-  static void add(std::byte* to, const void* from, int64_t count) {
-    T* out = reinterpret_cast<T*>(to);
-    const T* in = static_cast<const T*>(from);
-    for (int64_t k = 0; k < count; ++k) out[k] += in[k];
-  }
-
-  void add_to(Sum& sum, const View& value) {
-    const int64_t bytes = value.bytes();
-    if (sum.whole == nullptr) {
-      sum.whole = tables_.pool.take(bytes);
-      if (bytes > 0) std::memcpy(sum.whole->data(), value.data, z(bytes));
-    } else if (value.dtype == DType::F32) {
-      add<float>(sum.whole->data(), value.data, value.count());
-    } else {
-      add<double>(sum.whole->data(), value.data, value.count());
-    }
-  }
-
-  void collect_rows(Sum& sum, const View& numbers, const View& rows) {
-    Sum::Rows made{numbers.count(), nullptr, nullptr};
-    made.numbers = tables_.pool.take(8 * made.count);
-    int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
-    for (int64_t k = 0; k < made.count; ++k)
-      to[k] = numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
-                                          : static_cast<const int64_t*>(numbers.data)[k];
-    made.rows = tables_.pool.take(rows.bytes());
-    if (rows.bytes() > 0) std::memcpy(made.rows->data(), rows.data, z(rows.bytes()));
-    sum.rows.push_back(made);
+    collect_into_entries(tables_, table, item, scratch_);
   }
 
   void collected(Table& table, const CollectedItem& item) {
-    std::vector<Entry>& entries = table.calls[z(item.call)].entries;
-    const Slot& slot = table.region->slots[z(item.to[0])];
-    for (int64_t lane = 0; lane < table.lanes; ++lane) {
-      if (entries.size() <= z(lane) || entries[z(lane)].sums.size() <= z(item.index)) throw Stop{Stop::Kind::Internal};
-      Sum& sum = entries[z(lane)].sums[z(item.index)];
-      const View like = view(table, item.like, lane);
-      const int64_t bytes = like.bytes();
-      if (sum.whole == nullptr) {
-        sum.whole = tables_.pool.take(bytes);
-        if (bytes > 0) std::memset(sum.whole->data(), 0, z(bytes));
-      }
-      const int64_t length = like.rank > 0 ? like.shape[0] : 1;
-      const int64_t row = length == 0 ? 0 : like.count() / length;
-      for (Sum::Rows& rows : sum.rows) {
-        const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
-        for (int64_t k = 0; k < rows.count; ++k) {
-          const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
-          if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
-          const std::byte* from = rows.rows->data() + k * row * size_of(like.dtype);
-          std::byte* to = sum.whole->data() + n * row * size_of(like.dtype);
-          if (like.dtype == DType::F32)
-            add<float>(to, from, row);
-          else
-            add<double>(to, from, row);
-        }
-        tables_.pool.drop(rows.numbers);
-        tables_.pool.drop(rows.rows);
-      }
-      sum.rows.clear();
-      std::byte* out = tables_.own(table, item.to[0], table.lanes == 1);
-      if (slot.is_dynamic) {
-        ++sum.whole->refs;
-        reinterpret_cast<Box*>(out)[lane] = {sum.whole, sum.whole->data(), tables_.shape({like.shape, z(like.rank)})};
-      } else if (bytes > 0) {
-        std::memcpy(out + lane * slot.bytes, sum.whole->data(), z(bytes));
-      }
-    }
+    std::vector<Entry*> entries;
+    for (Entry& entry : table.calls[z(item.call)].entries) entries.push_back(&entry);
+    take_collected(tables_, table, item, entries);
   }
 
   const Plan& plan_;

@@ -738,6 +738,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           Sum& sum = frame->entry->sums[z(at->extra)];
           if (sum.whole == nullptr) {
             sum.whole = tables_.pool.take(8);
+            sum.bytes = at->b;
             std::memset(sum.whole->data(), 0, 8);
           }
           if (at->b == 4) {

@@ -130,6 +130,7 @@ class Plan:
         memory: int,
         timeout: float,
         check_finite: bool,
+        agenda: bool = False,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 

@@ -80,6 +80,7 @@ struct CallItem {
   std::vector<Operand> arguments;
   std::vector<Operand> hoists;  ///< given to the entry that it makes
   bool makes_entry;
+  int32_t asks;  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
   std::vector<int32_t> results;  ///< slots
   std::vector<int32_t> visits;   ///< of the callee, by the visits - 1 of the caller; phase 0 only
 };
@@ -129,7 +130,7 @@ struct CollectedItem {
   int32_t call;
   int32_t index;
   Operand like;
-  int32_t to[2];  ///< the second only where rows are taken
+  int32_t to[2];  ///< the sum; or numbers of rows, and rows
 };
 
 struct Item {
@@ -156,7 +157,7 @@ struct Region {
   std::vector<int32_t> boxed;            ///< slots that are dynamic
   int64_t row;                           ///< bytes per lane of the slots that share a block
   int32_t branches, calls, loops, maps;  ///< how many of each it has
-  int32_t hoisted;                       ///< values that its entries are given
+  int32_t hoisted;                       ///< values of its entry that it needs
   std::vector<Program> phases;
   std::vector<std::vector<int32_t>> params;   ///< slots by phase; -1: nobody uses it
   std::vector<std::vector<int32_t>> results;  ///< slots by phase; kNoSlot: an order token

@@ -74,8 +74,12 @@ struct RunStats {
   std::vector<int64_t> fired;  ///< lanes by node, of operators
 };
 
-/// Run; gives a value for each result of main. Throws Stop, and what the host throws.
+/// Run; gives a value for each result of main. Throws Stop, and what the host throws. Waves in lockstep go depth first.
 std::vector<Value> run_lockstep(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
                                 RunStats& stats);
+
+/// The same; every stage takes all lanes that have come to it, whatever they wait for otherwise.
+std::vector<Value> run_agenda(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                              RunStats& stats);
 
 }  // namespace undertow

@@ -35,17 +35,21 @@ class Waves:
     is_lazy = False
     takes_hoisted = True
 
+    def __init__(self, schedule: str = "auto") -> None:
+        self.schedule = schedule
+
     def plan(self, graph: StaticGraph) -> WavesPlan:
-        return WavesPlan(graph)
+        return WavesPlan(graph, schedule=self.schedule)
 
 
 class WavesPlan:
     """A static graph made ready. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, width: int = WIDTH) -> None:
+    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto") -> None:
         self.graph = graph
         self.width = width
         encoded = encode(graph)
+        self.schedule = encoded.schedule if schedule == "auto" else schedule
         constants = [np.asarray(value, order="C") for value in encoded.constants]
         self.core = _core.decode(encoded.rows, encoded.words, constants)
         # A short run must not spend its time on what is known before it.
@@ -74,6 +78,7 @@ class WavesPlan:
                 _NO_LIMIT if options.memory is None else options.memory,
                 _FOR_EVER if options.timeout is None else options.timeout,
                 bool(options.check_finite),
+                self.schedule == "agenda",
             )
         except _core.Stopped as stopped:
             raise self._error(stopped, options) from None

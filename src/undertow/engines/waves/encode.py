@@ -18,7 +18,7 @@ from undertow.ir.walk import phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL, DTYPES, Type
 
-VERSION = 1
+VERSION = 2
 DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
 _KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
 _NO_SLOT = -(2**31)
@@ -32,6 +32,7 @@ class Encoded:
     rows: npt.NDArray[np.int64]
     words: list[str]
     constants: list[Array]
+    schedule: str = "lockstep"  # or "agenda": what suits it
 
 
 def encode(graph: StaticGraph) -> Encoded:
@@ -45,7 +46,7 @@ class _Body:
 
     params: list[dict[int, Port]] = field(default_factory=list)  # by index
     results: list[dict[int, Port]] = field(default_factory=list)
-    hoisted: int = 0
+    hoisted: int = 0  # values of its entry that it needs
 
 
 class _Encoder:
@@ -70,11 +71,12 @@ class _Encoder:
         self.outer_products = self.find_outer_products()
         self.tables: dict[int, list[list[int]]] = {kind: [] for kind in range(8)}
         self.kernels: list[list[int]] = []
+        self.asks: dict[tuple[tuple[int, int], ...], int] = {}  # a number for each way of asking for later phases
 
     def run(self) -> Encoded:
         self.number_things()
         self.find_slots()
-        self.spread_entries()
+        self.find_needs()
         programs = [self.programs(number) for number in range(len(self.graph.regions))]
         out = self.rows
         out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
@@ -107,9 +109,6 @@ class _Encoder:
         used = {x for node in graph.nodes for x in node.inputs} | {r.pred for r in graph.regions} | set(graph.fetches)
         for number, node in enumerate(graph.nodes):
             if node.op in ("call", "enter", "next", "hoist", "call_start", "enter_start", "fan_start", "start"):
-                if node.op == "hoist":
-                    body = self.bodies[graph.sites[node.attrs.integer("site") - 1].callee]
-                    body.hoisted = max(body.hoisted, node.attrs.integer("index") + 1)
                 continue
             for index, type_ in enumerate(node.types):
                 port = Port(number, index)
@@ -124,21 +123,29 @@ class _Encoder:
                 self.slot_types[region].append(type_)
             self.note_ends(number, node)
 
-    def spread_entries(self) -> None:
-        """What a body is called by, without an entry of its own, is below the same entries."""
-        making = {node.attrs.integer("site") for node in self.graph.nodes if node.op == "hoist"}
+    def find_needs(self) -> None:
+        """How many values of its entry a body needs, to read or to collect, itself or in what it enters."""
+        graph, owner = self.graph, self.items.owner
+        makers = {node.attrs.integer("site") for node in graph.nodes if node.op == "hoist"}
+        for node in graph.nodes:
+            body = self.bodies[owner[node.region]]
+            if node.op in ("collect", "collect_rows"):
+                body.hoisted = max(body.hoisted, node.attrs.integer("index") + 1)
+            elif node.op == "hoist_read" and isinstance(node.inputs[0], Port):
+                maker = graph.nodes[node.inputs[0].node]
+                if maker.op == "hoist":
+                    body.hoisted = max(body.hoisted, maker.attrs.integer("index") + 1)
         handed = [
-            (self.bodies[self.items.owner[site.caller]], self.bodies[site.callee])
-            for number, site in enumerate(self.graph.sites, 1)
-            if number not in making
+            (self.bodies[owner[site.caller]], self.bodies[site.callee])
+            for number, site in enumerate(graph.sites, 1)
+            if number not in makers
         ]
         has_changed = True
         while has_changed:
             has_changed = False
-            for caller, callee in handed:
-                if caller.hoisted > callee.hoisted:
-                    callee.hoisted = caller.hoisted
-                    has_changed = True
+            for above, below in handed:
+                if above.hoisted < below.hoisted:
+                    above.hoisted, has_changed = below.hoisted, True
 
     def note_ends(self, number: int, node: Node) -> None:
         """What a node has to do with the arguments and results of a body."""
@@ -202,7 +209,7 @@ class _Encoder:
         found = []
         for phase in range(self.items.phase_count[self.items.owner[region]]):
             stages = []
-            for stage in self.items.stages(region, phase):
+            for stage in self.items.stages[region, phase]:
                 straight = [x for item in stage.straight for x in self.written(item)]
                 entered = [x for item in stage.entered for x in self.written(item)]
                 stages.append((straight, entered))
@@ -294,6 +301,7 @@ class _Encoder:
         ]
         visits = self.visits(CALL, number, item.region) if phase == 0 else []
         row = [number, self.site_numbers[number], phase, site.callee, self.groups[site.callee], int(bool(hoists))]
+        row.append(self.asks.setdefault(self.items.asks(number), len(self.asks)))
         for part in (arguments, hoists, results, visits):
             row += [len(part), *part]
         return row

@@ -23,7 +23,13 @@ Key = tuple[int, ...]  # (kind, node) or (kind, site, phase) or (BRANCH, node an
 _SITED = {"return": CALL, "gather": MAP, "exit": LOOP}
 _STARTS = {"call_start": CALL, "fan_start": MAP, "enter_start": LOOP}
 _ARGUMENTS = {"call": CALL, "hoist": CALL, "fan": MAP, "enter": LOOP}
-_SINGLE = {"hoist_read": READ, "collect": COLLECT, "collect_rows": COLLECT, "collected": COLLECTED}
+_SINGLE = {
+    "hoist_read": READ,
+    "collect": COLLECT,
+    "collect_rows": COLLECT,
+    "collected": COLLECTED,
+    "collected_rows": COLLECTED,
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +76,12 @@ class Items:
         for item in self.items.values():
             self.of_region.setdefault((item.region, item.phase), []).append(item)
         self._find_blocking()
+        self.stages = {
+            (region, phase): self._stages(region, phase)
+            for region in range(len(graph.regions))
+            for phase in range(self.phase_count[self.owner[region]])
+        }
+        self._find_times()
 
     # -- items ---------------------------------------------------------------------------------------------
 
@@ -86,7 +98,7 @@ class Items:
                 item = self._item((OP, number), node.region, phase)
             elif node.op in _SINGLE:
                 item = self._item((_SINGLE[node.op], number), node.region, phase)
-                if node.op == "collected":
+                if _SINGLE[node.op] == COLLECTED:
                     item.needs += self._all_of(CALL, node)
             elif node.op in _STARTS:
                 key = (_STARTS[node.op], node.attrs.integer("site"), phase_of(node))
@@ -198,7 +210,7 @@ class Items:
             return self.branch_key(*self.pair_of(node), self.phases[number])
         return None
 
-    def stages(self, region: int, phase: int) -> list[Stage]:
+    def _stages(self, region: int, phase: int) -> list[Stage]:
         """What happens in a region in a phase."""
         items = self.of_region.get((region, phase), [])
         place = {item.key: n for n, item in enumerate(items)}
@@ -241,6 +253,53 @@ class Items:
             else:
                 stages.setdefault((level, step), Stage()).straight.append(item)
         return [stages[key] for key in sorted(stages)]
+
+    # -- when later phases are asked for ---------------------------------------------------------------------
+
+    def asks(self, site: int) -> tuple[tuple[int, int], ...]:
+        """For each later phase of a call, in which phase of its caller it is asked for, and at which point of that.
+
+        Lanes of calls for which all this is equal can share chunks, since a chunk is resumed when all its lanes have
+        asked. Along every path through a phase these points grow: so of chunks that wait for each other's lanes there
+        is always one with a smallest point, and that one waits for nobody.
+        """
+        found = []
+        for phase in range(1, self.phase_count[self.graph.sites[site - 1].callee]):
+            item = self.items.get((CALL, site, phase))
+            if item is not None:
+                found.append((self.outer_phases[item.region, item.phase], self.times[item.key]))
+        return tuple(found)
+
+    def _inner(self, item: Item) -> list[tuple[int, int]]:
+        """The regions that an item enters, and the phase of each; of a call none, since it is another body."""
+        if item.kind == BRANCH:
+            sides = self.pairs[Port(item.key[1], item.key[2]), item.region]
+            return [(side, item.phase) for side in sides]
+        if item.kind in (LOOP, MAP):
+            return [(self.graph.sites[item.key[1] - 1].callee, 0 if item.kind == LOOP else item.key[2])]
+        return []
+
+    def _find_times(self) -> None:
+        """Number the points where a phase waits for calls, regions inside of others between those around them."""
+        self.times: dict[Key, int] = {}
+        self.outer_phases: dict[tuple[int, int], int] = {}  # of what stands inside: the phase of the function
+        length: dict[tuple[int, int], int] = {}
+        for at in sorted(self.stages, key=lambda at: -at[0]):  # inner regions come after outer ones
+            length[at] = sum(self._length(stage, length) for stage in self.stages[at])
+        begin: dict[tuple[int, int], int] = {}
+        for at in sorted(self.stages):
+            time = begin.get(at, 0)
+            outer = self.outer_phases.setdefault(at, at[1])
+            for stage in self.stages[at]:
+                for item in stage.entered:
+                    self.times[item.key] = time
+                    for inner in self._inner(item):
+                        begin[inner], self.outer_phases[inner] = time, outer
+                time += self._length(stage, length)
+
+    def _length(self, stage: Stage, length: dict[tuple[int, int], int]) -> int:
+        inside = [length.get(inner, 0) for item in stage.entered for inner in self._inner(item)]
+        return max([*inside, int(any(item.kind == CALL for item in stage.entered))])
 
     def _after(self, item: Item, level: tuple[int, int]) -> tuple[int, int]:
         """The earliest place for what waits for an item."""
