@@ -23,6 +23,7 @@ import undertow as ut
 ROOT = Path(__file__).resolve().parents[1]
 DEEP = 1_000_000  # Python frames: recursion in plain CPython is not stopped before the others are
 DEEP_STACK = 1 << 29  # bytes
+LONG = 3.0  # seconds
 
 
 class Times:
@@ -56,11 +57,15 @@ class Times:
 
 
 def measure(works: Mapping[str, Callable[[], Any]], repeat: int, count: int = 1) -> dict[str, Times]:
-    """Time each piece of work `repeat` times, in turns: what disturbs one round disturbs all alike."""
+    """Time each piece of work `repeat` times, in turns: what disturbs one round disturbs all alike.
+
+    What takes seconds is timed once: little disturbs it much.
+    """
     times = {name: Times() for name in works}
     for _ in range(repeat):
         for name, work in works.items():
-            times[name].add(work, count)
+            if not times[name].clock or times[name].clock[0] * count < LONG:
+                times[name].add(work, count)
     return times
 
 

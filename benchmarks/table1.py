@@ -118,6 +118,7 @@ MORE = {"tak": [(18, 12, 6), (22, 16, 8)]}
 QUICK = {"fib": [(24,), (27,)], "ack": [(3, 3), (3, 5)], "tak": [(18, 12, 6), (22, 16, 8)], "primes": [(1000,)]}
 PROBES = {"fib": (12,), "ack": (2, 4), "tak": (8, 5, 2), "primes": (20,)}  # small: they tell what a call costs
 ENGINES = ("reference", "expand", "waves")
+COUNTED = ("activations", "waves", "peak_frames", "peak_bytes", "max_depth")  # of what engines count
 FRAMES_BAR = 20e6  # bytes, of fib(33)
 
 
@@ -197,31 +198,38 @@ class Rival:
 
 
 def rivals(graphs: dict[str, ut.Function]) -> list[Rival]:
-    def run(name: str, **options: Any) -> dict[str, Callable[..., Any]]:
-        return {key: lambda *args, f=graphs[key]: f.run(*args, **options) for key in PRINTED}
+    def run(**options: Any) -> dict[str, Callable[..., Any]]:
+        return {name: partial(graphs[name].run, **options) for name in PRINTED}
 
     made = []
     for engine in ENGINES:
         there = common.has_options(engine=engine)
-        made.append(Rival(engine, run(engine, engine=engine) if there else "not there"))
+        made.append(Rival(engine, run(engine=engine) if there else "not there"))
     if common.has_options(engine="waves", threads=2):
-        made.append(Rival("waves, 2 threads", run("waves", engine="waves", threads=2), threads=2))
+        made.append(Rival("waves, 2 threads", run(engine="waves", threads=2), threads=2))
     made.append(Rival("CPython", common.bind(FUNCTIONS, lambda function: function)))
     made.append(Rival("Numba", jitted()))
     made.append(Rival("C -O2", compiled()))
     return made
 
 
-def row(name: str, args: tuple[int, ...], runners: list[Rival], expected: tuple[Any, int], options: Any) -> dict:
+def row(name: str, args: tuple[int, ...], runners: list[Rival], graphs: dict, expected: tuple, options: Any) -> dict:
     """The figures of one line of the table."""
     value, calls = expected
-    works = {}
+    works, counted = {}, {}
     for rival in runners:
-        if not rival.missing and rival.cost[name] * calls <= options.limit:
-            work = rival.functions[name]
-            works[rival.name] = partial(work, *args)
-            if (found := works[rival.name]()) != value:
-                common.fail(f"{name}{args} on {rival.name} gives {found}, not {value}")
+        if rival.missing or rival.cost[name] * calls > options.limit:
+            continue
+        if rival.name in ENGINES:
+            found, stats = graphs[name].run(*args, engine=rival.name, stats=True)
+            if stats.activations != calls:
+                common.fail(f"{name}{args} on {rival.name}: {stats.activations} activations, not {calls}")
+            counted[rival.name] = {key: getattr(stats, key) for key in COUNTED}
+        else:
+            found = rival.functions[name](*args)
+        if found != value:
+            common.fail(f"{name}{args} on {rival.name} gives {found}, not {value}")
+        works[rival.name] = partial(rival.functions[name], *args)
     times = common.measure(works, options.repeat)
     for rival in runners:
         if rival.name in times:
@@ -233,23 +241,9 @@ def row(name: str, args: tuple[int, ...], runners: list[Rival], expected: tuple[
         "calls": calls,
         "seconds": {rival.name: rival.time(times[rival.name]) for rival in runners if rival.name in times},
         "spread": {key: found.spread for key, found in times.items()},
+        "stats": counted,
         "printed": PRINTED[name].get(args),
     }
-
-
-def check_engines(name: str, args: tuple[int, ...], graphs: dict, calls: int, made: dict) -> None:
-    """Compare the activations of each engine that took part, and keep what else it counted."""
-    made["stats"] = {}
-    for engine in ENGINES:
-        if engine not in made["seconds"]:
-            continue
-        _, stats = graphs[name].run(*args, engine=engine, stats=True)
-        if stats.activations != calls:
-            common.fail(f"{name}{args} on {engine}: {stats.activations} activations, not {calls}")
-        made["stats"][engine] = {
-            "activations": stats.activations, "peak_frames": stats.peak_frames, "peak_bytes": stats.peak_bytes,
-            "max_depth": stats.max_depth,
-        }  # fmt: skip
 
 
 def show(rows: list[dict], runners: list[Rival]) -> None:
@@ -292,10 +286,7 @@ def work(options: Any) -> None:
                 times = common.measure({"probe": partial(rival.functions[name], *PROBES[name])}, 3)
                 rival.cost[name] = times["probe"].best / calls
         for args in QUICK[name] if options.quick else [*MORE.get(name, []), *PRINTED[name]]:
-            expected = count(name, args)
-            made = row(name, args, runners, expected, options)
-            check_engines(name, args, graphs, expected[1], made)
-            rows.append(made)
+            rows.append(row(name, args, runners, graphs, count(name, args), options))
             print(f"{name}{args} done", file=sys.stderr)
     show(rows, runners)
     peak = next((r["stats"]["waves"]["peak_bytes"] for r in rows if r["args"] == (33,) and "waves" in r["stats"]), None)
