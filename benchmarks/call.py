@@ -58,7 +58,7 @@ CALLS = {
 def main() -> None:
     parser = common.parser(__doc__, repeat=20)
     options = parser.parse_args()
-    count, repeat = (200, 5) if options.quick else (2000, options.repeat)
+    repeat = min(options.repeat, 5) if options.quick else options.repeat
     engines = [engine for engine in ("waves", "expand", "jit") if common.has_options(engine=engine)]
     found: dict[str, dict[str, float]] = {}
     spread = 0.0
@@ -67,11 +67,11 @@ def main() -> None:
             works = {name: partial(function, *args) for name, (function, args) in CALLS.items()}
             for work in works.values():
                 work()
-            times = common.measure(works, repeat, count)
+            times = common.measure(works, repeat)
         spread = max(spread, *(t.spread for t in times.values()))
         for name, taken in times.items():
             found.setdefault(name, {})[engine] = taken.best
-    host = common.measure({"python": partial(python, 3)}, repeat, count)["python"].best
+    host = common.measure({"python": partial(python, 3)}, repeat)["python"].best
     rows = [[name, *(common.seconds(taken.get(engine)) for engine in engines)] for name, taken in found.items()]
     common.table(
         "One call from Python", ["call", *engines], rows,

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DEEP = 1_000_000  # Python frames: recursion in plain CPython is not stopped before the others are
 DEEP_STACK = 1 << 29  # bytes
 LONG = 3.0  # seconds
+SAMPLE = 0.01  # seconds
 
 
 class Times:
@@ -56,16 +57,17 @@ class Times:
         return median(self.processor) / self.best - 1 if self.best > 0 else 0.0
 
 
-def measure(works: Mapping[str, Callable[[], Any]], repeat: int, count: int = 1) -> dict[str, Times]:
+def measure(works: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, Times]:
     """Time each piece of work `repeat` times, in turns: what disturbs one round disturbs all alike.
 
-    What takes seconds is timed once: little disturbs it much.
+    After the first time, what is short is timed several times in a row, with warm caches; what takes seconds only once.
     """
     times = {name: Times() for name in works}
     for _ in range(repeat):
         for name, work in works.items():
-            if not times[name].clock or times[name].clock[0] * count < LONG:
-                times[name].add(work, count)
+            first = times[name].clock[0] if times[name].clock else SAMPLE
+            if first < LONG:
+                times[name].add(work, max(1, round(SAMPLE / first)))
     return times
 
 

@@ -142,9 +142,7 @@ def deep(options) -> list[dict]:
                 common.fail(f"{name} of x^{depth} at 1 is {found}, not {wanted}")
             if stats.activations != calls:
                 common.fail(f"{name} of x^{depth}: {stats.activations} activations, not {calls}")
-            repeat = options.repeat if depth < 10_000_000 else 1
-            count = max(1, 20_000 // depth)
-            times = common.measure({"it": run}, max(repeat, 1), count)["it"]
+            times = common.measure({name: run}, options.repeat)[name]
             row[name] = {"seconds": times.best, "per_call": times.best / calls, "peak_bytes": stats.peak_bytes}
         rows.append(row)
         print(f"depth {depth} done", file=sys.stderr)
