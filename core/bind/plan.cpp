@@ -172,7 +172,8 @@ nb::object number_of(const std::byte* data, DType dtype) {
 /// Run a plan. Gives (results, stats), results being numbers, arrays, or None for order tokens; raises Stopped. Where
 /// `apply` raises, the tag that it was called for is put into `where`.
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
-              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool agenda) {
+              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool agenda,
+              int64_t threads) {
   const Region& main = plan.regions[0];
   if (arrays.size() != main.params[0].size()) throw nb::value_error("a plan is run with too many or too few inputs");
   std::vector<std::vector<int64_t>> shapes;
@@ -200,6 +201,7 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
   options.memory = memory;
   options.timeout = timeout;
   options.check_finite = check_finite;
+  options.threads = threads;
   PythonHost host(std::move(apply));
   RunStats stats;
   std::vector<Value> values;
@@ -255,7 +257,8 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("deepest", [](const RunStats& stats) { return tag_of(stats.deepest); });
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
-           nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"), nb::arg("agenda") = false);
+           nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
+           nb::arg("agenda") = false, nb::arg("threads") = 1);
   module.def("decode", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -31,11 +31,12 @@ bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmal
 struct StagePlan {
   std::vector<int32_t> loads;   ///< slots that it needs and does not make
   std::vector<int32_t> stores;  ///< slots that it makes and others need
+  bool is_heavy = false;        ///< it works on arrays
 };
 
 struct RegionPlan {
-  std::vector<int64_t> places;  ///< of each slot in a frame, in bytes
-  int64_t size = 0;             ///< of all slots
+  std::vector<int64_t> places;                 ///< of each slot in a frame, in bytes
+  int64_t size = 0;                            ///< of all slots
   std::vector<std::vector<StagePlan>> stages;  ///< by phase
 };
 
@@ -150,6 +151,7 @@ class Outline {
           }
         made.erase(kNoSlot);
         StagePlan plan;
+        for (const Item& item : stage.straight) plan.is_heavy = plan.is_heavy || is_heavy(r, item);
         for (const auto& [slot, stages] : used_[z(r)]) {
           const bool is_made = made.contains(slot);
           if (!is_made && stages.contains(number)) plan.loads.push_back(slot);
@@ -159,6 +161,14 @@ class Outline {
         ++number;
       }
     }
+  }
+
+  bool is_heavy(int32_t r, const Item& item) const {
+    if (item.kind == Item::Kind::Collect) return true;
+    if (item.kind != Item::Kind::Op) return false;
+    for (int32_t to : plan_.ops[z(item.number)].outputs)
+      if (to != kNoSlot && !is_small(plan_.regions[z(r)].slots[z(to)])) return true;
+    return false;
   }
 
   const Plan& plan_;
@@ -240,16 +250,16 @@ class Agenda {
   Frame* make(int32_t region, Frame* parent, const void* item, int32_t visits) {
     const Region& from = plan_.regions[z(region)];
     Frame* frame = store_.take();
-    *frame = Frame{};
     frame->region = &from;
     frame->number = region;
     frame->visits = visits;
+    frame->phase = frame->stage = frame->site = 0;
+    frame->pending = 0;
+    frame->index = -1;
     frame->parent = parent;
     frame->item = item;
-    if (parent != nullptr) {
-      frame->entry = parent->entry;
-      frame->depth = parent->depth;
-    }
+    frame->entry = parent != nullptr ? parent->entry : nullptr;
+    frame->depth = parent != nullptr ? parent->depth : 0;
     frame->branches.assign(z(from.branches), nullptr);
     frame->calls.assign(z(from.calls), nullptr);
     frame->entries.assign(z(from.calls), nullptr);
@@ -369,8 +379,8 @@ class Agenda {
       }
       Block* block = tables_.pool.take(bytes);
       if (bytes > 0) std::memcpy(block->data(), inputs[k].data, z(bytes));
-      *reinterpret_cast<Box*>(place(*main_, number)) = {
-          block, block->data(), tables_.shape({inputs[k].shape, z(inputs[k].rank)})};
+      *reinterpret_cast<Box*>(place(*main_, number)) = {block, block->data(),
+                                                        tables_.shape({inputs[k].shape, z(inputs[k].rank)})};
     }
     queue(main_);
   }
@@ -446,16 +456,21 @@ class Agenda {
     std::vector<Frame*>* best = nullptr;
     size_t stage_of_best = 0;
     int32_t phase_of_best = 0;
-    for (auto& phases : queues_)
-      for (size_t phase = 0; phase < phases.size(); ++phase)
-        for (size_t stage = 0; stage < phases[phase].size(); ++stage) {
-          std::vector<Frame*>& found = phases[phase][stage];
+    bool is_heavy = true;
+    for (size_t r = 0; r < queues_.size(); ++r)
+      for (size_t phase = 0; phase < queues_[r].size(); ++phase)
+        for (size_t stage = 0; stage + 1 < queues_[r][phase].size(); ++stage) {
+          std::vector<Frame*>& found = queues_[r][phase][stage];
           if (found.empty()) continue;
-          // Early stages first, and of equals the one where most wait.
-          if (best == nullptr || stage < stage_of_best || (stage == stage_of_best && found.size() > best->size())) {
+          // Light stages first, so that as many frames as possible come to the heavy ones; then the one where most
+          // wait, as the others become more meanwhile.
+          const bool heavy = outline_.regions[r].stages[phase][stage].is_heavy;
+          if (heavy && !is_heavy) continue;
+          if (best == nullptr || heavy != is_heavy || found.size() > best->size()) {
             best = &found;
             stage_of_best = stage;
             phase_of_best = static_cast<int32_t>(phase);
+            is_heavy = heavy;
           }
         }
     batch_.clear();
@@ -473,8 +488,10 @@ class Agenda {
     const Stage& stage = region.phases[z(phase)].stages[z(stage_number)];
     const StagePlan& outline = outline_.regions[z(number)].stages[z(phase)][z(stage_number)];
     const int64_t lanes = static_cast<int64_t>(batch_.size());
-    ++stats_.waves;
-    stats_.lanes += lanes;
+    if (outline.is_heavy) {  // the others only lead there
+      ++stats_.waves;
+      stats_.lanes += lanes;
+    }
     stats_.peak_width = std::max(stats_.peak_width, lanes);
     const int64_t before = tables_.frames;
     Table* table = tables_.make(region, lanes, 1);
@@ -508,8 +525,7 @@ class Agenda {
       return;
     }
     table.entries = tables_.pool.take(8 * table.lanes);
-    for (int64_t k = 0; k < table.lanes; ++k)
-      reinterpret_cast<Entry**>(table.entries->data())[k] = batch_[z(k)]->entry;
+    for (int64_t k = 0; k < table.lanes; ++k) reinterpret_cast<Entry**>(table.entries->data())[k] = batch_[z(k)]->entry;
   }
 
   /// The values of a slot, side by side.
@@ -522,7 +538,8 @@ class Agenda {
       if (slot.bytes == 8) {
         for (int64_t k = 0; k < table.lanes; ++k) std::memcpy(to + 8 * k, batch_[z(k)]->data + at, 8);
       } else {
-        for (int64_t k = 0; k < table.lanes; ++k) std::memcpy(to + slot.bytes * k, batch_[z(k)]->data + at, z(slot.bytes));
+        for (int64_t k = 0; k < table.lanes; ++k)
+          std::memcpy(to + slot.bytes * k, batch_[z(k)]->data + at, z(slot.bytes));
       }
       return;
     }
@@ -722,7 +739,7 @@ class Agenda {
         const auto& item = *static_cast<const BranchItem*>(frame->item);
         const int side = &plan_.regions[z(item.regions[0])] == frame->region ? 0 : 1;
         for (const MergeRow& merge : item.merges) copy(*parent, merge.to, *frame, merge.sides[side]);
-        if (frame->visits == 1 && parent->region->kind != Region::Kind::Loop) {
+        if (frame->visits == 1 && item.is_last && parent->region->kind != Region::Kind::Loop) {
           parent->branches[z(item.branch)] = nullptr;
           end(frame);
         }

@@ -113,8 +113,7 @@ void put_block(Tables& tables, Table& table, int32_t number, int64_t lane, Block
   tables.pool.drop(block);
 }
 
-void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Sum& sum,
-              const View& like) {
+void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Sum& sum, const View& like) {
   const int64_t bytes = like.bytes(), length = like.rank > 0 ? like.shape[0] : 1;
   const int64_t row = length == 0 ? 0 : like.count() / length, row_bytes = row * size_of(like.dtype);
   Block* total = sum.whole;
@@ -201,8 +200,7 @@ void collect_into_entries(Tables& tables, Table& table, const CollectItem& item,
 
 void take_collected(Tables& tables, Table& table, const CollectedItem& item, std::span<Entry* const> entries) {
   for (int64_t lane = 0; lane < table.lanes; ++lane) {
-    if (entries.size() <= z(lane) || entries[z(lane)] == nullptr ||
-        entries[z(lane)]->sums.size() <= z(item.index))
+    if (entries.size() <= z(lane) || entries[z(lane)] == nullptr || entries[z(lane)]->sums.size() <= z(item.index))
       throw Stop{Stop::Kind::Internal};
     const Sum& sum = entries[z(lane)]->sums[z(item.index)];
     const View like = view_of(tables, table, item.like, lane);

@@ -4,9 +4,12 @@
 // for calls; then all calls into one group of functions, whatever table and site they come from, become one child wave,
 // chunk by chunk if that is wide. The stack of waves is a list on the heap: depth is the user's.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <exception>
+#include <thread>
 
 #include "entries.h"
 #include "narrow.h"
@@ -48,8 +51,9 @@ struct Group {
   int32_t visits;
   int32_t asks;
   std::vector<Request*> requests;
-  size_t request = 0;  ///< the next lanes to be called are those of this request
-  int64_t lane = 0;    ///< from this one on
+  size_t request = 0;        ///< the next lanes to be called are those of this request
+  int64_t lane = 0;          ///< from this one on
+  int64_t left = INT64_MAX;  ///< so many, at most
 };
 
 struct Part {  // lanes of a request
@@ -65,6 +69,13 @@ struct Wave {
   std::vector<Chunk*> resumed;  ///< all their lanes have asked for the next phase
   int64_t waiting = 0;          ///< resumes that have not come back
   std::vector<Group> groups;
+};
+
+/// The host of workers: they run nothing that needs one.
+class QuietHost : public Host {
+ public:
+  void apply(int32_t node, std::span<const View>, std::span<Value>) override { throw Stop{Stop::Kind::Internal, node}; }
+  void poll() override {}
 };
 
 class Lockstep {
@@ -89,10 +100,21 @@ class Lockstep {
 
   std::vector<Value> run(std::span<const View> inputs) {
     began_ = last_poll_ = std::chrono::steady_clock::now();
-    try {
+    std::vector<Value> values;
+    guarded([&] {
       start(inputs);
       while (deep_ > 0) step();
-      return results();
+      values = results();
+    });
+    return values;
+  }
+
+ private:
+  /// Do something; what it throws knows where it happened.
+  template <class Work>
+  void guarded(Work&& work) {
+    try {
+      work();
     } catch (const OverLimit& over) {
       Stop stop{over.kind == OverLimit::Kind::Frames   ? Stop::Kind::Frames
                 : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
@@ -244,6 +266,7 @@ class Lockstep {
   }
 
   void poll() {
+    if (cancelled_ != nullptr && *cancelled_) throw Stop{Stop::Kind::Internal};
     const auto now = std::chrono::steady_clock::now();
     if (std::chrono::duration<double>(now - began_).count() > options_.timeout) throw Stop{Stop::Kind::Timeout};
     if (now - last_poll_ > std::chrono::milliseconds(20)) {
@@ -279,6 +302,10 @@ class Lockstep {
       run_narrow(wave);
       return;
     }
+    if (goes_parallel(wave.groups.back())) {
+      run_parallel(wave);
+      return;
+    }
     Group& group = wave.groups.back();
     Chunk* chunk = chunk_store_.take();
     chunk->roots.clear();
@@ -289,18 +316,20 @@ class Lockstep {
     // How many lanes of which request, then one table for each function.
     std::vector<Part>& parts = parts_;
     parts.clear();
-    while (group.request < group.requests.size() && chunk->lanes < options_.width) {
+    while (group.request < group.requests.size() && group.left > 0 && chunk->lanes < options_.width) {
       Request* request = group.requests[group.request];
-      const int64_t count = std::min(request->table->lanes - group.lane, options_.width - chunk->lanes);
+      const int64_t room = std::min(group.left, options_.width - chunk->lanes);
+      const int64_t count = std::min(request->table->lanes - group.lane, room);
       parts.push_back({request, group.lane, count});
       chunk->lanes += count;
       group.lane += count;
+      group.left -= count;
       if (group.lane == request->table->lanes) {
         ++group.request;
         group.lane = 0;
       }
     }
-    if (group.request == group.requests.size()) wave.groups.pop_back();
+    if (group.request == group.requests.size() || group.left == 0) wave.groups.pop_back();
     at_ = parts[0].request->table;
     operate_.lane = parts[0].from;
     std::stable_sort(parts.begin(), parts.end(),
@@ -335,7 +364,7 @@ class Lockstep {
                   chunk,
                   part.request};
         chunk->pieces.push_back(piece);
-        piece->parent->calls[z(piece->call)].pieces.push_back(piece);
+        if (!is_outermost(chunk)) piece->parent->calls[z(piece->call)].pieces.push_back(piece);
         at += part.count;
       }
       const std::span<Piece*> own(chunk->pieces.data() + pieces, chunk->pieces.size() - pieces);
@@ -349,6 +378,115 @@ class Lockstep {
     ++stats_.waves;
     stats_.lanes += chunk->lanes;
     stats_.peak_width = std::max(stats_.peak_width, chunk->lanes);
+  }
+
+  // -- several threads -----------------------------------------------------------------------------------------
+
+  /// Is a chunk one that a worker was given, its callers belonging to another thread?
+  bool is_outermost(const Chunk* chunk) const { return is_worker_ && chunk->depth == outer_depth_; }
+
+  bool goes_parallel(const Group& group) const {
+    if (is_worker_ || options_.threads < 2 || group.visits > 1 || group.request > 0 || group.lane > 0) return false;
+    if (!plan_.is_pure[z(group.group)]) return false;
+    int64_t lanes = 0;
+    for (const Request* request : group.requests) lanes += request->table->lanes;
+    return lanes > options_.width;
+  }
+
+  /// Chunks of one group are independent: run them on several threads, each with tables of its own.
+  void run_parallel(Wave& wave) {
+    const Group group = std::move(wave.groups.back());
+    wave.groups.pop_back();
+    std::vector<Group> tasks;
+    int64_t skipped = 0;
+    for (size_t request = 0; request < group.requests.size(); ++request) {
+      Table& table = *group.requests[request]->table;
+      for (int32_t slot : group.requests[request]->item->results)
+        if (slot != kNoSlot) tables_.own(table, slot);
+      for (int64_t lane = 0; lane < table.lanes;) {
+        if (skipped == 0) {
+          tasks.push_back({group.group, group.visits, group.asks, group.requests, request, lane, options_.width});
+          skipped = options_.width;
+        }
+        const int64_t step = std::min(skipped, table.lanes - lane);
+        lane += step;
+        skipped -= step;
+      }
+    }
+    std::atomic<size_t> next = 0;
+    std::vector<std::exception_ptr> failed(tasks.size());
+    std::vector<RunStats> stats(tasks.size());
+    std::atomic<bool> is_over = false;
+    std::atomic<int64_t> running = 0;
+    const auto work = [&](bool polls) {
+      for (size_t k; !is_over && (k = next++) < tasks.size();) {
+        try {
+          RunOptions options = options_;
+          options.threads = 1;
+          Lockstep worker(plan_, options, polls ? host_ : quiet_, stats[k]);
+          worker.run_task(*this, wave.chunk, tasks[k], is_over);
+        } catch (...) {
+          failed[k] = std::current_exception();
+          is_over = true;
+        }
+      }
+    };
+    std::vector<std::thread> threads;
+    const size_t count = std::min(tasks.size(), z(options_.threads));
+    for (size_t k = 1; k < count; ++k)
+      threads.emplace_back([&] {
+        ++running;
+        work(false);
+        --running;
+      });
+    work(true);
+    while (running > 0 && !is_over) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      try {
+        poll();
+      } catch (...) {
+        failed[0] = std::current_exception();
+        is_over = true;
+      }
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& fault : failed)
+      if (fault) std::rethrow_exception(fault);
+    int64_t frames = 0;
+    for (const RunStats& part : stats) {
+      stats_.activations += part.activations;
+      stats_.waves += part.waves;
+      stats_.lanes += part.lanes;
+      stats_.peak_width = std::max(stats_.peak_width, part.peak_width);
+      frames = std::max(frames, part.peak_frames);
+      for (size_t node = 0; node < part.fired.size(); ++node) stats_.fired[node] += part.fired[node];
+      if (part.max_depth > stats_.max_depth) {
+        stats_.max_depth = part.max_depth;
+        stats_.deepest = part.deepest;
+        deepest_ = nullptr;
+      }
+    }
+    tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
+    for (Request* request : group.requests) {
+      Fiber* waiter = request->fiber;
+      request_store_.give(request);
+      come_back(wave, waiter);
+    }
+  }
+
+  /// What a worker does: some lanes of a group that another thread's tables call.
+  void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, const std::atomic<bool>& is_over) {
+    began_ = last_poll_ = owner.began_;
+    main_ = owner.main_;
+    is_worker_ = true;
+    cancelled_ = &is_over;
+    outer_depth_ = (chunk == nullptr ? 0 : chunk->depth) + 1;
+    stats_.max_depth = owner.stats_.max_depth;
+    guarded([&] {
+      begin_wave(chunk, 0).groups.push_back(task);
+      while (deep_ > 0) step();
+      finish_stats();
+    });
   }
 
   // -- narrow waves --------------------------------------------------------------------------------------------
@@ -432,6 +570,7 @@ class Lockstep {
       const Operand x = piece.request->item->arguments[argument];
       Column column = tables_.column(*piece.parent, x);
       column.data += piece.from * column.stride;
+      if (is_outermost(piece.chunk)) column.block = nullptr;  // lent: counting is for one thread
       return column;
     };
     const auto slot_of = [&](const Piece& piece) -> const Slot& {
@@ -528,6 +667,10 @@ class Lockstep {
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_) note_deepest();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
+    if (is_outermost(chunk)) {  // who waits is told when all workers are done
+      end_chunk(chunk);
+      return;
+    }
     const bool is_over = wave->phase + 1 == chunk->visits;
     for (Piece* piece : chunk->pieces) {
       Request* request = piece->request;
@@ -555,7 +698,7 @@ class Lockstep {
       Table& parent = *piece.parent;
       const Slot& to_slot = parent.region->slots[z(to)];
       const Slot& from_slot = body.slots[z(from)];
-      if (piece.count == parent.lanes && piece.at == 0) {
+      if (piece.count == parent.lanes && piece.at == 0 && !is_outermost(piece.chunk)) {
         tables_.take(parent, to, from_slot, column, nullptr, piece.count);
         continue;
       }
@@ -566,8 +709,10 @@ class Lockstep {
 
   void end_chunk(Chunk* chunk) {
     for (Piece* piece : chunk->pieces) {
-      std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
-      pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
+      if (!is_outermost(chunk)) {
+        std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
+        pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
+      }
       piece_store_.give(piece);
     }
     for (Table* table : chunk->roots) tables_.end(table);
@@ -763,7 +908,8 @@ class Lockstep {
         }
       }
     }
-    if (table.visits == 1 && table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
+    if (table.visits == 1 && item.is_last &&
+        table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
       for (int side = 0; side < 2; ++side) {
         if (sides.table[side] != nullptr) tables_.end(sides.table[side]);
         tables_.pool.drop(sides.index[side]);
@@ -1049,6 +1195,7 @@ class Lockstep {
     const Slot& from = main_->region->slots[z(item.index)];
     Column column = main_->columns[item.index];
     column.stride = 0;
+    if (is_worker_) column.block = nullptr;
     tables_.take(table, item.to, from, column, nullptr, 1);
   }
 
@@ -1070,7 +1217,11 @@ class Lockstep {
   Tables tables_;
   Operate operate_;
   Narrow narrow_;
+  QuietHost quiet_;
   bool is_narrow_ = false;
+  bool is_worker_ = false;
+  int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given
+  const std::atomic<bool>* cancelled_ = nullptr;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted

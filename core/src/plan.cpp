@@ -128,7 +128,6 @@ class Checker {
   void check_region(const Region& in) {
     const Region& body = region(in.body);
     if (body.kind == Region::Kind::Branch || body.body != in.body) fail("a region belongs to no body");
-    if (body.phases.size() != in.phases.size()) fail("a region has other phases than its body");
     if (in.kind != Region::Kind::Branch && &body != &in) fail("a body belongs to another");
     if (in.group < 0 || in.group >= plan_.groups) fail("there is no such group");
     for (const auto& params : in.params)
@@ -258,8 +257,9 @@ class Checker {
         const Slot& first = operand(in, collect.values[0]);
         const Slot& second = operand(in, collect.values[1]);
         const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
-        if (!is_float(second) || (collect.kind == 1 ? is_float(first) : first.dtype != second.dtype))
+        if (!is_float(second) || (collect.kind != 1 && first.dtype != second.dtype))
           fail("what is collected is no float");
+        if (collect.kind == 1 && first.dtype != DType::I32 && first.dtype != DType::I64) fail("rows without numbers");
         if (collect.kind == 0 && collect.values[0] != collect.values[1]) fail("two values are collected as one");
         if (collect.kind == 2 && (first.rank() != 1 || second.rank() != 1 || first.is_dynamic || second.is_dynamic))
           fail("an outer product of what are no vectors");
@@ -288,7 +288,7 @@ class Checker {
 
   void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
     if (phase > 0) return;
-    if (visits.size() != in.phases.size()) fail("it is not said how often something is visited");
+    if (visits.size() != region(in.body).phases.size()) fail("it is not said how often something is visited");
     for (int32_t count : visits)
       if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
         fail("a phase is visited that is not there");
@@ -296,6 +296,43 @@ class Checker {
 
   const Plan& plan_;
 };
+
+}  // namespace
+
+namespace {
+
+/// Which groups several threads may run at once.
+void find_pure(Plan& plan) {
+  std::vector<bool> pure(static_cast<size_t>(plan.groups), true);
+  std::vector<std::pair<size_t, size_t>> enters;  // groups
+  const auto at = [](int64_t n) { return static_cast<size_t>(n); };
+  for (const Region& region : plan.regions) {
+    const size_t own = at(region.group);
+    if (!region.boxed.empty()) pure[own] = false;
+    for (const Program& program : region.phases)
+      for (const Stage& stage : program.stages) {
+        for (const Item& item : stage.straight)
+          if (item.kind == Item::Kind::Collect || item.kind == Item::Kind::Collected ||
+              (item.kind == Item::Kind::Op && plan.ops[at(item.number)].kernel < 0))
+            pure[own] = false;
+        for (const Item& item : stage.entered) {
+          if (item.kind == Item::Kind::Call) enters.emplace_back(own, at(plan.calls[at(item.number)].group));
+          if (item.kind == Item::Kind::Loop)
+            enters.emplace_back(own, at(plan.regions[at(plan.loops[at(item.number)].body)].group));
+          if (item.kind == Item::Kind::Map) pure[own] = false;
+        }
+      }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& [from, to] : enters)
+      if (pure[from] && !pure[to]) {
+        pure[from] = false;
+        changed = true;
+      }
+  }
+  plan.is_pure = std::move(pure);
+}
 
 }  // namespace
 
@@ -373,6 +410,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           branch.branch = in.any();
           branch.pred = in.any();
           branch.is_first = in.flag();
+          branch.is_last = in.flag();
           for (int32_t& side : branch.regions) side = in.any();
           for (int32_t& program : branch.programs) program = in.any();
           for (auto& transfers : branch.transfers) transfers = read_transfers(in);
@@ -500,6 +538,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   }
   if (!in.at_end()) fail("it goes on behind its end");
   Checker(*this).check();
+  find_pure(*this);
   narrow = compile_narrow(*this);
 }
 

@@ -131,6 +131,7 @@ class Plan:
         timeout: float,
         check_finite: bool,
         agenda: bool = False,
+        threads: int = 1,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 

@@ -183,6 +183,7 @@ def test_checkpoints_give_the_same_and_keep_less(way: dict[str, Any]) -> None:
     assert fewer.activations - stats.activations == 12 * 31, "each is called once more"
 
 
+@pytest.mark.slow
 def test_checkpoints_of_other_kinds() -> None:
     assert saving(0.7, 3) == heavy(0.7, 3)
     assert_close(ut.grad(saving)(0.7, 3), ut.grad(heavy)(0.7, 3), 1e-12)

@@ -228,6 +228,23 @@ def test_what_a_variable_can_stand_for(engine: str) -> None:
     assert t.tolist() == [[1, 0], [0, 1]] and twice.tolist() == [[2, 0], [0, 2]]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_variable_is_indexed_like_its_value(engine: str) -> None:
+    held = np.arange(12.0).reshape(4, 3)
+    table = ut.Variable(held, name="table")
+
+    @ut.function
+    def f(i):
+        return table[1], table[i], table[i, 1], table[:, i], table[i:]
+
+    for found, wanted in zip(
+        f.run(2, engine=engine), (held[1], held[2], held[2, 1], held[:, 2], held[2:]), strict=True
+    ):
+        assert np.array_equal(found, wanted)
+    gradient = ut.grad(lambda i: ut.sum(table[i]), variables=table, sparse_rows=True)(2)
+    assert isinstance(gradient, ut.IndexedRows) and gradient.dense().sum(axis=1).tolist() == [0, 0, 3, 0]
+
+
 def test_two_variables_of_one_name() -> None:
     a, b = ut.Variable(1), ut.Variable(2)
 

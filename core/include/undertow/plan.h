@@ -1,8 +1,9 @@
 // The plan: a static graph as rows of integers, ready to run. Immutable once it is decoded; shared by all runs.
 //
 // A body (main, function, loop, map) has regions: itself and its branches. A region has slots, one for each value that
-// lives in it, and for each phase a program: stages, each a straight run of operators and then what is entered together
-// (branches, calls, loops, maps). A stage begins when all that the stage before it entered has come back.
+// lives in it, and programs: one for each phase, and in a branch one for each visit in a phase. A program has stages,
+// each a straight run of operators and then what is entered together (branches, calls, loops, maps). A stage begins
+// when all that the stage before it entered has come back.
 #pragma once
 
 #include <cstdint>
@@ -64,9 +65,10 @@ struct MergeRow {
 struct BranchItem {
   int32_t branch;  ///< number among the branches of its region
   int32_t pred;    ///< slot
-  bool is_first;   ///< lanes are divided now; else they were in an earlier phase
+  bool is_first;   ///< lanes are divided now; else they were in an earlier visit
+  bool is_last;    ///< of this phase
   int32_t regions[2];
-  int32_t programs[2];  ///< the phase of each side's program
+  int32_t programs[2];  ///< which program of each side runs now
   std::vector<Transfer> transfers[2];
   std::vector<MergeRow> merges;
 };
@@ -184,6 +186,7 @@ class Plan {
   std::vector<ReadItem> reads;
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
+  std::vector<bool> is_pure;  // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::unique_ptr<const NarrowProgram> narrow;  // what runs lanes one by one; see narrow.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph

@@ -31,6 +31,7 @@ struct RunOptions {
   int64_t memory = std::numeric_limits<int64_t>::max();
   double timeout = std::numeric_limits<double>::infinity();
   bool check_finite = false;
+  int64_t threads = 1;
 };
 
 struct Label {

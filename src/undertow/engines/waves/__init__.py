@@ -6,6 +6,7 @@ core cannot say, since it knows no names, is said here: errors with their tag tr
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,12 @@ WIDTH = 4096  # lanes of a wave, at most
 _NO_LIMIT = 2**62
 _FOR_EVER = float("inf")
 _DEFAULTS = Options()
+
+
+def usable_cores() -> int:
+    """How many threads a run takes where nobody says."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 class Waves:
@@ -79,6 +86,7 @@ class WavesPlan:
                 _FOR_EVER if options.timeout is None else options.timeout,
                 bool(options.check_finite),
                 self.schedule == "agenda",
+                options.threads or usable_cores(),
             )
         except _core.Stopped as stopped:
             raise self._error(stopped, options) from None

@@ -23,6 +23,7 @@ DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64
 _KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
 _NO_SLOT = -(2**31)
 _UNKNOWN = -1
+_NOTHING = Const(np.False_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +92,33 @@ class _Encoder:
         for number, program in enumerate(programs):
             self.write_region(number, program)
         constants = [const.value for const in self.constants]
-        return Encoded(np.array(out, np.int64), list(self.words), constants)
+        return Encoded(np.array(out, np.int64), list(self.words), constants, self.schedule())
+
+    def schedule(self) -> str:
+        """Lockstep, unless recursive calls on arrays wait for each other: then it would make a wave for every path."""
+        graph, items = self.graph, self.items
+        has_arrays = {self.groups[r] for r, types in enumerate(self.slot_types) if any(t.rank for t in types)}
+        calls: set[tuple[int, int]] = set()  # (region, group): a call into the group stands there
+        for region in reversed(range(len(graph.regions))):
+            for stage in items.stages.get((region, 0), []):
+                here: set[int] = set()
+                for item in stage.entered:
+                    here |= self._groups_called(item, calls)
+                own = self.groups[region]
+                if own in here and own in has_arrays and (region, own) in calls:
+                    return "agenda"
+                calls |= {(region, group) for group in here}
+        return "lockstep"
+
+    def _groups_called(self, item: Item, calls: set[tuple[int, int]]) -> set[int]:
+        """The groups that an item calls into, itself or in what stands inside of it."""
+        if item.kind == CALL:
+            return {self.groups[self.graph.sites[item.key[1] - 1].callee]}
+        if item.kind == BRANCH:
+            inside = self.items.pairs[Port(item.key[1], item.key[2]), item.region]
+        else:
+            inside = (self.graph.sites[item.key[1] - 1].callee,) * 2
+        return {group for region, group in calls if region in inside}
 
     # -- numbers and slots ---------------------------------------------------------------------------------
 
@@ -205,11 +232,11 @@ class _Encoder:
     # -- programs ------------------------------------------------------------------------------------------
 
     def programs(self, region: int) -> list[list[tuple[list[int], list[int]]]]:
-        """For each phase of a region its stages: items as pairs of kind and number."""
+        """For each program of a region its stages: items as pairs of kind and number."""
         found = []
-        for phase in range(self.items.phase_count[self.items.owner[region]]):
+        for number in range(len(self.items.programs[region])):
             stages = []
-            for stage in self.items.stages[region, phase]:
+            for stage in self.items.stages[region, number]:
                 straight = [x for item in stage.straight for x in self.written(item)]
                 entered = [x for item in stage.entered for x in self.written(item)]
                 stages.append((straight, entered))
@@ -263,11 +290,14 @@ class _Encoder:
         return [0, int(value)] if value is not None else [3, 0]
 
     def write_branch(self, item: Item) -> list[int]:
-        _, node, index, parent, phase = item.key
+        _, node, index, parent, phase, turn = item.key
         pred = Port(node, index)
         sides = self.items.pairs[pred, parent]
-        others = (self.items.items.get(self.items.branch_key(pred, parent, earlier)) for earlier in range(phase))
-        row = [self.branch_numbers[pred, parent], self.slots[pred], int(not any(others)), *sides, phase, phase]
+        visits = sorted(self.items.visits[pred, parent])
+        number = visits.index((phase, turn))
+        is_last = (phase, turn + 1) not in visits
+        row = [self.branch_numbers[pred, parent], self.slots[pred], int(number == 0), int(is_last)]
+        row += [*sides, number, number]
         for side in range(2):
             transfers = [
                 (self.slot(self.graph.nodes[n].inputs[1]), self.slots[Port(n, side)])
@@ -293,7 +323,7 @@ class _Encoder:
         body = self.bodies[site.callee]
         given = {index: nodes[n].inputs[0] for index, n in self.by_index(item, "call") if nodes[n].types[0] != CTL}
         arguments = [self.slot(given[index]) for index in sorted(body.params[phase])]
-        hoists = [self.slot(nodes[n].inputs[0]) for _, n in self.by_index(item, "hoist")]
+        hoists = [self.hoisted(nodes[n]) for _, n in self.by_index(item, "hoist")]
         taken = dict(self.by_index(item, "return"))
         results = [
             self.slots.get(Port(taken[index]), _NO_SLOT) if index in taken else _NO_SLOT
@@ -305,6 +335,10 @@ class _Encoder:
         for part in (arguments, hoists, results, visits):
             row += [len(part), *part]
         return row
+
+    def hoisted(self, hoist: Node) -> int:
+        """What an entry is given; an order token has a place among these too, which nobody reads."""
+        return self.slot(_NOTHING if hoist.types[0] == CTL else hoist.inputs[0])
 
     def visits(self, kind: int, site: int, region: int) -> list[int]:
         """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
@@ -320,7 +354,8 @@ class _Encoder:
 
     def outers(self, item: Item) -> list[tuple[int, int]]:
         nodes = self.graph.nodes
-        return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in item.nodes if nodes[n].op == "outer"]
+        outers = [n for n in item.nodes if nodes[n].op == "outer" and nodes[n].types[0] != CTL]
+        return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in outers]
 
     def write_loop(self, item: Item) -> list[int]:
         number, nodes = item.key[1], self.graph.nodes
