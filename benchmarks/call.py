@@ -63,7 +63,7 @@ def main() -> None:
     found: dict[str, dict[str, float]] = {}
     spread = 0.0
     for engine in engines:
-        with ut.options(engine=engine):
+        with ut.options(engine=engine, **common.on_threads(1)):
             works = {name: partial(function, *args) for name, (function, args) in CALLS.items()}
             for work in works.values():
                 work()

@@ -80,6 +80,11 @@ def has_options(**changes: Any) -> bool:
         return False
 
 
+def on_threads(count: int) -> dict[str, int]:
+    """The option for a number of threads; none where engines have but one."""
+    return {"threads": count} if has_options(threads=count) else {}
+
+
 def version(package: str) -> str:
     """The version of an optional package, or "not installed"."""
     try:

@@ -42,7 +42,7 @@ def arrival(n: int) -> float:
 def undertow(engine: str) -> Descent:
     def descend(n: int) -> float:
         x = np.float32(1)
-        with ut.options(engine=engine):
+        with ut.options(engine=engine, **common.on_threads(1)):
             for _ in range(STEPS):
                 x -= np.float32(RATE / n) * slope(x, n)
         return float(x)
@@ -135,7 +135,7 @@ def deep(options) -> list[dict]:
         row: dict = {"depth": depth}
         # The gradient is a function too, and so one activation more.
         for name, function, calls in (("value", power, depth + 1), ("gradient", slope, depth + 2)):
-            run = partial(function.run, np.float32(1), depth, engine="waves", memory=None)
+            run = partial(function.run, np.float32(1), depth, engine="waves", memory=None, **common.on_threads(1))
             found, stats = run(stats=True)
             wanted = 1.0 if name == "value" else float(depth)
             if not math.isclose(found, wanted, rel_tol=1e-5):

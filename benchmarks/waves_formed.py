@@ -110,7 +110,7 @@ def main() -> None:
         works["two functions, gradient"] = partial(ut.grad(total(odd)).run, params, trees, roots)
     expected = encode.map(ut.shared(params), ut.shared(trees), roots[:4], engine="reference")
     rows = []
-    with ut.options(engine="waves"):
+    with ut.options(engine="waves", **common.on_threads(1)):
         for name, work in works.items():
             found, stats = work(stats=True)
             if "gradient" not in name:
