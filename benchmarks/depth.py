@@ -135,14 +135,13 @@ def deep(options) -> list[dict]:
         row: dict = {"depth": depth}
         # The gradient is a function too, and so one activation more.
         for name, function, calls in (("value", power, depth + 1), ("gradient", slope, depth + 2)):
-            run = partial(function.run, np.float32(1), depth, engine="waves", memory=None, **common.on_threads(1))
-            found, stats = run(stats=True)
+            found, stats = function.run(np.float32(1), depth, stats=True)
             wanted = 1.0 if name == "value" else float(depth)
             if not math.isclose(found, wanted, rel_tol=1e-5):
                 common.fail(f"{name} of x^{depth} at 1 is {found}, not {wanted}")
             if stats.activations != calls:
                 common.fail(f"{name} of x^{depth}: {stats.activations} activations, not {calls}")
-            times = common.measure({name: run}, options.repeat)[name]
+            times = common.measure({name: partial(function, np.float32(1), depth)}, options.repeat)[name]
             row[name] = {"seconds": times.best, "per_call": times.best / calls, "peak_bytes": stats.peak_bytes}
         rows.append(row)
         print(f"depth {depth} done", file=sys.stderr)
@@ -156,7 +155,8 @@ def work(options) -> None:
         [[f"{row['n']:,}", *(common.seconds(row["seconds"].get(name)) for name in names)] for row in first],
         [f"- : longer than the limit, or failed. {'; '.join(missing)}", "JAX compiles anew for each n: included."],
     )  # fmt: skip
-    second = deep(options)
+    with ut.options(engine="waves", memory=None, **common.on_threads(1)):
+        second = deep(options)
     common.table(
         "One call of x^n on waves", ["depth", "value", "ns per call", "MB", "gradient", "ns per call", "MB"],
         [
