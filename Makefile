@@ -21,14 +21,14 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench core asan tsan clean distclean
+.PHONY: help demo test lint format bench bench-torch bench-jax core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
-	@echo 'make bench      every script in benchmarks/'
+	@echo 'make bench      every script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
@@ -60,11 +60,20 @@ format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
 	@$(BIN)/clang-format -i $(CPP)
 
+# What an extra of pyproject.toml asks for, installed alone: nothing is built again for it.
+ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input \
+  '$(shell sed -n 's/^$(1) = \["\(.*\)"\]/\1/p' pyproject.toml)' >$(LOG) 2>&1 || { cat $(LOG) >&2; exit 1; }
+
 bench: $(STAMP)
-	@set -e; found=no; for script in benchmarks/*.py; do \
-	  [ -e "$$script" ] || continue; \
-	  found=yes; echo "== $$script"; $(BIN)/python "$$script"; \
-	done; [ $$found = yes ] || echo 'There are no benchmarks yet.'
+	@$(call ADD,bench)
+	@set -e; for script in $(filter-out benchmarks/common.py,$(wildcard benchmarks/*.py)); do \
+	  echo "== $$script"; $(BIN)/python "$$script"; \
+	done
+
+# With a framework to compare with. These are large: only who asks for one gets it.
+bench-torch bench-jax: $(STAMP)
+	@$(call ADD,$@)
+	@$(BIN)/python benchmarks/depth.py
 
 # Only what has changed is compiled, in build/; a warning is a failure.
 core: $(STAMP)

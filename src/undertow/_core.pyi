@@ -92,6 +92,33 @@ class Stopped(Exception):
 
     args: tuple[Any, ...]
 
+class RunStats:
+    """What a run counted. Lists are made when they are asked for."""
+
+    @property
+    def activations(self) -> int: ...
+    @property
+    def waves(self) -> int: ...
+    @property
+    def lanes(self) -> int:
+        """Of all waves together."""
+    @property
+    def peak_width(self) -> int: ...
+    @property
+    def peak_frames(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int: ...
+    @property
+    def max_depth(self) -> int: ...
+    @property
+    def firings(self) -> int: ...
+    @property
+    def fired(self) -> list[int]:
+        """Lanes by node, of operators."""
+    @property
+    def deepest(self) -> list[Any]:
+        """The tag of the first activation at the largest depth."""
+
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
 
@@ -108,8 +135,8 @@ class Plan:
         check_finite: bool,
         agenda: bool = False,
         threads: int = 1,
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
+    ) -> tuple[list[Any], RunStats]:
+        """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
         `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
         """

@@ -15,7 +15,7 @@ import numpy as np
 
 from undertow import _core
 from undertow.engines import checks
-from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.contract import LateStats, Options, Result, State, Stats
 from undertow.engines.waves.encode import encode
 from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir.graph import StaticGraph
@@ -25,6 +25,8 @@ from undertow.types import CTL, Type, dtype_of
 
 WIDTH = 4096  # lanes of a wave, at most
 _NO_LIMIT = 2**62
+_FOR_EVER = float("inf")
+_DEFAULTS = Options()
 
 
 def usable_cores() -> int:
@@ -57,26 +59,31 @@ class WavesPlan:
         self.schedule = encoded.schedule if schedule == "auto" else schedule
         constants = [np.asarray(value, order="C") for value in encoded.constants]
         self.core = _core.decode(encoded.rows, encoded.words, constants)
+        # A short run must not spend its time on what is known before it.
+        taken = [graph.nodes[number].types[0] for number in graph.inputs]
+        self._takes = [(type_.dtype.numpy, type_.shape) for type_ in taken]
+        given = [graph.type_of(port) for port in graph.fetches]
+        self._gives = [None if t == CTL else t.dtype.numpy.type if t.rank == 0 else np.asarray for t in given]
 
     def run(
         self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
     ) -> tuple[list[Result], Stats]:
         """Run once: a value for each input, a value for each fetch. `state` changes only if the run succeeds."""
-        options = options or Options()
-        values = checks.check_inputs(self.graph, inputs)
-        host = _Host(self.graph, dict(state or {}))
+        options = options or _DEFAULTS
+        host = _Host(self.graph, dict(state) if state else {})
         where: list[Any] = []
+        values = self._values(inputs)
         began = time.perf_counter()
         try:
             found, counted = self.core.run(
-                [np.asarray(value, order="C") for value in values],
+                values,
                 host.apply,
                 where,
                 self.width,
                 _NO_LIMIT if options.frames is None else options.frames,
                 _NO_LIMIT if options.max_depth is None else options.max_depth,
                 _NO_LIMIT if options.memory is None else options.memory,
-                float("inf") if options.timeout is None else options.timeout,
+                _FOR_EVER if options.timeout is None else options.timeout,
                 bool(options.check_finite),
                 self.schedule == "agenda",
                 options.threads or usable_cores(),
@@ -87,27 +94,30 @@ class WavesPlan:
             error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, tuple(where))
             raise
+        seconds = time.perf_counter() - began
         if state is not None:
             state.update(host.state)
-        types = [self.graph.type_of(port) for port in self.graph.fetches]
-        results = [
-            checks.GO if type_ == CTL else checks.as_plain(value) for type_, value in zip(types, found, strict=True)
-        ]
-        return results, self._stats(counted, time.perf_counter() - began)
+        results = [checks.GO if as_ is None else as_(value) for as_, value in zip(self._gives, found, strict=True)]
+        return results, self._stats(counted, seconds)
 
-    def _stats(self, counted: dict[str, Any], seconds: float) -> Stats:
-        fired = counted["fired"]
-        return Stats(
-            engine=Waves.name,
-            firings=sum(fired),
-            per_node={node.name: count for node, count in zip(self.graph.nodes, fired, strict=True)},
-            activations=counted["activations"],
-            peak_frames=counted["peak_frames"],
-            peak_bytes=counted["peak_bytes"],
-            max_depth=counted["max_depth"],
-            deepest_tag=tuple(counted["deepest"]),
-            seconds=seconds,
-        )
+    def _values(self, inputs: Sequence[Result]) -> list[Any]:
+        """What a run is given, as arrays that the core can read."""
+        values = [np.asarray(value, order="C") for value in inputs]
+        if len(values) == len(self._takes):
+            for value, (dtype, shape) in zip(values, self._takes, strict=True):
+                if value.dtype != dtype or value.shape != shape:
+                    break  # a dimension known only now, or a mistake
+            else:
+                return values
+        return [np.asarray(value, order="C") for value in checks.check_inputs(self.graph, inputs)]
+
+    def _stats(self, counted: _core.RunStats, seconds: float) -> Stats:
+        def fill(name: str) -> Any:
+            if name == "per_node":
+                return {node.name: count for node, count in zip(self.graph.nodes, counted.fired, strict=True)}
+            return tuple(counted.deepest) if name == "deepest_tag" else getattr(counted, name)
+
+        return LateStats.make(fill, engine=Waves.name, dead_firings=0, seconds=seconds)
 
     def _error(self, stopped: Any, options: Options) -> BaseException:
         """What to raise for a run that the core has stopped."""
