@@ -71,7 +71,8 @@ class Templates:
         self.arguments = self._find_arguments()
         self.results = self._find_results()
         awaited = self._find_awaited()
-        self.shared = {self.facts.value_of(port) for ports in awaited.values() for port in ports}  # main's, for others
+        shared = (port for ports in awaited.values() for port in ports)
+        self.shared = set(self._values(shared))  # of main, read by others
         self.found: dict[tuple[int, int], Template] = {}
         for body, count in enumerate(self.facts.phase_count):
             if graph.regions[body].kind == "branch":
