@@ -81,8 +81,9 @@ class PythonHost : public Host {
 };
 
 const char* name_of_stop(Stop::Kind kind) {
-  constexpr const char* names[] = {"fault",  "not_finite", "unequal_lanes", "unequal_results", "unequal_visits", "memory",
-                                   "frames", "depth",      "timeout",       "out_of_memory",   "internal"};
+  constexpr const char* names[] = {"fault",          "not_finite",    "unequal_lanes", "unequal_results",
+                                   "unequal_visits", "memory",        "frames",        "depth",
+                                   "timeout",        "out_of_memory", "internal"};
   return names[static_cast<int>(kind)];
 }
 
@@ -149,9 +150,8 @@ std::vector<Constant> constants_of(const std::vector<Array>& arrays) {
   return constants;
 }
 
-nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> inputs,
-                        std::span<const Slot* const> results, const std::vector<Array>& arrays, nb::callable apply,
-                        nb::list where) {
+nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> inputs, std::span<const Slot* const> results,
+                        const std::vector<Array>& arrays, nb::callable apply, nb::list where) {
   if (arrays.size() != inputs.size()) throw nb::value_error("a plan is run with too many or too few inputs");
   std::vector<std::vector<int64_t>> shapes;
   for (size_t k = 0; k < arrays.size(); ++k) {

@@ -32,6 +32,8 @@ struct Edge {
 
 struct Program {
   int32_t first = 0, count = 0;  ///< in Plan::edges
+  int32_t tail = -1;             ///< the step that goes on right after it, if any
+  bool goes_up = false;          ///< does it hand results up?
 };
 
 struct Pair {
@@ -45,12 +47,39 @@ struct Read {
 };
 
 enum class StepCode : uint8_t {
-  Op, Flat, Host, Branch, Call, Loop, Map, Again, Collect, Collected, Pass, Identity, Cast,
+  Op,
+  Flat,
+  Host,
+  Branch,
+  Call,
+  Loop,
+  Map,
+  Again,
+  Collect,
+  Collected,
+  Pass,
+  Identity,
+  Cast,
   // Scalar operators. Of four numeric dtypes each: I32, I64, F32, F64, in the order of DType.
-  Add, Subtract = Add + 4, Multiply = Subtract + 4, Less = Multiply + 4, LessEqual = Less + 4,
-  Greater = LessEqual + 4, GreaterEqual = Greater + 4, Equal = GreaterEqual + 4, NotEqual = Equal + 4,
-  Minimum = NotEqual + 4, Maximum = Minimum + 4, Negative = Maximum + 4,
-  DivideF32 = Negative + 4, DivideF64, FloorDivide, Remainder, And, Or, Not,  // the whole divisions are of I64
+  Add,
+  Subtract = Add + 4,
+  Multiply = Subtract + 4,
+  Less = Multiply + 4,
+  LessEqual = Less + 4,
+  Greater = LessEqual + 4,
+  GreaterEqual = Greater + 4,
+  Equal = GreaterEqual + 4,
+  NotEqual = Equal + 4,
+  Minimum = NotEqual + 4,
+  Maximum = Minimum + 4,
+  Negative = Maximum + 4,
+  DivideF32 = Negative + 4,
+  DivideF64,
+  FloorDivide,
+  Remainder,
+  And,
+  Or,
+  Not,  // the whole divisions are of I64
 };
 
 /// Something that fires.
@@ -71,7 +100,7 @@ struct Op {
 };
 
 struct Branch {
-  int32_t sizes[2];  ///< how many steps stand in each side
+  int32_t sizes[2];  ///< how many runs of steps begin in each side
   Program sides[2];
 };
 
@@ -91,9 +120,9 @@ struct Entering {
   std::vector<Operand> hoists;  ///< given to the entry that it makes
   int32_t entry;                ///< slot of the caller that holds it
   std::vector<Pair> arguments;
-  std::vector<Pair> mapped;     ///< arrays, and slots of a lane for their elements
-  Operand counted;              ///< its leading length is the number of lanes; first phase only
-  int32_t lanes;                ///< slot for this number
+  std::vector<Pair> mapped;  ///< arrays, and slots of a lane for their elements
+  Operand counted;           ///< its leading length is the number of lanes; first phase only
+  int32_t lanes;             ///< slot for this number
   int32_t lanes_too;
   std::vector<Result> results;
   Program done;
@@ -128,12 +157,12 @@ struct Template {
   std::vector<Pair> saves;  ///< to the record
   std::vector<Read> reads;
   std::vector<uint32_t> counts;
-  int32_t size;   ///< steps that stand in no branch
+  int32_t size;  ///< runs of steps that begin outside of branches
   Program start;
   std::vector<Step> steps;
   std::vector<std::vector<Pair>> again;  ///< arguments of the next iteration
-  int64_t counts_at;  ///< bytes from the start of a copy
-  int64_t bytes;      ///< of a copy
+  int64_t counts_at;                     ///< bytes from the start of a copy
+  int32_t copy_size, record_size;        ///< by the numbers of Arena
 };
 
 class Plan {

@@ -5,9 +5,8 @@
 
 namespace undertow::expand {
 
-void* Arena::fresh(size_t number) {
-  const int64_t bytes = static_cast<int64_t>(number) * 32;
-  if (number >= free_.size()) free_.resize(number + 1, nullptr);
+void* Arena::fresh(int32_t number) {
+  const int64_t bytes = int64_t{number} * 32;
   if (end_ - at_ < bytes) {
     size_ = std::max(std::min<int64_t>(size_ * 2, 1 << 20), bytes);
     at_ = pool_.take(size_)->data();

@@ -32,7 +32,7 @@ struct Path {
 /// What was collected for one value that an entry was given.
 struct Sum {
   bool is_there = false;
-  uint64_t cell = 0;  ///< a scalar, or an array
+  uint64_t cell = 0;             ///< a scalar, or an array
   std::vector<int64_t> numbers;  ///< of rows
   Block* rows = nullptr;
   int64_t used = 0;  ///< bytes
@@ -59,7 +59,7 @@ struct Lanes {
   int32_t visits;
   struct Gathered {
     int64_t lacking;
-    Block* array = nullptr;         ///< of scalars
+    Block* array = nullptr;        ///< of scalars
     std::vector<uint64_t> values;  ///< arrays
   };
   std::vector<Gathered> results;
@@ -79,9 +79,7 @@ struct Copy {
   Path path;
   uint64_t slots[1];
 
-  uint32_t* counts() {
-    return reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(this) + made_of->counts_at);
-  }
+  uint32_t* counts() { return reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(this) + made_of->counts_at); }
 };
 
 constexpr int64_t copy_head() { return static_cast<int64_t>(sizeof(Copy)) - 8; }
@@ -91,27 +89,30 @@ class Arena {
  public:
   explicit Arena(Pool& pool) : pool_(pool) {}
 
-  void* take(int64_t bytes) {
-    const size_t number = static_cast<size_t>((bytes + 31) / 32);
-    if (number < free_.size() && free_[number] != nullptr) {
-      Free* found = free_[number];
-      free_[number] = found->next;
-      return found;
-    }
-    return fresh(number);
+  /// Sizes are numbered, so that nothing is computed at each call.
+  static int32_t size_number(int64_t bytes) { return static_cast<int32_t>((bytes + 31) / 32); }
+  void reserve(int32_t number) {
+    if (static_cast<size_t>(number) >= free_.size()) free_.resize(static_cast<size_t>(number) + 1, nullptr);
   }
-  void give(void* object, int64_t bytes) {
-    const size_t number = static_cast<size_t>((bytes + 31) / 32);
+  void* take(int32_t number) {  ///< a number that was reserved
+    Free*& first = free_[static_cast<size_t>(number)];
+    if (first == nullptr) [[unlikely]]
+      return fresh(number);
+    Free* found = first;
+    first = found->next;
+    return found;
+  }
+  void give(void* object, int32_t number) {
     Free* free = static_cast<Free*>(object);
-    free->next = free_[number];
-    free_[number] = free;
+    free->next = free_[static_cast<size_t>(number)];
+    free_[static_cast<size_t>(number)] = free;
   }
 
  private:
   struct Free {
     Free* next;
   };
-  void* fresh(size_t number);
+  void* fresh(int32_t number);
 
   Pool& pool_;
   std::vector<Free*> free_;

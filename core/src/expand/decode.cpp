@@ -46,12 +46,18 @@ struct Scalar {
 };
 
 constexpr Scalar kScalars[] = {
-    {"add", StepCode::Add},           {"subtract", StepCode::Subtract},
-    {"multiply", StepCode::Multiply}, {"less", StepCode::Less},
-    {"less_equal", StepCode::LessEqual}, {"greater", StepCode::Greater},
-    {"greater_equal", StepCode::GreaterEqual}, {"equal", StepCode::Equal},
-    {"not_equal", StepCode::NotEqual}, {"minimum", StepCode::Minimum},
-    {"maximum", StepCode::Maximum},   {"negative", StepCode::Negative},
+    {"add", StepCode::Add},
+    {"subtract", StepCode::Subtract},
+    {"multiply", StepCode::Multiply},
+    {"less", StepCode::Less},
+    {"less_equal", StepCode::LessEqual},
+    {"greater", StepCode::Greater},
+    {"greater_equal", StepCode::GreaterEqual},
+    {"equal", StepCode::Equal},
+    {"not_equal", StepCode::NotEqual},
+    {"minimum", StepCode::Minimum},
+    {"maximum", StepCode::Maximum},
+    {"negative", StepCode::Negative},
 };
 
 /// The code of an operator on scalars, all of one dtype.
@@ -121,19 +127,19 @@ class Decoder {
     return x >= 0 ? from.slots[z(x)] : plan_.constant_slots[z(~x)];
   }
 
-  Program read_program(const Template& from, int32_t steps = -1) {
+  Program read_program(const Template& from) {
     const int32_t count = in_.count();
-    const Program program{static_cast<int32_t>(plan_.edges.size()), count};
+    Program program{static_cast<int32_t>(plan_.edges.size()), count};
     for (int32_t k = 0; k < count; ++k) {
       Edge edge{};
       switch (in_.between(0, 4)) {
         case 0:
-          edge = {Edge::Code::Ready, in_.between(0, steps < 0 ? Rows::kMost : steps), 0};
+          edge = {Edge::Code::Ready, in_.between(0, Rows::kMost), 0};
           in_.next();
           break;
         case 1:
           edge = {Edge::Code::Count, in_.between(0, static_cast<int64_t>(from.counts.size())), 0};
-          edge.b = in_.between(0, steps < 0 ? Rows::kMost : steps);
+          edge.b = in_.between(0, Rows::kMost);
           break;
         case 2:
           edge = {Edge::Code::Move, operand(from), 0};
@@ -143,6 +149,7 @@ class Decoder {
           break;
         default: {
           edge = {Edge::Code::Up, in_.between(0, Rows::kMost), kNoSlot};
+          program.goes_up = true;
           const int64_t value = in_.next();
           if (value == kNoSlot) break;
           if (value < -static_cast<int64_t>(plan_.constants.size()) || value >= from.layout.all)
@@ -152,6 +159,7 @@ class Decoder {
       }
       plan_.edges.push_back(edge);
     }
+    program.tail = in_.between(-1, Rows::kMost);
     return program;
   }
 
@@ -189,8 +197,10 @@ class Decoder {
     made.steps.resize(z(in_.count()));
     for (Step& step : made.steps) read_step(made, step);
     made.counts_at = copy_head() + 8 * int64_t{made.layout.all};
-    made.bytes = std::max(static_cast<int64_t>(sizeof(Copy)),
-                          made.counts_at + 4 * static_cast<int64_t>((made.counts.size() + 3) / 4 * 4));
+    made.copy_size =
+        Arena::size_number(std::max(static_cast<int64_t>(sizeof(Copy)),
+                                    made.counts_at + 4 * static_cast<int64_t>((made.counts.size() + 3) / 4 * 4)));
+    made.record_size = Arena::size_number(8 * int64_t{made.record.all});
     while (made.counts.size() % 4 != 0) made.counts.push_back(0);  // so that they are copied in whole lines
   }
 
@@ -321,7 +331,8 @@ class Decoder {
     const int32_t hoists = in_.count();
     for (int32_t k = 0; k < hoists; ++k) row.hoists.push_back(operand(made));
     row.entry = slot_of(made);
-    if (row.entry != kNoSlot && (row.entry < made.layout.arrays || row.entry >= made.layout.arrays + made.layout.entries))
+    if (row.entry != kNoSlot &&
+        (row.entry < made.layout.arrays || row.entry >= made.layout.arrays + made.layout.entries))
       not_a_plan("an entry is none");
     if (hoists > 0 && row.entry == kNoSlot) not_a_plan("an entry has no place");
     for (auto* pairs : {&row.arguments, &row.mapped}) {
@@ -365,8 +376,8 @@ class Decoder {
     check(made, made.start, steps);
     for (const Read& read : made.reads) {
       const Template& main = plan_.templates[0];
-      if (read.is_shared && (read.index >= main.layout.all ||
-                             main.slots[z(read.index)].rank() != made.slots[z(read.to)].rank()))
+      if (read.is_shared &&
+          (read.index >= main.layout.all || main.slots[z(read.index)].rank() != made.slots[z(read.to)].rank()))
         not_a_plan("there is no such value in main");
     }
     for (const Pair& load : made.loads)
@@ -383,6 +394,7 @@ class Decoder {
   }
 
   void check(const Template& made, const Program& program, int32_t steps) const {
+    if (program.tail >= steps) not_a_plan("there is no such step");
     for (int32_t k = 0; k < program.count; ++k) {
       const Edge& edge = plan_.edges[z(program.first + k)];
       if ((edge.code == Edge::Code::Ready && edge.a >= steps) || (edge.code == Edge::Code::Count && edge.b >= steps))

@@ -12,7 +12,8 @@ size_t z(int64_t n) { return static_cast<size_t>(n); }
 // Copies
 
 Copy* Run::open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits) {
-  auto* copy = static_cast<Copy*>(arena_.take(made_of.bytes));
+  if ((++opened_ & 0xfff) == 0) poll();
+  auto* copy = static_cast<Copy*>(arena_.take(made_of.copy_size));
   copy->made_of = &made_of;
   copy->parent = parent;
   copy->row = row;
@@ -64,7 +65,7 @@ void Run::begin(Copy& copy) {
     copy.slots[read.to] = read.to < made_of.layout.arrays ? shared(value) : value;
   }
   set_off(copy, made_of.start);
-  drain();
+  if (!tasks_.empty()) drain();
   if (copy.left == 0) finish(&copy);
 }
 
@@ -88,7 +89,7 @@ void Run::finish(Copy* copy) {
     Lanes* const lanes = copy->lanes;
     const Entering& row = *copy->row;
     if (at_ == copy) at_ = parent;
-    arena_.give(copy, made_of.bytes);
+    arena_.give(copy, made_of.copy_size);
     if (lanes != nullptr) {
       --parent->left;  // another count is for all lanes together
       if (++lanes->ended < lanes->count) return;
@@ -137,7 +138,7 @@ void Run::save(Copy& copy) {
   const Template& made_of = *copy.made_of;
   uint64_t* record = made_of.phase > 0 ? table_.get(copy.path) : nullptr;
   if (record == nullptr) {
-    record = static_cast<uint64_t*>(arena_.take(8 * int64_t{made_of.record.all}));
+    record = static_cast<uint64_t*>(arena_.take(made_of.record_size));
     std::memset(record, 0, 8 * z(made_of.record.all));
     table_.put(copy.path, record);
   }
@@ -171,7 +172,7 @@ void Run::load(Copy& copy) {
   for (int32_t k = layout.arrays; k < layout.arrays + layout.entries; ++k)
     drop_entry(reinterpret_cast<Entry*>(record[k]));
   table_.remove(copy.path);
-  arena_.give(record, 8 * int64_t{layout.all});
+  arena_.give(record, made_of.record_size);
 }
 
 // ------------------------------------------------------------------------------------------------------------------
@@ -206,7 +207,7 @@ void Run::map(Copy& copy, const Entering& row) {
   }
   ++copy.left;
   if (count > 0) {
-    push(lanes, kLanes);
+    push(lanes, nullptr);
     return;
   }
   for (size_t k = 0; k < row.results.size(); ++k)
@@ -224,7 +225,7 @@ void Run::make_lane(Lanes& lanes) {
   const Entering& row = *lanes.row;
   Copy& parent = *lanes.parent;
   const int64_t index = lanes.made++;
-  if (lanes.made < lanes.count) push(&lanes, kLanes);
+  if (lanes.made < lanes.count) push(&lanes, nullptr);
   Copy* lane = open(plan_.templates[z(row.callee)], &parent, &row, index, lanes.visits);
   lane->lanes = &lanes;
   give(parent, *lane, row.arguments);
@@ -281,7 +282,8 @@ void Run::put_together(Lanes& lanes, size_t number) {
       std::vector<int64_t> shape(z(rank));
       shape[0] = lanes.count;
       for (int axis = 1; axis < rank; ++axis)
-        shape[z(axis)] = lanes.count > 0 ? shape_of(as_array(made.values[0]))[axis - 1] : std::max<int64_t>(slot.shape[z(axis)], 0);
+        shape[z(axis)] =
+            lanes.count > 0 ? shape_of(as_array(made.values[0]))[axis - 1] : std::max<int64_t>(slot.shape[z(axis)], 0);
       for (uint64_t value : made.values)
         if (std::memcmp(shape_of(as_array(value)), shape.data() + 1, z(rank - 1) * 8) != 0) {
           Stop stop{Stop::Kind::UnequalResults};
@@ -311,7 +313,7 @@ void Run::put_together(Lanes& lanes, size_t number) {
     parent.slots[result.to] = as_cell(made.array);
     made.array = nullptr;
   }
-  if (result.program.count > 0) tasks_.push_back({&parent, result.program});
+  tasks_.push_back({&parent, &result.program});
 }
 
 // ------------------------------------------------------------------------------------------------------------------

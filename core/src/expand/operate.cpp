@@ -220,8 +220,8 @@ void Run::collected(Copy& copy, const Collected& row) {
   for (size_t k = 0; k < sum.numbers.size(); ++k) {
     const int64_t number = sum.numbers[k] < 0 ? sum.numbers[k] + like.shape[0] : sum.numbers[k];
     if (number < 0 || number >= like.shape[0]) throw Stop{Stop::Kind::Internal};
-    add(like.dtype, static_cast<std::byte*>(out.data) + number * width, sum.rows->data() + static_cast<int64_t>(k) * width,
-        width / size_of(like.dtype));
+    add(like.dtype, static_cast<std::byte*>(out.data) + number * width,
+        sum.rows->data() + static_cast<int64_t>(k) * width, width / size_of(like.dtype));
   }
 }
 
@@ -240,8 +240,7 @@ void Run::collected_rows(Copy& copy, const Collected& row, Sum& sum, const View&
   for (int64_t k = 0; k < all; ++k) *to++ = k;
   std::byte* out = data_of(rows, like.rank);
   if (sum.used > 0) std::memcpy(out, sum.rows->data(), z(sum.used));
-  if (all > 0 && like.bytes() > 0)
-    std::memcpy(out + sum.used, data_of(as_array(sum.cell), like.rank), z(like.bytes()));
+  if (all > 0 && like.bytes() > 0) std::memcpy(out + sum.used, data_of(as_array(sum.cell), like.rank), z(like.bytes()));
 }
 
 }  // namespace undertow::expand

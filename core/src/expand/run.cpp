@@ -1,5 +1,6 @@
 #include "run.h"
 
+#include <algorithm>
 #include <bit>
 #include <type_traits>
 
@@ -49,6 +50,7 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
   outputs_.resize(plan.most_operands);
   shapes_.resize(plan.most_operands);
   stats_.fired.assign(z(plan.nodes), 0);
+  for (const Template& made_of : plan.templates) arena_.reserve(std::max(made_of.copy_size, made_of.record_size));
   began_ = polled_ = std::chrono::steady_clock::now();
 }
 
@@ -89,24 +91,29 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
       }
     }
     begin(*main_);
-    if (missing_ > 0) loop();
+    if (missing_ > 0) {
+      if (options_.check_finite)
+        loop<true>();
+      else
+        loop<false>();
+    }
   } catch (const OverLimit& over) {
     note();
     constexpr Stop::Kind kinds[] = {Stop::Kind::Memory, Stop::Kind::Frames, Stop::Kind::Depth, Stop::Kind::OutOfMemory};
     Stop stop{kinds[static_cast<int>(over.kind)]};
-    stop.node = node_;
+    stop.node = step_ == nullptr ? -1 : step_->node;
     stop.tag = stats_.stopped;
     stop.a = pool_.live();
     throw stop;
   } catch (const std::bad_alloc&) {
     note();
     Stop stop{Stop::Kind::OutOfMemory};
-    stop.node = node_;
+    stop.node = step_ == nullptr ? -1 : step_->node;
     stop.tag = stats_.stopped;
     throw stop;
   } catch (Stop& stop) {
     note();
-    if (stop.node < 0) stop.node = node_;
+    if (stop.node < 0) stop.node = step_ == nullptr ? -1 : step_->node;
     stop.tag = stats_.stopped;
     throw;
   } catch (...) {
@@ -146,25 +153,11 @@ void Run::poll() {
   }
 }
 
-void Run::set_off(Copy& copy, Program program) {
-  const Edge* edge = edges_ + program.first;
-  for (const Edge* end = edge + program.count; edge != end; ++edge) switch (edge->code) {
-      case Edge::Code::Ready:
-        push(&copy, edge->a);
-        break;
-      case Edge::Code::Count:
-        if (--copy.counts()[edge->a] == 0) push(&copy, edge->b);
-        break;
-      case Edge::Code::Move:
-        copy.slots[edge->b] = cell(copy, edge->a);
-        break;
-      case Edge::Code::Share:
-        copy.slots[edge->b] = shared(cell(copy, edge->a));
-        break;
-      case Edge::Code::Up:
-        up(copy, edge->a, edge->b);
-        break;
-    }
+void Run::grow() {
+  const size_t used = ready_.size();
+  ready_.resize(std::max<size_t>(64, used * 2));
+  top_ = ready_.data() + used;
+  end_ = ready_.data() + ready_.size();
 }
 
 /// A result goes to the caller. What it sets off there comes when the program at hand has ended: a chain of tail calls
@@ -190,114 +183,130 @@ void Run::up(Copy& copy, int32_t number, Operand value) {
     const uint64_t found = cell(copy, value);
     parent->slots[result.to] = result.to < parent->made_of->layout.arrays ? shared(found) : found;
   }
-  if (result.program.count > 0) tasks_.push_back({parent, result.program});
+  if (!result.program.goes_up)
+    set_off(*parent, result.program);
+  else
+    tasks_.push_back({parent, &result.program});
 }
 
 void Run::drain() {
   while (!tasks_.empty()) {
     const Task task = tasks_.back();
     tasks_.pop_back();
-    set_off(*task.copy, task.program);
+    set_off(*task.copy, *task.program);
   }
 }
 
+template <bool kIsStrict>
 void Run::loop() {
   while (missing_ > 0) {
-    if (ready_.empty()) throw Stop{Stop::Kind::Internal};
-    const Ready next = ready_.back();
-    ready_.pop_back();
-    if ((++fired_ & 0xfff) == 0) poll();
-    if (next.step == kLanes) [[unlikely]] {
+    Ready next = hand_;
+    hand_.what = nullptr;
+    if (next.what == nullptr) {
+      if (top_ == ready_.data()) throw Stop{Stop::Kind::Internal};
+      --top_;
+      next.what = top_->what;
+      next.step = top_->step;
+    }
+    if (next.step == nullptr) [[unlikely]] {
       Lanes& lanes = *static_cast<Lanes*>(next.what);
       at_ = lanes.parent;
       make_lane(lanes);
       continue;
     }
     Copy& copy = *static_cast<Copy*>(next.what);
-    const Step& step = copy.made_of->steps[z(next.step)];
     at_ = &copy;
-    node_ = step.node;
     uint64_t* const slots = copy.slots;
-    const uint64_t a = cell(copy, step.a), b = cell(copy, step.b);
-    switch (step.code) {
-      // clang-format off
+    const Step* const steps = copy.made_of->steps.data();
+    // A run of steps: each goes on to the next without a token.
+    for (const Step* now = next.step;;) {
+      const Step& step = *now;
+      const Program* program = &step.program;
+      step_ = now;
+      const auto a = [&] { return cell(copy, step.a); };
+      const auto b = [&] { return cell(copy, step.b); };
+      switch (step.code) {
+        // clang-format off
 #define UNDERTOW_EACH(name, result)                                                                              \
       case static_cast<StepCode>(static_cast<int>(StepCode::name) + 0): { using T = int32_t; result; } break;    \
       case static_cast<StepCode>(static_cast<int>(StepCode::name) + 1): { using T = int64_t; result; } break;    \
       case static_cast<StepCode>(static_cast<int>(StepCode::name) + 2): { using T = float; result; } break;      \
       case static_cast<StepCode>(static_cast<int>(StepCode::name) + 3): { using T = double; result; } break;
-      UNDERTOW_EACH(Add, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a) + as<T>(b))))
-      UNDERTOW_EACH(Subtract, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a) - as<T>(b))))
-      UNDERTOW_EACH(Multiply, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a) * as<T>(b))))
-      UNDERTOW_EACH(Less, slots[step.to] = as<T>(a) < as<T>(b))
-      UNDERTOW_EACH(LessEqual, slots[step.to] = as<T>(a) <= as<T>(b))
-      UNDERTOW_EACH(Greater, slots[step.to] = as<T>(a) > as<T>(b))
-      UNDERTOW_EACH(GreaterEqual, slots[step.to] = as<T>(a) >= as<T>(b))
-      UNDERTOW_EACH(Equal, slots[step.to] = as<T>(a) == as<T>(b))
-      UNDERTOW_EACH(NotEqual, slots[step.to] = as<T>(a) != as<T>(b))
-      UNDERTOW_EACH(Minimum, slots[step.to] = cell_of<T>(as<T>(b) < as<T>(a) ? as<T>(b) : as<T>(a)))
-      UNDERTOW_EACH(Maximum, slots[step.to] = cell_of<T>(as<T>(a) < as<T>(b) ? as<T>(b) : as<T>(a)))
-      UNDERTOW_EACH(Negative, slots[step.to] = cell_of<T>(static_cast<T>(-as<T>(a))))
+      UNDERTOW_EACH(Add, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) + as<T>(b()))))
+      UNDERTOW_EACH(Subtract, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) - as<T>(b()))))
+      UNDERTOW_EACH(Multiply, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) * as<T>(b()))))
+      UNDERTOW_EACH(Less, slots[step.to] = as<T>(a()) < as<T>(b()))
+      UNDERTOW_EACH(LessEqual, slots[step.to] = as<T>(a()) <= as<T>(b()))
+      UNDERTOW_EACH(Greater, slots[step.to] = as<T>(a()) > as<T>(b()))
+      UNDERTOW_EACH(GreaterEqual, slots[step.to] = as<T>(a()) >= as<T>(b()))
+      UNDERTOW_EACH(Equal, slots[step.to] = as<T>(a()) == as<T>(b()))
+      UNDERTOW_EACH(NotEqual, slots[step.to] = as<T>(a()) != as<T>(b()))
+      UNDERTOW_EACH(Minimum, slots[step.to] = cell_of<T>(as<T>(b()) < as<T>(a()) ? as<T>(b()) : as<T>(a())))
+      UNDERTOW_EACH(Maximum, slots[step.to] = cell_of<T>(as<T>(a()) < as<T>(b()) ? as<T>(b()) : as<T>(a())))
+      UNDERTOW_EACH(Negative, slots[step.to] = cell_of<T>(static_cast<T>(-as<T>(a()))))
 #undef UNDERTOW_EACH
-      case StepCode::DivideF32: slots[step.to] = cell_of(as<float>(a) / as<float>(b)); break;
-      case StepCode::DivideF64: slots[step.to] = cell_of(as<double>(a) / as<double>(b)); break;
-      case StepCode::And: slots[step.to] = a & b & 1; break;
-      case StepCode::Or: slots[step.to] = (a | b) & 1; break;
-      case StepCode::Not: slots[step.to] = (a & 1) ^ 1; break;
-      case StepCode::Identity: slots[step.to] = a; break;
-      case StepCode::Cast: slots[step.to] = cell_of(static_cast<double>(as<int64_t>(a))); break;
-      // clang-format on
-      case StepCode::FloorDivide:
-      case StepCode::Remainder: {
-        const int64_t x = as<int64_t>(a), y = as<int64_t>(b);
-        if (y == 0) fault(copy, step);
-        int64_t quotient = y == -1 ? -x : x / y;
-        int64_t rest = y == -1 ? 0 : x % y;
-        if (rest != 0 && ((rest < 0) != (y < 0))) {
-          --quotient;
-          rest += y;
+      case StepCode::DivideF32: slots[step.to] = cell_of(as<float>(a()) / as<float>(b())); break;
+      case StepCode::DivideF64: slots[step.to] = cell_of(as<double>(a()) / as<double>(b())); break;
+      case StepCode::And: slots[step.to] = a() & b() & 1; break;
+      case StepCode::Or: slots[step.to] = (a() | b()) & 1; break;
+      case StepCode::Not: slots[step.to] = (a() & 1) ^ 1; break;
+      case StepCode::Identity: slots[step.to] = a(); break;
+      case StepCode::Cast: slots[step.to] = cell_of(static_cast<double>(as<int64_t>(a()))); break;
+        // clang-format on
+        case StepCode::FloorDivide:
+        case StepCode::Remainder: {
+          const int64_t x = as<int64_t>(a()), y = as<int64_t>(b());
+          if (y == 0) fault(copy, step);
+          int64_t quotient = y == -1 ? -x : x / y;
+          int64_t rest = y == -1 ? 0 : x % y;
+          if (rest != 0 && ((rest < 0) != (y < 0))) {
+            --quotient;
+            rest += y;
+          }
+          slots[step.to] = cell_of(step.code == StepCode::FloorDivide ? quotient : rest);
+          break;
         }
-        slots[step.to] = cell_of(step.code == StepCode::FloorDivide ? quotient : rest);
-        break;
+        case StepCode::Branch: {
+          const Branch& branch = plan_.branches[z(step.extra)];
+          const int side = (a() & 1) != 0 ? 0 : 1;
+          copy.left += branch.sizes[side];
+          program = &branch.sides[side];
+          break;
+        }
+        case StepCode::Call:
+        case StepCode::Loop:
+          call(copy, plan_.enterings[z(step.extra)]);
+          break;
+        case StepCode::Map:
+          map(copy, plan_.enterings[z(step.extra)]);
+          break;
+        case StepCode::Again:
+          again(copy, copy.made_of->again[z(step.extra)]);
+          break;
+        case StepCode::Op:
+          operate(copy, step);
+          break;
+        case StepCode::Flat:
+          flat(copy, step);
+          break;
+        case StepCode::Host:
+          ask_host(copy, step);
+          break;
+        case StepCode::Collect:
+          collect(copy, plan_.collects[z(step.extra)]);
+          break;
+        case StepCode::Collected:
+          collected(copy, plan_.collecteds[z(step.extra)]);
+          break;
+        case StepCode::Pass:
+          break;
       }
-      case StepCode::Branch: {
-        const Branch& branch = plan_.branches[z(step.extra)];
-        const int side = (a & 1) != 0 ? 0 : 1;
-        copy.left += branch.sizes[side];
-        set_off(copy, branch.sides[side]);
-        break;
-      }
-      case StepCode::Call:
-      case StepCode::Loop:
-        call(copy, plan_.enterings[z(step.extra)]);
-        break;
-      case StepCode::Map:
-        map(copy, plan_.enterings[z(step.extra)]);
-        break;
-      case StepCode::Again:
-        again(copy, copy.made_of->again[z(step.extra)]);
-        break;
-      case StepCode::Op:
-        operate(copy, step);
-        break;
-      case StepCode::Flat:
-        flat(copy, step);
-        break;
-      case StepCode::Host:
-        ask_host(copy, step);
-        break;
-      case StepCode::Collect:
-        collect(copy, plan_.collects[z(step.extra)]);
-        break;
-      case StepCode::Collected:
-        collected(copy, plan_.collecteds[z(step.extra)]);
-        break;
-      case StepCode::Pass:
-        break;
+      if (step.node >= 0) ++stats_.fired[z(step.node)];
+      if constexpr (kIsStrict) check_finite(copy, step);
+      set_off(copy, *program);
+      if (program->tail < 0) break;
+      now = steps + program->tail;
     }
-    if (step.node >= 0) ++stats_.fired[z(step.node)];
-    if (options_.check_finite) [[unlikely]] check_finite(copy, step);
-    set_off(copy, step.program);
     if (!tasks_.empty()) drain();
     if (--copy.left == 0) finish(&copy);
   }

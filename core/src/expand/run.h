@@ -21,21 +21,33 @@ class Run {
 
  private:
   struct Ready {
-    void* what;    ///< a copy; or lanes, if the step is kLanes
-    int32_t step;
+    void* what;  ///< a copy; or lanes, if there is no step
+    const Step* step;
   };
   struct Task {  // a program that is to be run
     Copy* copy;
-    Program program;
+    const Program* program;
   };
-  static constexpr int32_t kLanes = -1;
-
   // run.cpp: the loop, and what a firing sets off
+  template <bool kIsStrict>
   void loop();
-  void set_off(Copy& copy, Program program);
+  void set_off(Copy& copy, const Program& program);
   void up(Copy& copy, int32_t result, Operand value);
   void drain();
-  void push(void* what, int32_t step) { ready_.push_back({what, step}); }
+  /// One that is ready waits in hand, so that most of them never go to the stack.
+  void push(void* what, const Step* step) {
+    if (hand_.what != nullptr) stack();
+    hand_.what = what;
+    hand_.step = step;
+  }
+  void stack() {
+    if (top_ == end_) [[unlikely]]
+      grow();
+    top_->what = hand_.what;
+    top_->step = hand_.step;
+    ++top_;
+  }
+  void grow();
   void poll();
   static std::vector<Label> tag(const Copy& copy);
 
@@ -67,9 +79,7 @@ class Run {
   [[noreturn]] void fault(const Copy& copy, const Step& step);
   View view(const Copy& copy, Operand x, size_t place);
 
-  uint64_t cell(const Copy& copy, Operand x) const {
-    return x >= 0 ? copy.slots[x] : constants_[~x];
-  }
+  uint64_t cell(const Copy& copy, Operand x) const { return x >= 0 ? copy.slots[x] : constants_[~x]; }
   const Slot& type(const Template& of, Operand x) const {
     return x >= 0 ? of.slots[static_cast<size_t>(x)] : plan_.constant_slots[static_cast<size_t>(~x)];
   }
@@ -88,20 +98,43 @@ class Run {
   std::byte* scalars_;             ///< aligned, kScalar bytes each
   std::vector<View> inputs_, outputs_;
   std::vector<Shape> shapes_;
-  std::vector<Ready> ready_;
+  Ready hand_{nullptr, nullptr};
+  std::vector<Ready> ready_;  ///< the stack
+  Ready *top_ = nullptr, *end_ = nullptr;
   std::vector<Task> tasks_;
   Copy* main_ = nullptr;
-  Copy* at_ = nullptr;        ///< that fires now
-  int32_t node_ = -1;
+  Copy* at_ = nullptr;  ///< that fires now
+  const Step* step_ = nullptr;
   Copy* deepest_ = nullptr;   ///< the first at the greatest depth, until its tag is noted
   Entry* entries_ = nullptr;  ///< all
   Lanes* lanes_ = nullptr;    ///< all
   std::vector<uint64_t> results_;
   size_t missing_ = 0;
   int64_t frames_ = 0;
-  uint64_t fired_ = 0;
+  uint64_t opened_ = 0;
   std::chrono::steady_clock::time_point began_, polled_;
 };
+
+inline void Run::set_off(Copy& copy, const Program& program) {
+  const Edge* edge = edges_ + program.first;
+  for (const Edge* end = edge + program.count; edge != end; ++edge) switch (edge->code) {
+      case Edge::Code::Ready:
+        push(&copy, copy.made_of->steps.data() + edge->a);
+        break;
+      case Edge::Code::Count:
+        if (--copy.counts()[edge->a] == 0) push(&copy, copy.made_of->steps.data() + edge->b);
+        break;
+      case Edge::Code::Move:
+        copy.slots[edge->b] = cell(copy, edge->a);
+        break;
+      case Edge::Code::Share:
+        copy.slots[edge->b] = shared(cell(copy, edge->a));
+        break;
+      case Edge::Code::Up:
+        up(copy, edge->a, edge->b);
+        break;
+    }
+}
 
 constexpr int64_t kScalar = 128;  // a scalar, and what a kernel may read or write behind it
 

@@ -37,6 +37,7 @@ class _Encoder(Writer):
         self.has_path = self.templates.has_path()
         self.steps: dict[Event, int] = {}  # of the template at hand
         self.counts: dict[Event, int] = {}  # of those steps that wait for several events: number of the count
+        self.tails: dict[Event, Event] = {}  # of an event: the step that goes on right after it
         self.template: Template
 
     def run(self) -> Encoded:
@@ -102,6 +103,7 @@ class _Encoder(Writer):
         self.steps = {event: number for number, event in enumerate(template.steps)}
         several = (event for event, waits in template.steps.items() if len(waits) > 1)
         self.counts = {event: number for number, event in enumerate(several)}
+        self.tails = self._find_tails(template)
         row = [template.body, template.phase, int(self.graph.regions[template.body].kind == "function")]
         row += self.counts_of(slots)
         for value in slots:
@@ -128,16 +130,37 @@ class _Encoder(Writer):
         assert isinstance(found, Port)
         return self.slots[0, 0][found], 1
 
+    def _find_tails(self, template: Template) -> dict[Event, Event]:
+        """Steps run on without a token: the last one that only a certain other step makes ready comes right after it."""
+        woken: dict[Event, int] = {}
+        for program in template.programs.values():
+            for action in program:
+                if action[0] == WAKE:
+                    woken[action[1]] = woken.get(action[1], 0) + 1  # type: ignore[index, arg-type]
+        found: dict[Event, Event] = {}
+        for event, program in template.programs.items():
+            if event is None or (event not in template.steps and event[0] != ALIVE):
+                continue
+            for action in program:
+                if action[0] == WAKE and woken[action[1]] == 1 and action[1] not in self.counts:  # type: ignore[index]
+                    found[event] = action[1]  # type: ignore[assignment]
+        return found
+
     def size_of(self, region: int) -> int:
-        """How many steps stand in a region."""
-        return sum(found == region for found in self.template.regions.values())
+        """How many runs of steps begin in a region."""
+        tails = set(self.tails.values())
+        return sum(found == region and event not in tails for event, found in self.template.regions.items())
 
     def program(self, event: Event | None) -> list[int]:
+        """What an event sets off, and the step that goes on."""
         row: list[int] = []
         count = 0
+        tail = None if event is None else self.tails.get(event)
         for action in self.template.programs.get(event, ()):
             if action[0] == WAKE:
                 step: Event = action[1]  # type: ignore[assignment]
+                if step == tail:
+                    continue
                 row += [_COUNT, self.counts[step], self.steps[step]] if step in self.counts else [_READY, self.steps[step], 0]
             elif action[0] == MOVE:
                 if action[1] is None or self.at(action[2]) == NO_SLOT:  # type: ignore[arg-type]
@@ -148,7 +171,7 @@ class _Encoder(Writer):
                 value: Place | None = action[2]  # type: ignore[assignment]
                 row += [_UP, int(action[1]), NO_SLOT if value is None else self.place(value)]  # type: ignore[call-overload]
             count += 1
-        return [count, *row]
+        return [count, *row, -1 if tail is None else self.steps[tail]]
 
     # -- steps ---------------------------------------------------------------------------------------------
 
