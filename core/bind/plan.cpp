@@ -25,7 +25,8 @@ std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& w
 }
 
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
-              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite) {
+              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool agenda,
+              int64_t threads) {
   const Region& main = plan.regions[0];
   const auto slots_of = [&](const std::vector<int32_t>& numbers) {
     std::vector<const Slot*> slots;
@@ -33,9 +34,9 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
       slots.push_back(number == kNoSlot ? nullptr : &main.slots[static_cast<size_t>(number)]);
     return slots;
   };
-  const RunOptions options{width, frames, max_depth, memory, timeout, check_finite};
+  const RunOptions options{width, frames, max_depth, memory, timeout, check_finite, threads};
   const Runner runner = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
-    return run_lockstep(plan, inputs, options, host, stats);
+    return (agenda ? run_agenda : run_lockstep)(plan, inputs, options, host, stats);
   };
   return run_with_host(runner, slots_of(main.params[0]), slots_of(main.results[0]), arrays, std::move(apply),
                        std::move(where));
@@ -47,7 +48,8 @@ void bind_plan(nb::module_& module) {
   module.attr("Stopped") = nb::steal(PyErr_NewException("undertow._core.Stopped", PyExc_Exception, nullptr));
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
-           nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"));
+           nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
+           nb::arg("agenda") = false, nb::arg("threads") = 1);
   module.def("decode", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -4,10 +4,14 @@
 // for calls; then all calls into one group of functions, whatever table and site they come from, become one child wave,
 // chunk by chunk if that is wide. The stack of waves is a list on the heap: depth is the user's.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <exception>
+#include <thread>
 
+#include "entries.h"
 #include "narrow.h"
 #include "operate.h"
 #include "table.h"
@@ -25,8 +29,8 @@ struct Fiber {
   const Program* program;
   int32_t phase;
   size_t stage = 0;
-  int64_t pending = 0;        ///< what it entered and has not come back
-  Fiber* parent = nullptr;    ///< waits for it
+  int64_t pending = 0;      ///< what it entered and has not come back
+  Fiber* parent = nullptr;  ///< waits for it
   const LoopItem* loop = nullptr;
 };
 
@@ -45,9 +49,11 @@ namespace {
 struct Group {
   int32_t group;
   int32_t visits;
+  int32_t asks;
   std::vector<Request*> requests;
-  size_t request = 0;  ///< the next lanes to be called are those of this request
-  int64_t lane = 0;    ///< from this one on
+  size_t request = 0;        ///< the next lanes to be called are those of this request
+  int64_t lane = 0;          ///< from this one on
+  int64_t left = INT64_MAX;  ///< so many, at most
 };
 
 struct Part {  // lanes of a request
@@ -63,6 +69,13 @@ struct Wave {
   std::vector<Chunk*> resumed;  ///< all their lanes have asked for the next phase
   int64_t waiting = 0;          ///< resumes that have not come back
   std::vector<Group> groups;
+};
+
+/// The host of workers: they run nothing that needs one.
+class QuietHost : public Host {
+ public:
+  void apply(int32_t node, std::span<const View>, std::span<Value>) override { throw Stop{Stop::Kind::Internal, node}; }
+  void poll() override {}
 };
 
 class Lockstep {
@@ -87,15 +100,26 @@ class Lockstep {
 
   std::vector<Value> run(std::span<const View> inputs) {
     began_ = last_poll_ = std::chrono::steady_clock::now();
-    try {
+    std::vector<Value> values;
+    guarded([&] {
       start(inputs);
       while (deep_ > 0) step();
-      return results();
+      values = results();
+    });
+    return values;
+  }
+
+ private:
+  /// Do something; what it throws knows where it happened.
+  template <class Work>
+  void guarded(Work&& work) {
+    try {
+      work();
     } catch (const OverLimit& over) {
-      Stop stop{over.kind == OverLimit::Kind::Frames    ? Stop::Kind::Frames
-                : over.kind == OverLimit::Kind::Depth   ? Stop::Kind::Depth
-                : over.kind == OverLimit::Kind::Memory  ? Stop::Kind::Memory
-                                                        : Stop::Kind::OutOfMemory};
+      Stop stop{over.kind == OverLimit::Kind::Frames   ? Stop::Kind::Frames
+                : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
+                : over.kind == OverLimit::Kind::Memory ? Stop::Kind::Memory
+                                                       : Stop::Kind::OutOfMemory};
       stop.a = tables_.pool.live();
       finish_stats();
       stop.tag = where();
@@ -242,6 +266,7 @@ class Lockstep {
   }
 
   void poll() {
+    if (cancelled_ != nullptr && *cancelled_) throw Stop{Stop::Kind::Internal};
     const auto now = std::chrono::steady_clock::now();
     if (std::chrono::duration<double>(now - began_).count() > options_.timeout) throw Stop{Stop::Kind::Timeout};
     if (now - last_poll_ > std::chrono::milliseconds(20)) {
@@ -253,11 +278,12 @@ class Lockstep {
   void make_groups(Wave& wave) {
     for (Request* request : wave.calls) {
       const int32_t visits = visits_of(*request->table, request->item->visits);
+      const int32_t asks = visits > 1 ? request->item->asks : 0;
       Group* found = nullptr;
       for (Group& group : wave.groups)
-        if (group.group == request->item->group && group.visits == visits) found = &group;
+        if (group.group == request->item->group && group.visits == visits && group.asks == asks) found = &group;
       if (found == nullptr) {
-        wave.groups.push_back({request->item->group, visits, {}});
+        wave.groups.push_back({request->item->group, visits, asks, {}});
         found = &wave.groups.back();
       }
       found->requests.push_back(request);
@@ -276,6 +302,10 @@ class Lockstep {
       run_narrow(wave);
       return;
     }
+    if (goes_parallel(wave.groups.back())) {
+      run_parallel(wave);
+      return;
+    }
     Group& group = wave.groups.back();
     Chunk* chunk = chunk_store_.take();
     chunk->roots.clear();
@@ -286,18 +316,20 @@ class Lockstep {
     // How many lanes of which request, then one table for each function.
     std::vector<Part>& parts = parts_;
     parts.clear();
-    while (group.request < group.requests.size() && chunk->lanes < options_.width) {
+    while (group.request < group.requests.size() && group.left > 0 && chunk->lanes < options_.width) {
       Request* request = group.requests[group.request];
-      const int64_t count = std::min(request->table->lanes - group.lane, options_.width - chunk->lanes);
+      const int64_t room = std::min(group.left, options_.width - chunk->lanes);
+      const int64_t count = std::min(request->table->lanes - group.lane, room);
       parts.push_back({request, group.lane, count});
       chunk->lanes += count;
       group.lane += count;
+      group.left -= count;
       if (group.lane == request->table->lanes) {
         ++group.request;
         group.lane = 0;
       }
     }
-    if (group.request == group.requests.size()) wave.groups.pop_back();
+    if (group.request == group.requests.size() || group.left == 0) wave.groups.pop_back();
     at_ = parts[0].request->table;
     operate_.lane = parts[0].from;
     std::stable_sort(parts.begin(), parts.end(),
@@ -322,10 +354,17 @@ class Lockstep {
       for (size_t k = first; k < last; ++k) {
         const Part& part = parts[k];
         Piece* piece = piece_store_.take();
-        *piece = {part.request->table, part.request->item->site, part.request->item->call, part.from, part.count,
-                  table,               at,                       chunk,                    part.request};
+        *piece = {part.request->table,
+                  part.request->item->site,
+                  part.request->item->call,
+                  part.from,
+                  part.count,
+                  table,
+                  at,
+                  chunk,
+                  part.request};
         chunk->pieces.push_back(piece);
-        piece->parent->calls[z(piece->call)].pieces.push_back(piece);
+        if (!is_outermost(chunk)) piece->parent->calls[z(piece->call)].pieces.push_back(piece);
         at += part.count;
       }
       const std::span<Piece*> own(chunk->pieces.data() + pieces, chunk->pieces.size() - pieces);
@@ -339,6 +378,115 @@ class Lockstep {
     ++stats_.waves;
     stats_.lanes += chunk->lanes;
     stats_.peak_width = std::max(stats_.peak_width, chunk->lanes);
+  }
+
+  // -- several threads -----------------------------------------------------------------------------------------
+
+  /// Is a chunk one that a worker was given, its callers belonging to another thread?
+  bool is_outermost(const Chunk* chunk) const { return is_worker_ && chunk->depth == outer_depth_; }
+
+  bool goes_parallel(const Group& group) const {
+    if (is_worker_ || options_.threads < 2 || group.visits > 1 || group.request > 0 || group.lane > 0) return false;
+    if (!plan_.is_pure[z(group.group)]) return false;
+    int64_t lanes = 0;
+    for (const Request* request : group.requests) lanes += request->table->lanes;
+    return lanes > options_.width;
+  }
+
+  /// Chunks of one group are independent: run them on several threads, each with tables of its own.
+  void run_parallel(Wave& wave) {
+    const Group group = std::move(wave.groups.back());
+    wave.groups.pop_back();
+    std::vector<Group> tasks;
+    int64_t skipped = 0;
+    for (size_t request = 0; request < group.requests.size(); ++request) {
+      Table& table = *group.requests[request]->table;
+      for (int32_t slot : group.requests[request]->item->results)
+        if (slot != kNoSlot) tables_.own(table, slot);
+      for (int64_t lane = 0; lane < table.lanes;) {
+        if (skipped == 0) {
+          tasks.push_back({group.group, group.visits, group.asks, group.requests, request, lane, options_.width});
+          skipped = options_.width;
+        }
+        const int64_t step = std::min(skipped, table.lanes - lane);
+        lane += step;
+        skipped -= step;
+      }
+    }
+    std::atomic<size_t> next = 0;
+    std::vector<std::exception_ptr> failed(tasks.size());
+    std::vector<RunStats> stats(tasks.size());
+    std::atomic<bool> is_over = false;
+    std::atomic<int64_t> running = 0;
+    const auto work = [&](bool polls) {
+      for (size_t k; !is_over && (k = next++) < tasks.size();) {
+        try {
+          RunOptions options = options_;
+          options.threads = 1;
+          Lockstep worker(plan_, options, polls ? host_ : quiet_, stats[k]);
+          worker.run_task(*this, wave.chunk, tasks[k], is_over);
+        } catch (...) {
+          failed[k] = std::current_exception();
+          is_over = true;
+        }
+      }
+    };
+    std::vector<std::thread> threads;
+    const size_t count = std::min(tasks.size(), z(options_.threads));
+    for (size_t k = 1; k < count; ++k)
+      threads.emplace_back([&] {
+        ++running;
+        work(false);
+        --running;
+      });
+    work(true);
+    while (running > 0 && !is_over) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      try {
+        poll();
+      } catch (...) {
+        failed[0] = std::current_exception();
+        is_over = true;
+      }
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& fault : failed)
+      if (fault) std::rethrow_exception(fault);
+    int64_t frames = 0;
+    for (const RunStats& part : stats) {
+      stats_.activations += part.activations;
+      stats_.waves += part.waves;
+      stats_.lanes += part.lanes;
+      stats_.peak_width = std::max(stats_.peak_width, part.peak_width);
+      frames = std::max(frames, part.peak_frames);
+      for (size_t node = 0; node < part.fired.size(); ++node) stats_.fired[node] += part.fired[node];
+      if (part.max_depth > stats_.max_depth) {
+        stats_.max_depth = part.max_depth;
+        stats_.deepest = part.deepest;
+        deepest_ = nullptr;
+      }
+    }
+    tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
+    for (Request* request : group.requests) {
+      Fiber* waiter = request->fiber;
+      request_store_.give(request);
+      come_back(wave, waiter);
+    }
+  }
+
+  /// What a worker does: some lanes of a group that another thread's tables call.
+  void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, const std::atomic<bool>& is_over) {
+    began_ = last_poll_ = owner.began_;
+    main_ = owner.main_;
+    is_worker_ = true;
+    cancelled_ = &is_over;
+    outer_depth_ = (chunk == nullptr ? 0 : chunk->depth) + 1;
+    stats_.max_depth = owner.stats_.max_depth;
+    guarded([&] {
+      begin_wave(chunk, 0).groups.push_back(task);
+      while (deep_ > 0) step();
+      finish_stats();
+    });
   }
 
   // -- narrow waves --------------------------------------------------------------------------------------------
@@ -422,6 +570,7 @@ class Lockstep {
       const Operand x = piece.request->item->arguments[argument];
       Column column = tables_.column(*piece.parent, x);
       column.data += piece.from * column.stride;
+      if (is_outermost(piece.chunk)) column.block = nullptr;  // lent: counting is for one thread
       return column;
     };
     const auto slot_of = [&](const Piece& piece) -> const Slot& {
@@ -429,6 +578,8 @@ class Lockstep {
     };
     const Piece& first = *pieces[0];
     const Column column = given(first);
+    int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
+    for (const Piece* piece : pieces) lanes += piece->count;
     bool is_shared = pieces.size() == 1 && (column.stride == 0 || (first.from * column.stride) % 64 == 0);
     if (!is_shared && column.stride == 0 && !to.is_dynamic) {
       is_shared = true;
@@ -437,7 +588,7 @@ class Lockstep {
         is_shared = is_shared && other.stride == 0 && other.data == column.data;
       }
     }
-    if (is_shared && first.at == 0 && !table.columns[slot].data) {
+    if (is_shared && lanes == table.lanes && !table.columns[slot].data) {
       tables_.take(table, slot, slot_of(first), column, nullptr, table.lanes);
       return;
     }
@@ -451,9 +602,8 @@ class Lockstep {
     Entry* one = nullptr;
     for (const Piece* piece : pieces) {
       if (piece->request->item->makes_entry) make_entries(*piece->parent, *piece->request->item);
-      Entry* found = piece->request->item->makes_entry
-                         ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
-                         : piece->parent->entry;
+      Entry* found = piece->request->item->makes_entry ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
+                                                       : piece->parent->entry;
       if (piece->request->item->makes_entry && piece->count > 1) found = nullptr;
       if (found == nullptr || (one != nullptr && found != one)) is_uniform = false;
       one = found;
@@ -477,16 +627,14 @@ class Lockstep {
     entries.resize(z(table.lanes));
     for (int64_t lane = 0; lane < table.lanes; ++lane) {
       Entry& entry = entries[z(lane)];
+      entry.region = table.region;
+      entry.item = &item;
       entry.sums.resize(item.hoists.size());
       for (Operand x : item.hoists) {
         const Column column = tables_.column(table, x);
-        entry.values.push_back({nullptr, column.data + lane * column.stride, 0});
+        entry.values.push_back({column.block, column.data + lane * column.stride, 0});
       }
     }
-  }
-
-  static Entry* entry_of(const Table& table, int64_t lane) {
-    return table.entry != nullptr ? table.entry : reinterpret_cast<Entry**>(table.entries->data())[lane];
   }
 
   /// Lanes of a table inside another: they are below the same entries.
@@ -519,6 +667,10 @@ class Lockstep {
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_) note_deepest();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
+    if (is_outermost(chunk)) {  // who waits is told when all workers are done
+      end_chunk(chunk);
+      return;
+    }
     const bool is_over = wave->phase + 1 == chunk->visits;
     for (Piece* piece : chunk->pieces) {
       Request* request = piece->request;
@@ -546,7 +698,7 @@ class Lockstep {
       Table& parent = *piece.parent;
       const Slot& to_slot = parent.region->slots[z(to)];
       const Slot& from_slot = body.slots[z(from)];
-      if (piece.count == parent.lanes && piece.at == 0) {
+      if (piece.count == parent.lanes && piece.at == 0 && !is_outermost(piece.chunk)) {
         tables_.take(parent, to, from_slot, column, nullptr, piece.count);
         continue;
       }
@@ -557,8 +709,10 @@ class Lockstep {
 
   void end_chunk(Chunk* chunk) {
     for (Piece* piece : chunk->pieces) {
-      std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
-      pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
+      if (!is_outermost(chunk)) {
+        std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
+        pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
+      }
       piece_store_.give(piece);
     }
     for (Table* table : chunk->roots) tables_.end(table);
@@ -754,7 +908,8 @@ class Lockstep {
         }
       }
     }
-    if (table.visits == 1 && table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
+    if (table.visits == 1 && item.is_last &&
+        table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
       for (int side = 0; side < 2; ++side) {
         if (sides.table[side] != nullptr) tables_.end(sides.table[side]);
         tables_.pool.drop(sides.index[side]);
@@ -838,15 +993,15 @@ class Lockstep {
         }
         tables_.own(parent, exit.to);
         for (int64_t k = 0; k < sides.count[1]; ++k)
-          tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column,
-                      gone != nullptr ? gone[k] : k, 1);
+          tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column, gone != nullptr ? gone[k] : k,
+                      1);
       }
     }
     const bool goes_on = sides.count[0] > 0;
     if (goes_on) {
       Table* going = sides.table[0];
       Table* inner = tables_.make(*before->region, sides.count[0], 1);
-        inner->parent = &parent;
+      inner->parent = &parent;
       inner->chunk = parent.chunk;
       inner->site = item.site;
       inner->iteration = before->iteration + 1;
@@ -1011,8 +1166,8 @@ class Lockstep {
         data = out + lane * to.bytes;
       }
       for (int64_t k = first; k < last && bytes > 0; ++k)
-        std::memcpy(data + (k - first) * bytes,
-                    from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k), z(bytes));
+        std::memcpy(data + (k - first) * bytes, from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k),
+                    z(bytes));
       first = last;
     }
   }
@@ -1033,122 +1188,26 @@ class Lockstep {
   // -- entries -------------------------------------------------------------------------------------------------
 
   void read(Table& table, const ReadItem& item) {
-    const Slot& slot = table.region->slots[z(item.to)];
-    if (item.is_shared) {
-      const Slot& from = main_->region->slots[z(item.index)];
-      Column column = main_->columns[item.index];
-      column.stride = 0;
-      tables_.take(table, item.to, from, column, nullptr, 1);
+    if (!item.is_shared) {
+      read_entry(tables_, table, item);
       return;
     }
-    if (table.entry != nullptr) {
-      tables_.take(table, item.to, slot, table.entry->values[z(item.index)], nullptr, 1);
-      return;
-    }
-    bool is_same = true;
-    const Entry* first = entry_of(table, 0);
-    for (int64_t k = 1; k < table.lanes && is_same; ++k)
-      is_same = entry_of(table, k)->values[z(item.index)].data == first->values[z(item.index)].data;
-    if (is_same) {
-      tables_.take(table, item.to, slot, first->values[z(item.index)], nullptr, 1);
-      return;
-    }
-    tables_.own(table, item.to);
-    for (int64_t k = 0; k < table.lanes; ++k)
-      tables_.put(slot, table.columns[item.to], nullptr, k, slot, entry_of(table, k)->values[z(item.index)], 0, 1);
+    const Slot& from = main_->region->slots[z(item.index)];
+    Column column = main_->columns[item.index];
+    column.stride = 0;
+    if (is_worker_) column.block = nullptr;
+    tables_.take(table, item.to, from, column, nullptr, 1);
   }
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
-    for (int64_t k = 0; k < table.lanes; ++k) {
-      Sum& sum = entry_of(table, k)->sums[z(item.index)];
-      if (item.kind == 1)
-        collect_rows(sum, view(table, item.values[0], k), view(table, item.values[1], k));
-      else
-        add_to(sum, view(table, item.values[0], k));
-    }
-  }
-
-  View view(const Table& table, Operand x, int64_t lane) const {
-    const Slot& slot = tables_.slot(*table.region, x);
-    const Column column = tables_.column(table, x);
-    if (slot.is_dynamic) {
-      const Box* box = column.lane<Box>(lane);
-      return {box->data, 0, box->shape, slot.rank(), slot.dtype};
-    }
-    return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
-  }
-
-  template <class T>
-  static void add(std::byte* to, const void* from, int64_t count) {
-    T* out = reinterpret_cast<T*>(to);
-    const T* in = static_cast<const T*>(from);
-    for (int64_t k = 0; k < count; ++k) out[k] += in[k];
-  }
-
-  void add_to(Sum& sum, const View& value) {
-    const int64_t bytes = value.bytes();
-    if (sum.whole == nullptr) {
-      sum.whole = tables_.pool.take(bytes);
-      if (bytes > 0) std::memcpy(sum.whole->data(), value.data, z(bytes));
-    } else if (value.dtype == DType::F32) {
-      add<float>(sum.whole->data(), value.data, value.count());
-    } else {
-      add<double>(sum.whole->data(), value.data, value.count());
-    }
-  }
-
-  void collect_rows(Sum& sum, const View& numbers, const View& rows) {
-    Sum::Rows made{numbers.count(), nullptr, nullptr};
-    made.numbers = tables_.pool.take(8 * made.count);
-    int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
-    for (int64_t k = 0; k < made.count; ++k)
-      to[k] = numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
-                                          : static_cast<const int64_t*>(numbers.data)[k];
-    made.rows = tables_.pool.take(rows.bytes());
-    if (rows.bytes() > 0) std::memcpy(made.rows->data(), rows.data, z(rows.bytes()));
-    sum.rows.push_back(made);
+    collect_into_entries(tables_, table, item, scratch_);
   }
 
   void collected(Table& table, const CollectedItem& item) {
-    std::vector<Entry>& entries = table.calls[z(item.call)].entries;
-    const Slot& slot = table.region->slots[z(item.to[0])];
-    for (int64_t lane = 0; lane < table.lanes; ++lane) {
-      if (entries.size() <= z(lane) || entries[z(lane)].sums.size() <= z(item.index))
-        throw Stop{Stop::Kind::Internal};
-      Sum& sum = entries[z(lane)].sums[z(item.index)];
-      const View like = view(table, item.like, lane);
-      const int64_t bytes = like.bytes();
-      if (sum.whole == nullptr) {
-        sum.whole = tables_.pool.take(bytes);
-        if (bytes > 0) std::memset(sum.whole->data(), 0, z(bytes));
-      }
-      const int64_t length = like.rank > 0 ? like.shape[0] : 1;
-      const int64_t row = length == 0 ? 0 : like.count() / length;
-      for (Sum::Rows& rows : sum.rows) {
-        const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
-        for (int64_t k = 0; k < rows.count; ++k) {
-          const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
-          if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
-          const std::byte* from = rows.rows->data() + k * row * size_of(like.dtype);
-          std::byte* to = sum.whole->data() + n * row * size_of(like.dtype);
-          if (like.dtype == DType::F32)
-            add<float>(to, from, row);
-          else
-            add<double>(to, from, row);
-        }
-        tables_.pool.drop(rows.numbers);
-        tables_.pool.drop(rows.rows);
-      }
-      sum.rows.clear();
-      std::byte* out = tables_.own(table, item.to[0], table.lanes == 1);
-      if (slot.is_dynamic) {
-        ++sum.whole->refs;
-        reinterpret_cast<Box*>(out)[lane] = {sum.whole, sum.whole->data(), tables_.shape({like.shape, z(like.rank)})};
-      } else if (bytes > 0) {
-        std::memcpy(out + lane * slot.bytes, sum.whole->data(), z(bytes));
-      }
-    }
+    std::vector<Entry*> entries;
+    for (Entry& entry : table.calls[z(item.call)].entries) entries.push_back(&entry);
+    take_collected(tables_, table, item, entries);
   }
 
   const Plan& plan_;
@@ -1158,11 +1217,15 @@ class Lockstep {
   Tables tables_;
   Operate operate_;
   Narrow narrow_;
+  QuietHost quiet_;
   bool is_narrow_ = false;
+  bool is_worker_ = false;
+  int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given
+  const std::atomic<bool>* cancelled_ = nullptr;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
-  std::deque<Wave> waves_;  ///< the first `deep_` are on the stack
+  std::deque<Wave> waves_;     ///< the first `deep_` are on the stack
   size_t deep_ = 0;
   Store<Chunk> chunk_store_;
   Store<Piece> piece_store_;
@@ -1170,6 +1233,7 @@ class Lockstep {
   Store<Request> request_store_;
   std::vector<Part> parts_;
   std::vector<int32_t> index_[2];
+  Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
 };

@@ -144,19 +144,32 @@ struct Shortcut {
 };
 
 constexpr Shortcut kShortcuts[] = {
-    {"add", DType::I64, Code::AddI},          {"subtract", DType::I64, Code::SubI},
-    {"multiply", DType::I64, Code::MulI},     {"floor_divide", DType::I64, Code::DivI},
-    {"remainder", DType::I64, Code::ModI},    {"negative", DType::I64, Code::NegI},
-    {"minimum", DType::I64, Code::MinI},      {"maximum", DType::I64, Code::MaxI},
-    {"less", DType::I64, Code::LessI},        {"less_equal", DType::I64, Code::LessEqI},
-    {"greater", DType::I64, Code::GreaterI},  {"greater_equal", DType::I64, Code::GreaterEqI},
-    {"equal", DType::I64, Code::EqualI},      {"not_equal", DType::I64, Code::NotEqualI},
-    {"add", DType::F64, Code::AddF},          {"subtract", DType::F64, Code::SubF},
-    {"multiply", DType::F64, Code::MulF},     {"divide", DType::F64, Code::DivF},
-    {"negative", DType::F64, Code::NegF},     {"less", DType::F64, Code::LessF},
-    {"less_equal", DType::F64, Code::LessEqF}, {"greater", DType::F64, Code::GreaterF},
-    {"greater_equal", DType::F64, Code::GreaterEqF}, {"logical_and", DType::Bool, Code::And},
-    {"logical_or", DType::Bool, Code::Or},    {"logical_not", DType::Bool, Code::Not},
+    {"add", DType::I64, Code::AddI},
+    {"subtract", DType::I64, Code::SubI},
+    {"multiply", DType::I64, Code::MulI},
+    {"floor_divide", DType::I64, Code::DivI},
+    {"remainder", DType::I64, Code::ModI},
+    {"negative", DType::I64, Code::NegI},
+    {"minimum", DType::I64, Code::MinI},
+    {"maximum", DType::I64, Code::MaxI},
+    {"less", DType::I64, Code::LessI},
+    {"less_equal", DType::I64, Code::LessEqI},
+    {"greater", DType::I64, Code::GreaterI},
+    {"greater_equal", DType::I64, Code::GreaterEqI},
+    {"equal", DType::I64, Code::EqualI},
+    {"not_equal", DType::I64, Code::NotEqualI},
+    {"add", DType::F64, Code::AddF},
+    {"subtract", DType::F64, Code::SubF},
+    {"multiply", DType::F64, Code::MulF},
+    {"divide", DType::F64, Code::DivF},
+    {"negative", DType::F64, Code::NegF},
+    {"less", DType::F64, Code::LessF},
+    {"less_equal", DType::F64, Code::LessEqF},
+    {"greater", DType::F64, Code::GreaterF},
+    {"greater_equal", DType::F64, Code::GreaterEqF},
+    {"logical_and", DType::Bool, Code::And},
+    {"logical_or", DType::Bool, Code::Or},
+    {"logical_not", DType::Bool, Code::Not},
 };
 
 class Compiler {
@@ -207,8 +220,7 @@ class Compiler {
       const CallItem& item = *items_[k];
       const NarrowBody& callee = *program_.bodies[z(call.body)];
       for (size_t r = 0; r < item.results.size(); ++r)
-        if (item.results[r] != kNoSlot)
-          call.results.push_back({callee.results[z(call.phase)][r], result_cells_[k][r]});
+        if (item.results[r] != kNoSlot) call.results.push_back({callee.results[z(call.phase)][r], result_cells_[k][r]});
     }
   }
 
@@ -567,8 +579,8 @@ std::vector<Label> Narrow::tag() const {
   for (const NarrowFrame* frame = now_; frame != nullptr; frame = frame->caller) {
     const NarrowInstr& at = frame->body->code[z(frame->pc)];
     for (int32_t loop = at.loop; loop >= 0; loop = frame->body->loops[z(loop)].outer)
-      labels.push_back({frame->body->loops[z(loop)].site,
-                        static_cast<int64_t>(frame->cells[frame->body->loops[z(loop)].counter])});
+      labels.push_back(
+          {frame->body->loops[z(loop)].site, static_cast<int64_t>(frame->cells[frame->body->loops[z(loop)].counter])});
     labels.push_back({frame->site, -1});
   }
   return labels;
@@ -665,8 +677,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
             frame->entries->push_back(entry);
             entry->sums.resize(call.hoists.size());
             for (Cell x : call.hoists)
-              entry->values.push_back(
-                  {nullptr, reinterpret_cast<std::byte*>(const_cast<uint64_t*>(&cell(x))), 0});
+              entry->values.push_back({nullptr, reinterpret_cast<std::byte*>(const_cast<uint64_t*>(&cell(x))), 0});
             cells[call.entry] = reinterpret_cast<uint64_t>(entry);
             child->entry = entry;
           }
@@ -727,6 +738,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           Sum& sum = frame->entry->sums[z(at->extra)];
           if (sum.whole == nullptr) {
             sum.whole = tables_.pool.take(8);
+            sum.bytes = at->b;
             std::memset(sum.whole->data(), 0, 8);
           }
           if (at->b == 4) {
@@ -746,7 +758,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           cells[at->to] = value;
           break;
         }
-        // clang-format off
+          // clang-format off
         case Code::AddI: cells[at->to] = cell(at->a) + cell(at->b); ++fired[at->node]; break;
         case Code::SubI: cells[at->to] = cell(at->a) - cell(at->b); ++fired[at->node]; break;
         case Code::MulI: cells[at->to] = cell(at->a) * cell(at->b); ++fired[at->node]; break;

@@ -28,9 +28,45 @@ struct NarrowMove {
 
 struct NarrowInstr {
   enum class Code : uint8_t {
-    Move, Flat, Jump, Unless, Call, Resume, Return, ReadEntry, ReadShared, Collect, Collected, Count,
-    AddI, SubI, MulI, DivI, ModI, NegI, MinI, MaxI, LessI, LessEqI, GreaterI, GreaterEqI, EqualI, NotEqualI,
-    AddF, SubF, MulF, DivF, NegF, LessF, LessEqF, GreaterF, GreaterEqF, And, Or, Not, IToF,
+    Move,
+    Flat,
+    Jump,
+    Unless,
+    Call,
+    Resume,
+    Return,
+    ReadEntry,
+    ReadShared,
+    Collect,
+    Collected,
+    Count,
+    AddI,
+    SubI,
+    MulI,
+    DivI,
+    ModI,
+    NegI,
+    MinI,
+    MaxI,
+    LessI,
+    LessEqI,
+    GreaterI,
+    GreaterEqI,
+    EqualI,
+    NotEqualI,
+    AddF,
+    SubF,
+    MulF,
+    DivF,
+    NegF,
+    LessF,
+    LessEqF,
+    GreaterF,
+    GreaterEqF,
+    And,
+    Or,
+    Not,
+    IToF,
   };
   Code code;
   int32_t loop;  ///< innermost loop that it stands in, or -1
@@ -42,10 +78,10 @@ struct NarrowInstr {
 
 struct NarrowCall {
   int32_t site;
-  int32_t body;   ///< region
+  int32_t body;  ///< region
   int32_t phase;
-  int32_t frame;  ///< cell that holds the callee's frame between phases, or -1
-  int32_t entry;  ///< cell that holds the entry that it makes, or -1
+  int32_t frame;                      ///< cell that holds the callee's frame between phases, or -1
+  int32_t entry;                      ///< cell that holds the entry that it makes, or -1
   std::vector<NarrowMove> arguments;  ///< from the caller's cells to the callee's
   std::vector<Cell> hoists;
   std::vector<NarrowMove> results;  ///< from the callee's cells to the caller's
@@ -112,8 +148,8 @@ class Narrow {
   /// The labels from the frame that runs now up to its lane.
   std::vector<Label> tag() const;
   int64_t polls = 0;
-  void (*is_late)(void*) = nullptr;                  ///< called now and then; may throw
-  std::vector<Label> (*outside)(void*) = nullptr;    ///< the labels of the lane that runs now
+  void (*is_late)(void*) = nullptr;                ///< called now and then; may throw
+  std::vector<Label> (*outside)(void*) = nullptr;  ///< the labels of the lane that runs now
   void* context = nullptr;
 
  private:
@@ -127,6 +163,7 @@ class Narrow {
   Host& host_;
   const RunOptions& options_;
   RunStats& stats_;
+
  public:
   const Table* main_ = nullptr;  ///< of the run: what it shares
 

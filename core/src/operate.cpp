@@ -205,8 +205,8 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     const int64_t bytes = shapes[k].count() * size_of(slot.dtype);
     if (!slot.is_dynamic && is_all) {
       made.push_back(nullptr);
-      outputs.push_back({tables_.own(table, item.outputs[k], is_uniform), slot.bytes, slot.shape.data(), slot.rank(),
-                         slot.dtype});
+      outputs.push_back(
+          {tables_.own(table, item.outputs[k], is_uniform), slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
       continue;
     }
     Block* block = tables_.pool.take(bytes * lanes);

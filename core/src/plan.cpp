@@ -10,7 +10,7 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 constexpr int64_t kMost = int64_t{1} << 24;       // of anything that is counted
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one value
 constexpr int64_t kInBlock = 64;                  // bytes of a value that shares a block with others
@@ -117,17 +117,17 @@ class Checker {
   static void accept_row(const Slot& lane, const Slot& stack) {
     if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) fail("a lane is no row of the stack");
     for (size_t axis = 0; axis < lane.shape.size(); ++axis)
-      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown && stack.shape[axis + 1] != kUnknown)
+      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown &&
+          stack.shape[axis + 1] != kUnknown)
         fail("a lane is no row of the stack");
   }
-  static void below(int32_t number, int32_t count) {
-    if (number < 0 || number >= count) fail("a number is out of range");
+  static void below(int32_t number, int32_t count, const char* what) {
+    if (number < 0 || number >= count) fail(what);
   }
 
   void check_region(const Region& in) {
     const Region& body = region(in.body);
     if (body.kind == Region::Kind::Branch || body.body != in.body) fail("a region belongs to no body");
-    if (body.phases.size() != in.phases.size()) fail("a region has other phases than its body");
     if (in.kind != Region::Kind::Branch && &body != &in) fail("a body belongs to another");
     if (in.group < 0 || in.group >= plan_.groups) fail("there is no such group");
     for (const auto& params : in.params)
@@ -156,7 +156,7 @@ class Checker {
       case Kind::Op: {
         exists(plan_.ops.size());
         const OpItem& op = plan_.ops[at];
-        below(op.node, plan_.nodes);
+        below(op.node, plan_.nodes, "there is no such node");
         for (Operand x : op.inputs) operand(in, x);
         for (int32_t to : op.outputs)
           if (to != kNoSlot) slot(in, to);
@@ -165,13 +165,13 @@ class Checker {
       case Kind::Branch: {
         exists(plan_.branches.size());
         const BranchItem& branch = plan_.branches[at];
-        below(branch.branch, in.branches);
+        below(branch.branch, in.branches, "there is no such branch");
         const Slot& pred = slot(in, branch.pred);
         if (pred.dtype != DType::Bool || pred.rank() != 0) fail("a branch is not decided by a bool");
         for (int side = 0; side < 2; ++side) {
           const Region& inner = region(branch.regions[side]);
           if (inner.kind != Region::Kind::Branch || inner.body != in.body) fail("a side is no branch of this body");
-          below(branch.programs[side], static_cast<int32_t>(inner.phases.size()));
+          below(branch.programs[side], static_cast<int32_t>(inner.phases.size()), "a side has no such phase");
           for (const Transfer& t : branch.transfers[side]) accept(slot(inner, t.to), operand(in, t.from));
           for (const MergeRow& merge : branch.merges) accept(slot(in, merge.to), operand(inner, merge.sides[side]));
         }
@@ -180,10 +180,10 @@ class Checker {
       case Kind::Call: {
         exists(plan_.calls.size());
         const CallItem& call = plan_.calls[at];
-        below(call.call, in.calls);
+        below(call.call, in.calls, "there is no such call");
         const Region& callee = region(call.body);
         if (callee.kind != Region::Kind::Function || callee.group != call.group) fail("a call enters no function");
-        below(call.phase, static_cast<int32_t>(callee.phases.size()));
+        below(call.phase, static_cast<int32_t>(callee.phases.size()), "a callee has no such phase");
         const auto phase = static_cast<size_t>(call.phase);
         if (call.arguments.size() != callee.params[phase].size()) fail("a call has other arguments than its callee");
         if (call.results.size() != callee.results[phase].size()) fail("a call has other results than its callee");
@@ -196,7 +196,7 @@ class Checker {
             accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
           }
         for (Operand x : call.hoists) operand(in, x);
-        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) != callee.hoisted : !call.hoists.empty())
+        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) < callee.hoisted : !call.hoists.empty())
           fail("an entry is not given what it needs");
         check_visits(in, callee, call.visits, call.phase);
         break;
@@ -204,10 +204,10 @@ class Checker {
       case Kind::Loop: {
         exists(plan_.loops.size());
         const LoopItem& loop = plan_.loops[at];
-        below(loop.loop, in.loops);
+        below(loop.loop, in.loops, "there is no such loop");
         const Region& body = region(loop.body);
         if (body.kind != Region::Kind::Loop || body.phases.size() != 1) fail("a loop enters no loop");
-        below(loop.branch, body.branches);
+        below(loop.branch, body.branches, "there is no such branch");
         const BranchItem* found = nullptr;
         for (const Stage& stage : body.phases[0].stages)
           for (const Item& inner : stage.entered)
@@ -229,10 +229,10 @@ class Checker {
       case Kind::Map: {
         exists(plan_.maps.size());
         const MapItem& map = plan_.maps[at];
-        below(map.map, in.maps);
+        below(map.map, in.maps, "there is no such map");
         const Region& body = region(map.body);
         if (body.kind != Region::Kind::Map) fail("a map enters no map");
-        below(map.phase, static_cast<int32_t>(body.phases.size()));
+        below(map.phase, static_cast<int32_t>(body.phases.size()), "a map has no such phase");
         if (map.phase == 0 && operand(in, map.counted).rank() == 0) fail("a map over a scalar");
         for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from));
         for (const Transfer& t : map.outers) accept(slot(body, t.to), operand(in, t.from));
@@ -246,26 +246,41 @@ class Checker {
         if (read.is_shared)
           accept(slot(in, read.to), slot(plan_.regions[0], read.index));
         else
-          below(read.index, region(in.body).hoisted), slot(in, read.to);
+          below(read.index, region(in.body).hoisted, "an entry is not given what is read"), slot(in, read.to);
         break;
       }
       case Kind::Collect: {
         exists(plan_.collects.size());
         const CollectItem& collect = plan_.collects[at];
-        below(collect.node, plan_.nodes);
-        below(collect.index, region(in.body).hoisted);
-        operand(in, collect.values[0]);
-        operand(in, collect.values[1]);
+        below(collect.node, plan_.nodes, "there is no such node");
+        below(collect.index, region(in.body).hoisted, "an entry is not given what is collected");
+        const Slot& first = operand(in, collect.values[0]);
+        const Slot& second = operand(in, collect.values[1]);
+        const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
+        if (!is_float(second) || (collect.kind != 1 && first.dtype != second.dtype))
+          fail("what is collected is no float");
+        if (collect.kind == 1 && first.dtype != DType::I32 && first.dtype != DType::I64) fail("rows without numbers");
+        if (collect.kind == 0 && collect.values[0] != collect.values[1]) fail("two values are collected as one");
+        if (collect.kind == 2 && (first.rank() != 1 || second.rank() != 1 || first.is_dynamic || second.is_dynamic))
+          fail("an outer product of what are no vectors");
         break;
       }
       case Kind::Collected: {
         exists(plan_.collecteds.size());
         const CollectedItem& collected = plan_.collecteds[at];
-        below(collected.call, in.calls);
+        below(collected.call, in.calls, "there is no such call");
         if (collected.index < 0) fail("a number is out of range");
-        operand(in, collected.like);
-        for (int32_t to : collected.to)
-          if (to != kNoSlot) slot(in, to);
+        const Slot& like = operand(in, collected.like);
+        if (like.dtype != DType::F32 && like.dtype != DType::F64) fail("what is collected is no float");
+        if (collected.to[1] == kNoSlot) {
+          accept(slot(in, collected.to[0]), like);
+        } else {
+          const Slot& numbers = slot(in, collected.to[0]);
+          const Slot& rows = slot(in, collected.to[1]);
+          if (numbers.dtype != DType::I64 || numbers.rank() != 1 || !numbers.is_dynamic) fail("rows without numbers");
+          if (rows.dtype != like.dtype || rows.rank() != like.rank() || like.rank() == 0 || !rows.is_dynamic)
+            fail("rows of another type than what is collected");
+        }
         break;
       }
     }
@@ -273,13 +288,51 @@ class Checker {
 
   void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
     if (phase > 0) return;
-    if (visits.size() != in.phases.size()) fail("it is not said how often something is visited");
+    if (visits.size() != region(in.body).phases.size()) fail("it is not said how often something is visited");
     for (int32_t count : visits)
-      if (count < 0 || count > static_cast<int32_t>(entered.phases.size())) fail("a phase is visited that is not there");
+      if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
+        fail("a phase is visited that is not there");
   }
 
   const Plan& plan_;
 };
+
+}  // namespace
+
+namespace {
+
+/// Which groups several threads may run at once.
+void find_pure(Plan& plan) {
+  std::vector<bool> pure(static_cast<size_t>(plan.groups), true);
+  std::vector<std::pair<size_t, size_t>> enters;  // groups
+  const auto at = [](int64_t n) { return static_cast<size_t>(n); };
+  for (const Region& region : plan.regions) {
+    const size_t own = at(region.group);
+    if (!region.boxed.empty()) pure[own] = false;
+    for (const Program& program : region.phases)
+      for (const Stage& stage : program.stages) {
+        for (const Item& item : stage.straight)
+          if (item.kind == Item::Kind::Collect || item.kind == Item::Kind::Collected ||
+              (item.kind == Item::Kind::Op && plan.ops[at(item.number)].kernel < 0))
+            pure[own] = false;
+        for (const Item& item : stage.entered) {
+          if (item.kind == Item::Kind::Call) enters.emplace_back(own, at(plan.calls[at(item.number)].group));
+          if (item.kind == Item::Kind::Loop)
+            enters.emplace_back(own, at(plan.regions[at(plan.loops[at(item.number)].body)].group));
+          if (item.kind == Item::Kind::Map) pure[own] = false;
+        }
+      }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& [from, to] : enters)
+      if (pure[from] && !pure[to]) {
+        pure[from] = false;
+        changed = true;
+      }
+  }
+  plan.is_pure = std::move(pure);
+}
 
 }  // namespace
 
@@ -357,6 +410,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           branch.branch = in.any();
           branch.pred = in.any();
           branch.is_first = in.flag();
+          branch.is_last = in.flag();
           for (int32_t& side : branch.regions) side = in.any();
           for (int32_t& program : branch.programs) program = in.any();
           for (auto& transfers : branch.transfers) transfers = read_transfers(in);
@@ -376,6 +430,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           call.body = in.any();
           call.group = in.any();
           call.makes_entry = in.flag();
+          call.asks = in.any();
           call.arguments = in.list();
           call.hoists = in.list();
           call.results = in.list();
@@ -483,6 +538,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   }
   if (!in.at_end()) fail("it goes on behind its end");
   Checker(*this).check();
+  find_pure(*this);
   narrow = compile_narrow(*this);
 }
 

@@ -54,9 +54,10 @@ struct Request;
 
 /// What was collected for one value that an entry was given.
 struct Sum {
-  Block* whole = nullptr;
+  Block* whole = nullptr;  // shared with those who have taken it: then it is not added to
+  int64_t bytes = 0;
   struct Rows {
-    int64_t count;
+    int64_t count, bytes;
     Block* numbers;  // i64
     Block* rows;
   };
@@ -65,6 +66,8 @@ struct Sum {
 
 /// What an activation that entered a recursion was given, for all that runs below it.
 struct Entry {
+  const Region* region;        // of the caller
+  const CallItem* item;        // says which slots of it the values are
   std::vector<Column> values;  // of one lane, owned by the caller's table; boxed ones point to a box
   std::vector<Sum> sums;
 };
@@ -100,7 +103,7 @@ struct Table {
   int64_t lanes;
   int32_t visits;  ///< phases that will be visited
   Column* columns;
-  Block* block = nullptr;   ///< of the columns themselves, and of the values of the small ones
+  Block* block = nullptr;      ///< of the columns themselves, and of the values of the small ones
   std::byte* small = nullptr;  ///< these values
 
   // Where it comes from. A branch, loop or map stands in a parent; a function has pieces.

@@ -1,6 +1,6 @@
 """The C++ core: kernels over lanes. What is here is for tests and benchmarks; engines plan once and run there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,3 +83,33 @@ def isa() -> str:
 
 def isas() -> list[str]:
     """The instruction sets that this machine can run."""
+
+class Stopped(Exception):
+    """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the counters so far."""
+
+    args: tuple[Any, ...]
+
+class Plan:
+    """A static graph, decoded and ready to run. Holds nothing of any run."""
+
+    def run(
+        self,
+        inputs: Sequence[npt.NDArray[np.generic]],
+        apply: Callable[[int, list[Any]], list[Any]],
+        where: list[Any],
+        width: int,
+        frames: int,
+        max_depth: int,
+        memory: int,
+        timeout: float,
+        check_finite: bool,
+        agenda: bool = False,
+        threads: int = 1,
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
+
+        `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
+        """
+
+def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:
+    """Make a plan of rows; a ValueError where they make no sense."""

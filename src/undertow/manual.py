@@ -169,7 +169,9 @@ def _methods(owner: type, what: str, hidden: frozenset[str] = frozenset()) -> It
     yield f"\n{what}:\n"
     yield "| method | meaning |\n|---|---|"
     for name, value in vars(owner).items():
-        if inspect.isfunction(value) and name not in hidden and (not name.startswith("_") or name == "__call__"):
+        if isinstance(value, property) and value.__doc__ and name not in hidden:
+            yield f"| `.{name}` | {_cell(value)} |"
+        elif inspect.isfunction(value) and name not in hidden and (not name.startswith("_") or name == "__call__"):
             called = "f" if name == "__call__" else f".{name}"
             yield f"| `{called}{signature(value)}` | {_cell(value)} |"
 

@@ -10,6 +10,7 @@ from tests.programs import (
     containers,
     deep,
     effects,
+    gradients,
     lazy,
     loops,
     maps,
@@ -22,7 +23,21 @@ from tests.programs.program import Program as Program
 from tests.programs.program import assert_same as assert_same
 from tests.programs.program import load
 
-_MODULES = (numbers, mutual, branches, loops, closures, containers, arrays, maps, chance, effects, lazy, deep)
+_MODULES = (
+    numbers,
+    mutual,
+    branches,
+    loops,
+    closures,
+    containers,
+    arrays,
+    maps,
+    chance,
+    effects,
+    lazy,
+    deep,
+    gradients,
+)
 
 PROGRAMS: list[Program] = [row for module in _MODULES for row in load(module)]
 

@@ -21,18 +21,17 @@ from typing import Any
 import numpy as np
 
 import undertow as ut
+from undertow.api.function import make_library
 from undertow.frontend import tree
 from undertow.frontend.capture import capture_call, capture_map
 from undertow.frontend.traced import capturing
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
-from undertow.passes.hoist import hoist
-from undertow.passes.simplify import simplify
 
 TAGS = frozenset(
     (
         "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy",
-        "deep", "fault", "abandons",
+        "deep", "fault", "abandons", "gradient",
     )
 )  # fmt: skip
 
@@ -88,7 +87,7 @@ class Program:
                 captured = capture_map(definition, *self.function._map_arguments(self.cases[case]))
             else:
                 captured = capture_call(definition, self.function._arguments(self.cases[case], {}))
-        return captured.library, flatten(simplify(hoist(simplify(captured.library)[0])[0])[0], definition.name)
+        return captured.library, flatten(make_library(captured.library, True, True), definition.name)
 
     def signature(self, case: int) -> object:
         """The types and structures of the arguments: all that the graph may depend on."""

@@ -178,9 +178,11 @@ def _split(form: str) -> list[str]:
     return [piece for part in form.split("{") for piece in part.split("}")]
 
 
-def random_program(chance: random.Random, effects: bool = True, invariants: bool = False) -> tuple[Any, str]:
-    """The function `f0` of a random program, and the program's text."""
-    source = _Writer(chance, effects, invariants).program()
+def random_program(
+    chance: random.Random, effects: bool = True, invariants: bool = False, floats: str = "f64"
+) -> tuple[Any, str]:
+    """The function `f0` of a random program, and the program's text; `floats` says which kind it computes with."""
+    source = _Writer(chance, effects, invariants).program().replace("ut.f64", f"ut.{floats}")
     file = f"<random program {next(_NUMBERS)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     space: dict[str, Any] = {"ut": ut}

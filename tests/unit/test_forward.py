@@ -601,6 +601,8 @@ def test_a_tangent_of_itself_is_refused() -> None:
         (((1.0, 2.0),), ((1.0,),), "the tangent of `x` has another structure than `x`"),
         ((1.0,), (1.0, 2.0), "ut.jvp is given 1 arguments and 2 tangents"),
         (2.0, 1.0, "ut.jvp takes the arguments as a tuple, not 2.0"),
+        ((ut.Variable(2.0, name="w"),), (1.0,), "`x` is the variable `w`, which has no tangent"),
+        (({"w": ut.Variable(2.0, name="w")},), ({"w": 1.0},), "`x` holds the variable `w`, which has no tangent"),
     ],
 )
 def test_wrong_tangents(primals: Any, tangents: Any, what: str) -> None:
@@ -680,6 +682,8 @@ def test_check_grads_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_check_grads_takes_sensible_choices() -> None:
     for wrong in ({"modes": "fwd"}, {"modes": ("sideways",)}, {"order": 0}, {"order": True}):
         assert "hint:" in error_of(lambda wrong=wrong: ut.check_grads(power, (1.0, 2), **wrong))
+    assert "ut.check_grads takes the arguments as a tuple, not 3.0" in error_of(lambda: ut.check_grads(ut.sin, 3.0))
+    assert "no float among the arguments" in error_of(lambda: ut.check_grads(lambda n: n * 0.5, (3,)))
 
 
 def test_hessian_vector_products() -> None:

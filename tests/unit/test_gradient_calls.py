@@ -34,6 +34,8 @@ def test_argnums() -> None:
     assert ut.grad(product, 2)(*args) == dy == ut.grad(product, -1)(*args)
     assert ut.grad(product, [2, 0])(*args) == (dy, dx)
     assert ut.grad(product, (2,))(*args) == (dy,)
+    assert ut.grad(product, np.int64(2))(*args) == dy
+    assert ut.grad(product, ())(*args) == ()
     assert ut.value_and_grad(product, (2, -3))(*args) == (product(*args), (dy, dx))
 
 
@@ -265,6 +267,7 @@ def test_weights_shared_by_all_lanes_and_weights_of_each() -> None:
     check_gradient(one_for_all, 0.4, np.zeros(0), argnums=(0, 1))
 
 
+@pytest.mark.slow
 def test_inside_of_loops_maps_and_branches() -> None:
     @ut.function
     def descend(x: ut.f64, n: ut.i64) -> ut.f64:
@@ -284,6 +287,7 @@ def test_inside_of_loops_maps_and_branches() -> None:
     assert_valid(descend, 0.9, 6)
 
 
+@pytest.mark.slow
 def test_inside_of_a_recursive_function() -> None:
     @ut.function
     def flow(x: ut.f64, n: ut.i64) -> ut.f64:
@@ -501,6 +505,34 @@ def test_vjp_outside() -> None:
     assert_close(back(2.0)[0], 2 * dx)
 
 
+def test_vjp_takes_python_numbers_for_what_they_stand_for() -> None:
+    @ut.function
+    def f(x: ut.f32, n: ut.i32, y: ut.f32 = 2.0) -> ut.f32:
+        return x * y if n <= 0 else x * f(x, n - 1, y)
+
+    value, back = ut.vjp(f, 1.5, 2)
+    dx, dn = back(1.0)
+    assert value.dtype == dx.dtype == np.float32 and dn is None
+    assert_close(dx, 6 * 1.5**2)
+    assert_close(back(2)[0], 12 * 1.5**2)
+    assert_close(ut.vjp(lambda *xs: xs[0] * xs[1], 2.0, 3.0)[1](1.0), (3.0, 2.0))
+
+
+def test_objects_that_can_be_called() -> None:
+    class Cube:
+        def __call__(self, x):
+            return x * x * x
+
+    class Square:
+        @ut.function
+        def __call__(self, x: ut.f64) -> ut.f64:
+            return x * x
+
+    assert ut.grad(Cube())(2.0) == 12.0
+    assert ut.grad(Square())(2.0) == 4.0
+    assert ut.vjp(Cube(), 2.0)[1](1.0) == (12.0,)
+
+
 def test_vjp_of_containers() -> None:
     @ut.function
     def f(p, x):
@@ -517,6 +549,36 @@ def test_vjp_of_containers() -> None:
     assert dp["w"].tolist() == [0.0, 0.0] and dx.tolist() == [0.0, 0.0]
 
 
+def test_python_numbers_are_cotangents_of_any_dtype() -> None:
+    _, back = ut.vjp(lambda x: (x * x, {"n": 3, "y": x * 3.0}), np.float32(2.0))
+    for one in (1, 1.0):
+        (dx,) = back((one, {"n": None, "y": one}))
+        assert dx == 7.0 and dx.dtype == np.float32
+    _, back = ut.vjp(lambda x: x * x, 2.0)
+    assert back(1) == (4.0,)
+
+
+def test_none_is_a_cotangent_of_whatever_it_stands_for() -> None:
+    _, back = ut.vjp(lambda x: (x * x, None, {"a": x, "b": (x, "text")}), 3.0)
+    assert back((1.0, None, None)) == (6.0,)
+    assert back((1.0, None, {"b": (1.0, None), "a": 10.0})) == (17.0,)
+    assert back(None) == (0.0,)
+
+    @ut.function
+    def inside(x):
+        _, back = ut.vjp(lambda x: (x * x, None, {"a": x}), x)
+        return back((1.0, None, None))
+
+    assert inside(3.0) == (6.0,)
+
+
+def test_what_is_no_number_has_none_for_a_cotangent() -> None:
+    w = ut.Variable(2.0, name="w")
+    _, back = ut.vjp(lambda x, p: x * p["w"], 3.0, {"w": w, "kind": "tanh", "n": 1})
+    assert back(1.0) == (2.0, {"w": None, "kind": None, "n": None})
+
+
+@pytest.mark.slow
 def test_vjp_inside_used_twice_and_in_branches() -> None:
     @ut.function
     def f(x: ut.f64, n: ut.i64) -> ut.f64:

@@ -183,6 +183,7 @@ def test_checkpoints_give_the_same_and_keep_less(way: dict[str, Any]) -> None:
     assert fewer.activations - stats.activations == 12 * 31, "each is called once more"
 
 
+@pytest.mark.slow
 def test_checkpoints_of_other_kinds() -> None:
     assert saving(0.7, 3) == heavy(0.7, 3)
     assert_close(ut.grad(saving)(0.7, 3), ut.grad(heavy)(0.7, 3), 1e-12)
@@ -225,7 +226,7 @@ def test_checkpoints_draw_the_same_numbers_again() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["reference", "demand"])
+@pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
 def test_depth_is_data(engine: str) -> None:
     limit = sys.getrecursionlimit()
 

@@ -206,9 +206,15 @@ CASES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("function", "args", "options"), CASES, ids=[f"{f.__name__}-{k}" for k, (f, *_) in enumerate(CASES)]
-)
+def rows() -> list[Any]:
+    found: list[Any] = []
+    for number, (function, args, options) in enumerate(CASES):
+        marks = [pytest.mark.slow] if "order" in options else []
+        found.append(pytest.param(function, args, options, id=f"{function.__name__}-{number}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("function", "args", "options"), rows())
 def test_against_differences(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     check_gradient(function, *args, **options)
 
@@ -225,6 +231,7 @@ def mixed_once(x: ut.f64, y: ut.f64) -> ut.f64:
     return x * y * y if y > 0.0 else x * y
 
 
+@pytest.mark.slow
 def test_mixed_derivatives_go_through_branches_in_later_phases_only() -> None:
     """The cotangents of both sides of a Switch come from a phase before the one that undoes it."""
     for y in (0.7, -0.7):
@@ -297,6 +304,42 @@ def test_broadcasts_decided_at_run_time() -> None:
     check_gradient(f, np.array([0.1, 0.2]), np.ones((3, 2)), 2, argnums=(0, 1))
 
 
+def test_a_result_of_a_wider_type_than_it_has() -> None:
+    """A length that is annotated as unknown, and known to the body: its cotangent is made to fit."""
+
+    @ut.function
+    def pair(x: ut.f64, n: ut.i64) -> ut.f64[None]:
+        if n <= 0:
+            return ut.stack([x, x * x])
+        return ut.stack([ut.sin(x), x * n])
+
+    @ut.function
+    def f(x: ut.f64, n: ut.i64) -> ut.f64:
+        return ut.sum(pair(x, n) * 2.0) + ut.sum(ut.map(lambda k: pair(x, k), ut.arange(n))[:, 0])
+
+    check_gradient(f, 0.7, 2)
+
+    @ut.function
+    def pulled(x: ut.f64, v: ut.f64[None]) -> ut.f64:
+        return ut.vjp(pair, x, 1)[1](v)[0]
+
+    check_gradient(pulled, 0.7, np.array([0.3, 0.4]), argnums=(0, 1))
+
+
+def test_an_argument_that_is_handed_on_as_a_wider_type() -> None:
+    """It is read from the entry all the same, as the wider type; the narrower one is made of it where it is wanted."""
+
+    @ut.function
+    def total(x: ut.f64[None], n: ut.i64) -> ut.f64:
+        return ut.sum(ut.sin(x)) if n <= 0 else total(x, n - 1) * x[0]
+
+    @ut.function
+    def f(x: ut.f64[2], n: ut.i64) -> ut.f64:
+        return total(x, n) + x[1]
+
+    check_gradient(f, np.array([0.3, 0.4]), 2)
+
+
 def test_a_map_in_a_map_of_itself() -> None:
     @ut.function
     def f(x: ut.f64[None], n: ut.i64) -> ut.f64:
@@ -326,6 +369,7 @@ def test_single_precision() -> None:
         assert_close(found, expected, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_gradient_consumed_again_in_the_same_run() -> None:
     @ut.function
     def f(x: ut.f64, n: ut.i64) -> ut.f64:
@@ -336,6 +380,7 @@ def test_a_gradient_consumed_again_in_the_same_run() -> None:
     check_gradient(f, 0.7, 3, order=2)
 
 
+@pytest.mark.slow
 def test_three_gradients_one_inside_the_other() -> None:
     third = ut.grad(ut.grad(ut.grad(power)))
     for way in WAYS:

@@ -30,6 +30,8 @@ WAYS: list[dict[str, Any]] = [
     {"engine": "reference", "simplify": False},
     {"engine": "demand"},
     {"engine": "demand", "simplify": False},
+    {"engine": "waves"},
+    {"engine": "waves", "simplify": False},
 ]
 
 
@@ -243,7 +245,7 @@ def test_containers() -> None:
     assert found.rest["extra"][1] == 0
 
 
-@pytest.mark.parametrize("engine", ["reference", "demand"])
+@pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
 def test_variables_and_captured_arrays(engine: str) -> None:
     table, weight = ut.Variable(TABLE, name="table"), ut.Variable(np.ones(2), name="weight")
     array = np.arange(5.0)
@@ -265,7 +267,7 @@ def test_variables_and_captured_arrays(engine: str) -> None:
         assert len(found["a"].rows) == 3 and len(found["v"][0].rows) == 9
 
 
-@pytest.mark.parametrize("engine", ["reference", "demand"])
+@pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
 def test_lanes_of_a_map_give_whole_arrays(engine: str) -> None:
     """Each lane has its own gradient, from as many rows as it looked up."""
 

@@ -14,7 +14,7 @@ from undertow.ir.graph import Attrs
 from undertow.ops.op import find
 from undertow.types import CTL, Type, f64, i64
 
-ENGINES = ("reference", "demand")
+ENGINES = ("reference", "demand", "waves")
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -226,6 +226,23 @@ def test_what_a_variable_can_stand_for(engine: str) -> None:
     y, total, pair, one, t, twice = f.run(np.array([1.0, 2.0]), (w,), engine=engine)
     assert y.tolist() == [[22.0, 22.0], [21.0, 23.0]] and total == 2 and pair.tolist() == [1, 2] and one == 0
     assert t.tolist() == [[1, 0], [0, 1]] and twice.tolist() == [[2, 0], [0, 2]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_variable_is_indexed_like_its_value(engine: str) -> None:
+    held = np.arange(12.0).reshape(4, 3)
+    table = ut.Variable(held, name="table")
+
+    @ut.function
+    def f(i):
+        return table[1], table[i], table[i, 1], table[:, i], table[i:]
+
+    for found, wanted in zip(
+        f.run(2, engine=engine), (held[1], held[2], held[2, 1], held[:, 2], held[2:]), strict=True
+    ):
+        assert np.array_equal(found, wanted)
+    gradient = ut.grad(lambda i: ut.sum(table[i]), variables=table, sparse_rows=True)(2)
+    assert isinstance(gradient, ut.IndexedRows) and gradient.dense().sum(axis=1).tolist() == [0, 0, 3, 0]
 
 
 def test_two_variables_of_one_name() -> None:

@@ -17,8 +17,8 @@ struct OverLimit {
 /// behind their end.
 struct alignas(64) Block {
   int64_t refs;
-  int64_t size;  ///< of what was taken from the system, this header included
-  Block* next;   ///< in a list of free blocks
+  int64_t size;           ///< of what was taken from the system, this header included
+  Block* next;            ///< in a list of free blocks
   Block *before, *after;  ///< in the list of all blocks
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + sizeof(Block); }

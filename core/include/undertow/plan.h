@@ -1,8 +1,9 @@
 // The plan: a static graph as rows of integers, ready to run. Immutable once it is decoded; shared by all runs.
 //
 // A body (main, function, loop, map) has regions: itself and its branches. A region has slots, one for each value that
-// lives in it, and for each phase a program: stages, each a straight run of operators and then what is entered together
-// (branches, calls, loops, maps). A stage begins when all that the stage before it entered has come back.
+// lives in it, and programs: one for each phase, and in a branch one for each visit in a phase. A program has stages,
+// each a straight run of operators and then what is entered together (branches, calls, loops, maps). A stage begins
+// when all that the stage before it entered has come back.
 #pragma once
 
 #include <cstdint>
@@ -64,9 +65,10 @@ struct MergeRow {
 struct BranchItem {
   int32_t branch;  ///< number among the branches of its region
   int32_t pred;    ///< slot
-  bool is_first;   ///< lanes are divided now; else they were in an earlier phase
+  bool is_first;   ///< lanes are divided now; else they were in an earlier visit
+  bool is_last;    ///< of this phase
   int32_t regions[2];
-  int32_t programs[2];  ///< the phase of each side's program
+  int32_t programs[2];  ///< which program of each side runs now
   std::vector<Transfer> transfers[2];
   std::vector<MergeRow> merges;
 };
@@ -78,20 +80,21 @@ struct CallItem {
   int32_t body;   ///< region entered
   int32_t group;  ///< of bodies that are recursive together
   std::vector<Operand> arguments;
-  std::vector<Operand> hoists;    ///< given to the entry that it makes
+  std::vector<Operand> hoists;  ///< given to the entry that it makes
   bool makes_entry;
-  std::vector<int32_t> results;   ///< slots
-  std::vector<int32_t> visits;    ///< of the callee, by the visits - 1 of the caller; phase 0 only
+  int32_t asks;  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
+  std::vector<int32_t> results;  ///< slots
+  std::vector<int32_t> visits;   ///< of the callee, by the visits - 1 of the caller; phase 0 only
 };
 
 struct LoopItem {
   int32_t site;
   int32_t loop;
   int32_t body;
-  int32_t branch;                  ///< of the loop's body: going on or leaving
+  int32_t branch;  ///< of the loop's body: going on or leaving
   std::vector<Transfer> variables;
   std::vector<Transfer> outers;
-  std::vector<Operand> next;       ///< of each variable, in the branch where the loop goes on
+  std::vector<Operand> next;  ///< of each variable, in the branch where the loop goes on
   struct Exit {
     Operand from;  ///< in the loop's body
     int32_t to;    ///< slot outside
@@ -104,7 +107,7 @@ struct MapItem {
   int32_t map;
   int32_t phase;
   int32_t body;
-  Operand counted;                 ///< its leading length is the number of lanes; phase 0 only
+  Operand counted;  ///< its leading length is the number of lanes; phase 0 only
   std::vector<Transfer> mapped;
   std::vector<Transfer> outers;
   std::vector<LoopItem::Exit> results;
@@ -129,7 +132,7 @@ struct CollectedItem {
   int32_t call;
   int32_t index;
   Operand like;
-  int32_t to[2];  ///< the second only where rows are taken
+  int32_t to[2];  ///< the sum; or numbers of rows, and rows
 };
 
 struct Item {
@@ -153,10 +156,10 @@ struct Region {
   int32_t body;  ///< region of the body that it belongs to
   int32_t group;
   std::vector<Slot> slots;
-  std::vector<int32_t> boxed;  ///< slots that are dynamic
-  int64_t row;                 ///< bytes per lane of the slots that share a block
+  std::vector<int32_t> boxed;            ///< slots that are dynamic
+  int64_t row;                           ///< bytes per lane of the slots that share a block
   int32_t branches, calls, loops, maps;  ///< how many of each it has
-  int32_t hoisted;                       ///< values that its entries are given
+  int32_t hoisted;                       ///< values of its entry that it needs
   std::vector<Program> phases;
   std::vector<std::vector<int32_t>> params;   ///< slots by phase; -1: nobody uses it
   std::vector<std::vector<int32_t>> results;  ///< slots by phase; kNoSlot: an order token
@@ -183,6 +186,7 @@ class Plan {
   std::vector<ReadItem> reads;
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
+  std::vector<bool> is_pure;  // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::unique_ptr<const NarrowProgram> narrow;  // what runs lanes one by one; see narrow.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph

@@ -31,6 +31,7 @@ struct RunOptions {
   int64_t memory = std::numeric_limits<int64_t>::max();
   double timeout = std::numeric_limits<double>::infinity();
   bool check_finite = false;
+  int64_t threads = 1;
 };
 
 struct Label {
@@ -64,7 +65,7 @@ struct Stop {
 struct RunStats {
   int64_t activations = 0;
   int64_t waves = 0;
-  int64_t lanes = 0;       ///< of all waves
+  int64_t lanes = 0;  ///< of all waves
   int64_t peak_width = 0;
   int64_t peak_frames = 0;
   int64_t peak_bytes = 0;
@@ -74,8 +75,12 @@ struct RunStats {
   std::vector<int64_t> fired;  ///< lanes by node, of operators
 };
 
-/// Run; gives a value for each result of main. Throws Stop, and what the host throws.
+/// Run; gives a value for each result of main. Throws Stop, and what the host throws. Waves in lockstep go depth first.
 std::vector<Value> run_lockstep(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
                                 RunStats& stats);
+
+/// The same; every stage takes all lanes that have come to it, whatever they wait for otherwise.
+std::vector<Value> run_agenda(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                              RunStats& stats);
 
 }  // namespace undertow

@@ -261,11 +261,16 @@ class Join final : public Kernel {
 
 constexpr KernelRow kRows[] = {
     {"identity", make_kernel<Copy>},
-    {"stop_gradient", make_kernel<Copy>},       {"dim", make_kernel<Dim>},
-    {"reshape", make_kernel<Reshape>},     {"broadcast_to", make_kernel<BroadcastTo>},
-    {"transpose", make_kernel<Transpose>}, {"expand_dims", make_kernel<ExpandDims>},
-    {"squeeze", make_kernel<Squeeze>},     {"flip", make_kernel<Flip>},
-    {"concat", make_kernel<Join<false>>},  {"stack", make_kernel<Join<true>>},
+    {"stop_gradient", make_kernel<Copy>},
+    {"dim", make_kernel<Dim>},
+    {"reshape", make_kernel<Reshape>},
+    {"broadcast_to", make_kernel<BroadcastTo>},
+    {"transpose", make_kernel<Transpose>},
+    {"expand_dims", make_kernel<ExpandDims>},
+    {"squeeze", make_kernel<Squeeze>},
+    {"flip", make_kernel<Flip>},
+    {"concat", make_kernel<Join<false>>},
+    {"stack", make_kernel<Join<true>>},
 };
 
 }  // namespace

@@ -40,6 +40,12 @@ def check_grads(
         raise UndertowError(f"modes={brief(modes)} is not a choice of modes", hint='write modes=("fwd", "rev")')
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise UndertowError(f"order={brief(order)} is no order of a derivative", hint="write order=1, or 2")
+    if not isinstance(args, (tuple, list)):
+        hint = "write ut.check_grads(f, (x, y))"
+        raise UndertowError(f"ut.check_grads takes the arguments as a tuple, not {brief(args)}", hint=hint)
+    if not _floats(tuple(args)):
+        hint = "give floats, as in 3.0; the value of a variable is v.read()"
+        raise UndertowError("there is no float among the arguments: no derivative is checked", hint=hint)
     random = np.random.default_rng(0)
     seed = settings().limits.seed
     with options(seed=0 if seed is None else seed):  # random draws are the same in every run

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from undertow.api.function import Function
 from undertow.errors import CaptureError, brief
+from undertow.frontend import tree
 from undertow.frontend.capture import Definition
 from undertow.frontend.derivative import (
     Checkpointed,
@@ -21,6 +24,7 @@ from undertow.frontend.derivative import (
     flatten_targets,
 )
 from undertow.frontend.drive import drive
+from undertow.frontend.operands import is_weak
 from undertow.frontend.traced import capturing, context
 
 
@@ -39,16 +43,20 @@ def _made(function: Any, key: Any, make: Callable[[Definition], Definition], wha
 def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> int | tuple[int, ...]:
     if argnums is None:
         return 0 if variables is None else ()
-    if isinstance(argnums, int) and not isinstance(argnums, bool):
-        return argnums
-    if isinstance(argnums, (tuple, list)) and all(isinstance(n, int) and not isinstance(n, bool) for n in argnums):
+    if _is_integer(argnums):
+        return int(argnums)  # type: ignore[arg-type]
+    if isinstance(argnums, (tuple, list)) and all(map(_is_integer, argnums)):
         if len(set(argnums)) != len(argnums):
             raise CaptureError(f"argnums={brief(argnums)} names an argument twice", hint="name each argument once")
-        return tuple(argnums)
+        return tuple(map(int, argnums))
     raise CaptureError(
         f"argnums={brief(argnums)} is neither a number nor a tuple of numbers",
         hint=f"write {what}(f, argnums=0) or {what}(f, argnums=(0, 2))",
     )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _derived(
@@ -123,8 +131,8 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     >>> value, back(1.0)
     (np.float64(15.0), (np.float64(5.0), np.float64(3.0)))
 
-    What is no float has None for a cotangent. Inside a captured function the value and its pullback share one call;
-    outside, the pullback is a run of its own, which computes the value again.
+    What is no float has None for a cotangent; in what `back` is given, None stands for zero. Inside a captured function
+    the value and its pullback share one call; outside, the pullback is a run of its own and computes the value again.
     """
     definition, bound = definition_of(function, "ut.vjp")
     primals = (*bound, *primals)
@@ -138,12 +146,39 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     back = _made(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back._programs)
     value = called(*primals[len(bound) :])
+    typed = _typed(called, primals[len(bound) :])[: len(primals)]
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = pulled(primals, cotangents)
+        found: tuple[Any, ...] = pulled(typed, _fitting(cotangents, value))
         return found[len(bound) :]
 
     return value, pull
+
+
+def _typed(function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Positional arguments in the dtypes that the function takes them in, those that it is bound to included."""
+    given = function._arguments(args, {})
+    rest = iter(given.leaves)
+    found: list[Any] = []
+    for name, structure in zip(given.parameters, given.structures, strict=True):
+        held = tree.unflatten(structure, [next(rest) for token in structure if token == tree.LEAF])
+        kind = function.__undertow_definition__.closure.signature.parameters[name].kind
+        found += held if kind == kind.VAR_POSITIONAL else [held]
+    return tuple(found)
+
+
+def _fitting(cotangents: Any, value: Any) -> Any:
+    """Python numbers have no dtype of their own: as cotangents they have that of the value."""
+    leaves, structure = tree.flatten(value)
+    given = tree.along(structure, cotangents)
+    if given is None:
+        return cotangents  # refused with all that is known of the function
+    dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+    made = [
+        np.asarray(one, dtype)[()] if is_weak(one) and dtype.kind == "f" else one
+        for one, dtype in zip(given, dtypes, strict=True)
+    ]
+    return tree.unflatten(structure, made)
 
 
 def checkpoint(function: Callable[..., Any]) -> Function:

@@ -44,8 +44,12 @@ def save(
     function would show.
     """
     if not isinstance(function, Function):
+        is_code = callable(function)
         raise SaveError(
-            f"ut.save takes a function, not a {type(function).__name__}", hint="decorate it with @ut.function"
+            f"ut.save takes a function, not a {type(function).__name__}",
+            hint="decorate it with @ut.function"
+            if is_code
+            else "write ut.save(f, path); arrays are saved with np.savez(path, **params)",
         )
     for example in examples:
         _capture(function, example)

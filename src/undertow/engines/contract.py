@@ -32,6 +32,7 @@ class Options:
     max_depth: int | None = None  # of nested calls; loops and maps add none
     memory: int | None = None  # bytes in frames and in the arrays that wait there
     timeout: float | None = None  # seconds
+    threads: int | None = None  # that an engine may use; None: one for each core
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
 
@@ -48,6 +49,10 @@ class Options:
             if not limit >= 0:  # nan too
                 what = "is below zero" if limit < 0 else "is not a number"
                 raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
+        if self.threads is not None:
+            self._check_number("threads", int)
+            if self.threads < 1:
+                raise UndertowError(f"threads={self.threads} is below one", hint="leave threads out to use every core")
         self._check_number("schedule_seed", int)
         if self.seed is not None:
             self._check_number("seed", int)

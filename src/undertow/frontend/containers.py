@@ -63,6 +63,7 @@ class Containers(Expressions):
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
             raise _text_too_early(key)
+        value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, Traced) or not has_traced(key):
@@ -182,9 +183,12 @@ class Containers(Expressions):
                     hint="make a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
                 )
             if not isinstance(container, (Traced, list, dict)):
+                is_variable = read(container) is not container
                 raise CaptureError(
                     f"assigning to an item of a {type(container).__name__} cannot be captured",
-                    hint="make a new one, and assign it to a variable",
+                    hint="write v.assign(x) for all of it, v.assign_rows(i, rows) for rows"
+                    if is_variable
+                    else "make a new one, and assign it to a variable",
                 )
             if has_traced(key) and not isinstance(container, Traced):
                 raise CaptureError(
@@ -278,13 +282,24 @@ def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
     )
 
 
+_RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
+_FOREIGN = {  # attributes of arrays elsewhere
+    **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
+    "at": "make a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+    "backward": "write a function of what x is computed from, and differentiate it: ut.grad(f)",
+}
+
+
 def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> CaptureError:
     """The error of an attribute that is not there, with one that the user may have meant."""
     if isinstance(value, Traced):
         from undertow.frontend import functions
 
         known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "port", "type")]
-        hint = f"write ut.{name}(x)" if name in functions.__all__ else did_you_mean(name, known)
+        if name in functions.__all__:
+            hint = f"write ut.{name}(x)"
+        else:
+            hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
         )
@@ -296,9 +311,10 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         return CaptureError(
             f"the function `{value.name}` has no attribute `{name}`", span, "look at the name before the dot"
         )
-    return CaptureError(
-        " ".join(str(fault).split()), span, did_you_mean(name, dir(value)) or "look at the name before the dot"
-    )
+    hint = did_you_mean(name, dir(value)) or "look at the name before the dot"
+    if hasattr(type(value), "__undertow_read__"):
+        hint = f"write v.read().{name}, or use a function of ut: they read the variable"
+    return CaptureError(" ".join(str(fault).split()), span, hint)
 
 
 HANDLERS.update({

@@ -18,6 +18,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend import tree
+from undertow.frontend.calling import is_user_code
 from undertow.frontend.capture import Arguments, Definition, Session, arguments
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, leaf_type
@@ -47,6 +48,11 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
     bound: tuple[Any, ...] = ()
     if isinstance(function, MethodType):
         function, bound = function.__func__, (function.__self__,)
+    elif not isinstance(function, (FunctionType, Closure, partial, type)):
+        method = type(function).__dict__.get("__call__")
+        if hasattr(method, "__undertow_definition__") or is_user_code(method):  # an object that can be called
+            inner, _ = definition_of(method, what)
+            return inner, (function,)
     if isinstance(function, FunctionType):
         return _definition(function), bound
     if isinstance(function, Closure):
@@ -57,6 +63,8 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
             hint=f"give a lambda that calls it: {what}(lambda x: f(2.0, x))",
         )
     hint = f"write {what}(f), and then call the result: {what}(f)(x)"
+    if callable(function):
+        hint = f"give a lambda that calls it: {what}(lambda x: f(x))"
     raise CaptureError(f"{what} works on functions, not on {brief(function)}", hint=hint)
 
 
@@ -308,16 +316,17 @@ class Derived(Wrapped):
             values = [_now(session, target) for target in self.targets]
             written = Written(session, self.bound, [values, tuple(args), kwargs], {})
         value = yield written.call()
-        answer, aux = self._split(value)
-        scalar = scalar_of(answer, self.inner.name)
         shapes: list[tuple[range, tree.Structure]] = []
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
         for n in numbers:
             shapes.append(self._positions(written, n, args))
+            self._refuse_static(shapes[-1][1], n)
         wanted = [index for indices, _ in shapes for index in indices]
         if len(set(wanted)) < len(wanted):
             raise CaptureError(f"argnums={brief(self.argnums)} names an argument twice", hint="name each argument once")
         written.refuse_integers(wanted)
+        answer, aux = self._split(value)
+        scalar = scalar_of(answer, self.inner.name)
         every = dict.fromkeys([*wanted, *range(count)])
         one = Const(np.ones((), scalar.type.dtype.numpy))
         found = written.gradient({scalar.port.index: one}, list(every), self.sparse_rows) if every else []
@@ -347,6 +356,20 @@ class Derived(Wrapped):
             at += len(tree.flatten(value, is_traced)[0])
         leaves, own = tree.flatten(args[n], is_traced)
         return range(at, at + len(leaves)), own
+
+    def _refuse_static(self, structure: tree.Structure, number: int) -> None:
+        """Variables, and arguments that are nothing but a text or its kind, have no gradient: say so."""
+        for token in structure:
+            value = token[1].value if token[0] == "static" else None
+            if isinstance(value, Variable):
+                verb = "is" if len(structure) == 1 else "holds"
+                what = f"{verb} the variable `{value.name}`, which has no gradient as an argument"
+                hint = f"write ut.{self.what}(f, variables=v), or give the value of the variable: v.read()"
+            elif value is not None and len(structure) == 1:
+                what, hint = f"is {brief(value)}: only floats have gradients", "name another argument: argnums=1"
+            else:
+                continue
+            raise TypeMismatch(f"argument {number} of `{self.inner.name}` {what}", hint=hint)
 
     def _split(self, value: Any) -> tuple[Any, Any]:
         if not self.has_aux:
@@ -397,10 +420,9 @@ class Pullback:
 def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
     """Write the gradient for these cotangents; a container like the arguments, None for what is no float."""
     name = written.definition.name
-    results = written.results()
-    structure = tree.flatten(written.value, is_traced)[1]
-    given, shape = tree.flatten(cotangents, lambda x: x is None or is_traced(x))
-    if shape != structure:
+    results, structure = tree.flatten(written.value, is_traced)
+    given = tree.along(structure, cotangents)
+    if given is None or any(tree.children(cotangent) is not None for cotangent in given):
         raise TypeMismatch(
             f"the cotangent is {describe(cotangents)}, but `{name}` returns {describe(written.value)}",
             hint="give a cotangent of the same structure, as in back(ut.ones_like(value))",
@@ -422,9 +444,13 @@ def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
     at = 0
     for value in written.args:
         leaves, own = tree.flatten(value, is_traced)
-        parts.append(tree.unflatten(own, made[at : at + len(leaves)]))
+        bare = tuple(_NOTHING if token[0] == "static" else token for token in own)
+        parts.append(tree.unflatten(bare, made[at : at + len(leaves)]))
         at += len(leaves)
     return tuple(parts)
+
+
+_NOTHING: tree.Token = ("static", tree.Identity(None))
 
 
 def _fit(cotangent: Any, type_: Type, name: str) -> Any:

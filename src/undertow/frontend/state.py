@@ -202,7 +202,13 @@ class Variable:
         found = value if is_weak(value) else as_operand(value)
         held = found.type if isinstance(found, Traced) else Type(dtype) if is_weak(found) else type_of(found)
         wanted = Type(dtype, (None,) * held.rank)  # whether the shape fits is said by the type rule
-        return convert(found, wanted, what, {})[0]
+        try:
+            return convert(found, wanted, what, {})[0]
+        except TypeMismatch as fault:
+            fault.what = fault.what.replace(f"but {wanted} is annotated", f"but it holds {self.type}")
+            convert_it = (fault.hint or "convert it").split(", or ")[0]
+            fault.hint = f"{convert_it}, or make the variable with another dtype="
+            raise
 
     def _shape(self) -> tuple[Any, ...]:
         return tuple(d if isinstance(d, int) else None for d in self.type.shape)

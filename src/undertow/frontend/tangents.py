@@ -30,6 +30,7 @@ from undertow.frontend.capture import (
 from undertow.frontend.drive import Work
 from undertow.frontend.flow import describe, leaf_type
 from undertow.frontend.source import Closure, Env, closure_of
+from undertow.frontend.state import Variable
 from undertow.frontend.traced import Traced, constant
 from undertow.ops.rules import may_be_equal
 from undertow.types import Type, f64, said
@@ -112,28 +113,22 @@ def match_tangents(
 
 def _along(definition: Definition, structure: tree.Structure, value: Any, name: str, span: Span | None) -> list[Any]:
     """What stands in a tangent at each leaf of the argument."""
-    found: list[Any] = []
-    stack = [value]
-    for token in structure:
-        item = stack.pop()
-        if token == tree.LEAF:
-            found.append(item)
-        elif token[0] == "static":
-            continue
-        elif item is None:
-            stack += [None] * token[1]
-        else:
-            held = definition.children(item)
-            if token[0] == "dict" and isinstance(item, dict) and set(item) == set(token[2]):
-                held = token, [item[key] for key in token[2]]
-            if held is None or held[0] != token:
-                raise TypeMismatch(
-                    f"the tangent of `{name}` has another structure than `{name}`: {describe(value)}",
-                    span,
-                    hint="give containers of the same kinds, lengths and keys; None stands for zero",
-                )
-            stack += reversed(held[1])
-    return found
+    variables = [token for token in structure if token[0] == "static" and isinstance(token[1].value, Variable)]
+    found = tree.along(structure, value, definition.children, variables)
+    if found is None:
+        raise TypeMismatch(
+            f"the tangent of `{name}` has another structure than `{name}`: {describe(value)}",
+            span,
+            hint="give containers of the same kinds, lengths and keys; None stands for zero",
+        )
+    held = [token for token in structure if token == tree.LEAF or token in variables]
+    for token, item in zip(held, found, strict=True):
+        if token != tree.LEAF and item is not None and item is not token[1].value:
+            what = f"`{name}` {'is' if len(structure) == 1 else 'holds'} the variable `{token[1].value.name}`"
+            raise TypeMismatch(
+                f"{what}, which has no tangent", span, hint="give its value for the argument: v.read(); or None here"
+            )
+    return [item for token, item in zip(held, found, strict=True) if token == tree.LEAF]
 
 
 def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) -> Any:

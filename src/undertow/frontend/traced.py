@@ -209,8 +209,9 @@ class Traced:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = _indexing().ARRAY_FUNCTIONS.get(func)
         if name is None:
+            module = str(func.__module__).replace("numpy", "np", 1)
             raise self._unknown(
-                f"np.{func.__name__} cannot be captured",
+                f"{module}.{func.__name__} cannot be captured",
                 "write it with the functions of ut, which follow the array API standard",
             )
         function = _function(name)

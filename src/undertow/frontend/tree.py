@@ -141,6 +141,36 @@ def _build(token: Token, held: list[Any]) -> Any:
     return made
 
 
+def along(
+    structure: Structure, value: object, children: Any = children, more: Sequence[Token] = ()
+) -> list[Any] | None:
+    """What stands in a container at each leaf of a structure, and at `more` tokens; None if it has another structure.
+
+    A None stands for all that is below it, and what is static may be anything.
+
+    >>> along(flatten({"a": (1, 2), "b": 3})[1], {"b": 30, "a": None})
+    [None, None, 30]
+    """
+    found: list[Any] = []
+    stack: list[Any] = [value]
+    for token in structure:
+        item = stack.pop()
+        if token == LEAF or token in more:
+            found.append(item)
+        elif token[0] == "static":
+            continue
+        elif item is None:
+            stack += [None] * token[1]
+        else:
+            held = children(item)
+            if token[0] == "dict" and isinstance(item, dict) and set(item) == set(token[2]):
+                held = token, [item[key] for key in token[2]]
+            if held is None or held[0] != token:
+                return None
+            stack += reversed(held[1])
+    return found
+
+
 def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
     """A readable name for each leaf, in the order of `flatten`.
 

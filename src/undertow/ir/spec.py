@@ -385,7 +385,7 @@ def _is_gradient(f: Facts, n: Node) -> bool:
     callee, given, wanted = f.callee(n), n.attrs.get("given"), n.attrs.get("wanted")
     if callee is None or not isinstance(given, tuple) or not isinstance(wanted, tuple):
         return False
-    results = dict(enumerate(callee.type_of(port) for port in callee.results))
+    results = dict(enumerate(f.nodes[f.link(n).node].types))  # as the call says: the callee may know more
     params = dict(enumerate(callee.nodes[param].types[0] for param in callee.params))
     return (
         all(type(k) is int and k in results for k in given)

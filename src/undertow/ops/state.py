@@ -17,7 +17,7 @@ from undertow.ops.gradient import NO_GRADIENT, NoGradient
 from undertow.ops.index import check_index, out_of_range
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import may_be_equal
-from undertow.types import CTL, DTYPES, Type, show_shape
+from undertow.types import CTL, DTYPES, Type, said, show_shape
 
 Store = MutableMapping[str, Any]
 
@@ -70,7 +70,7 @@ def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         fits = given.dtype == held.dtype and given.rank <= held.rank
     if not fits:
         raise TypeMismatch(
-            f"a {given} does not fit variable `{attrs.text('variable')}`, which holds {held}",
+            f"{said(given)} does not fit variable `{attrs.text('variable')}`, which holds {held}",
             hint="convert it, or make the variable with shape=(None,) where a dimension may change",
         )
     return held, CTL

@@ -359,16 +359,17 @@ class _Backward:
         first = self.graph.nodes[call]
         back = 2 * ask.visits - 1 - phase
         cotangents = [self.found.pop(Port(number, k), None) for k in range(len(node.types))]
+        is_map = first.op == "map"
         inputs: list[Operand] = []
         for index in ask.given[phase]:
             cotangent = cotangents[index]
-            like = self.copy.ports[Port(number, index)]
             if cotangent is None:
-                inputs.append(pen.zero(like))
-            else:
-                inputs.append(fitted(cotangent, node.types[index]).operand)
+                cotangent = pen.term(pen.zero(self.copy.ports[Port(number, index)]))
+            # What the callee gives may be of a narrower type than what the call says.
+            type_ = plain.type_of(plain.phases[phase].results[index])
+            lanes = node.types[index].shape[:1] if is_map else ()
+            inputs.append(fitted(cotangent, type_.with_shape((*lanes, *type_.shape))).operand)
         link = self.call_again(first, ask, inputs) if is_checkpoint(first) else self.copy.ports[Port(call, 0)]
-        is_map = first.op == "map"
         gone = entries.values[ask] if entries is not None and phase == 0 else {}
         wanted = [index for index in ask.wanted[phase] if index not in gone]
         lanes = pen.type_of(self.copy.operand(first.inputs[0])).shape[:1] if is_map else ()

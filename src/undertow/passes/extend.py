@@ -23,7 +23,7 @@ from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import rows_types, sparse_of
 from undertow.ir.walk import ENTERS, entered_by, node_phases, phase_attr
-from undertow.ops.term import Size, Term, apply, constant, filled, shaped, sizes
+from undertow.ops.term import Size, Term, apply, constant, filled, fitted, shaped, sizes
 from undertow.passes.activity import Activity, Ask, Slice, link_of
 from undertow.passes.backward import Order, Pen, write_backward
 from undertow.passes.entries import Entries, find_entries
@@ -227,7 +227,11 @@ def _write_gradient(
         return _typed(pen, nothing, node)
     ask, entries = extended.ask, extended.entries
     given = dict(zip(node.attrs.integers("given"), node.inputs[1:], strict=True))
-    cotangents: list[Operand] = [copy.operand(given[index]) for index in ask.given[0]]
+    results = functions[ask.graph].results
+    cotangents: list[Operand] = [
+        fitted(pen.term(copy.operand(given[index])), functions[ask.graph].type_of(results[index])).operand
+        for index in ask.given[0]
+    ]
     gone = {} if entries is None else entries.values[ask]
     asked = [index for index in ask.wanted[0] if index not in gone]
     plain = functions[ask.graph]

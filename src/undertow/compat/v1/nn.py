@@ -6,6 +6,7 @@ from typing import Any
 
 from undertow.compat.v1.array import gather
 from undertow.compat.v1.math import reduce_sum, sigmoid, square, tanh
+from undertow.compat.v1.missing import explain
 from undertow.compat.v1.tensor import apply
 from undertow.frontend import functions
 
@@ -47,3 +48,7 @@ def embedding_lookup(params: Any, ids: Any, name: str | None = None) -> Any:
 def l2_loss(t: Any, name: str | None = None) -> Any:
     """Half of the sum of squares."""
     return reduce_sum(square(t)) / 2
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(explain(f"nn.{name}", [f"nn.{known}" for known in __all__]))

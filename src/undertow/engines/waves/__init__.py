@@ -6,8 +6,9 @@ core cannot say, since it knows no names, is said here: errors with their tag tr
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,16 @@ from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag
 from undertow.ops.op import CATALOGUE
-from undertow.types import CTL
+from undertow.types import CTL, Type, dtype_of
 
 WIDTH = 4096  # lanes of a wave, at most
 _NO_LIMIT = 2**62
+
+
+def usable_cores() -> int:
+    """How many threads a run takes where nobody says."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 class Waves:
@@ -33,17 +40,21 @@ class Waves:
     is_lazy = False
     takes_hoisted = True
 
+    def __init__(self, schedule: str = "auto") -> None:
+        self.schedule = schedule
+
     def plan(self, graph: StaticGraph) -> WavesPlan:
-        return WavesPlan(graph)
+        return WavesPlan(graph, schedule=self.schedule)
 
 
 class WavesPlan:
     """A static graph made ready. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, width: int = WIDTH) -> None:
+    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto") -> None:
         self.graph = graph
         self.width = width
         encoded = encode(graph)
+        self.schedule = encoded.schedule if schedule == "auto" else schedule
         constants = [np.asarray(value, order="C") for value in encoded.constants]
         self.core = _core.decode(encoded.rows, encoded.words, constants)
 
@@ -67,6 +78,8 @@ class WavesPlan:
                 _NO_LIMIT if options.memory is None else options.memory,
                 float("inf") if options.timeout is None else options.timeout,
                 bool(options.check_finite),
+                self.schedule == "agenda",
+                options.threads or usable_cores(),
             )
         except _core.Stopped as stopped:
             raise self._error(stopped, options) from None
@@ -107,12 +120,12 @@ class WavesPlan:
                 node = self.graph.nodes[number]
                 with np.errstate(all="ignore"):
                     CATALOGUE[node.op].eval([checks.as_plain(value) for value in values], node.attrs)
-                return InternalError(f"{node.op} ({node.name}) failed in the core, and not in the reference kernel", span)
+                return InternalError(f"{node.op} ({node.name}) failed in the core only", span)
             if kind == "not_finite":
                 checks.check_finite(values[0], self.graph.nodes[number].op)
             if kind == "unequal_results":
-                checks.stack_lanes(values, self.graph.nodes[0].types[0].with_dtype(_dtype(values[0])))
-            limits = {
+                checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
+            limits: dict[str, Callable[[], RunError]] = {
                 "unequal_lanes": lambda: checks.unequal_lanes(a, b),
                 "unequal_visits": lambda: checks.unequal_visits(a, b),
                 "memory": lambda: checks.too_much_memory(a, options),
@@ -130,12 +143,6 @@ class WavesPlan:
             error.span = error.span or span
             error.calls = checks.calls_of(self.graph, tag)
         return error
-
-
-def _dtype(value: Any) -> Any:
-    from undertow.types import dtype_of
-
-    return dtype_of(value.dtype)
 
 
 class _Host:

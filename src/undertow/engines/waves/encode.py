@@ -18,11 +18,12 @@ from undertow.ir.walk import phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL, DTYPES, Type
 
-VERSION = 1
+VERSION = 2
 DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
 _KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
 _NO_SLOT = -(2**31)
 _UNKNOWN = -1
+_NOTHING = Const(np.False_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +33,7 @@ class Encoded:
     rows: npt.NDArray[np.int64]
     words: list[str]
     constants: list[Array]
+    schedule: str = "lockstep"  # or "agenda": what suits it
 
 
 def encode(graph: StaticGraph) -> Encoded:
@@ -45,7 +47,7 @@ class _Body:
 
     params: list[dict[int, Port]] = field(default_factory=list)  # by index
     results: list[dict[int, Port]] = field(default_factory=list)
-    hoisted: int = 0
+    hoisted: int = 0  # values of its entry that it needs
 
 
 class _Encoder:
@@ -66,12 +68,16 @@ class _Encoder:
             for number, (region, count) in enumerate(zip(graph.regions, self.items.phase_count, strict=True))
             if region.kind != "branch"
         }
+        self.absorbed: set[int] = set()  # nodes that another item computes
+        self.outer_products = self.find_outer_products()
         self.tables: dict[int, list[list[int]]] = {kind: [] for kind in range(8)}
         self.kernels: list[list[int]] = []
+        self.asks: dict[tuple[tuple[int, int], ...], int] = {}  # a number for each way of asking for later phases
 
     def run(self) -> Encoded:
         self.number_things()
         self.find_slots()
+        self.find_needs()
         programs = [self.programs(number) for number in range(len(self.graph.regions))]
         out = self.rows
         out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
@@ -86,7 +92,33 @@ class _Encoder:
         for number, program in enumerate(programs):
             self.write_region(number, program)
         constants = [const.value for const in self.constants]
-        return Encoded(np.array(out, np.int64), list(self.words), constants)
+        return Encoded(np.array(out, np.int64), list(self.words), constants, self.schedule())
+
+    def schedule(self) -> str:
+        """Lockstep, unless recursive calls on arrays wait for each other: then it would make a wave for every path."""
+        graph, items = self.graph, self.items
+        has_arrays = {self.groups[r] for r, types in enumerate(self.slot_types) if any(t.rank for t in types)}
+        calls: set[tuple[int, int]] = set()  # (region, group): a call into the group stands there
+        for region in reversed(range(len(graph.regions))):
+            for stage in items.stages.get((region, 0), []):
+                here: set[int] = set()
+                for item in stage.entered:
+                    here |= self._groups_called(item, calls)
+                own = self.groups[region]
+                if own in here and own in has_arrays and (region, own) in calls:
+                    return "agenda"
+                calls |= {(region, group) for group in here}
+        return "lockstep"
+
+    def _groups_called(self, item: Item, calls: set[tuple[int, int]]) -> set[int]:
+        """The groups that an item calls into, itself or in what stands inside of it."""
+        if item.kind == CALL:
+            return {self.groups[self.graph.sites[item.key[1] - 1].callee]}
+        if item.kind == BRANCH:
+            inside = self.items.pairs[Port(item.key[1], item.key[2]), item.region]
+        else:
+            inside = (self.graph.sites[item.key[1] - 1].callee,) * 2
+        return {group for region, group in calls if region in inside}
 
     # -- numbers and slots ---------------------------------------------------------------------------------
 
@@ -104,9 +136,6 @@ class _Encoder:
         used = {x for node in graph.nodes for x in node.inputs} | {r.pred for r in graph.regions} | set(graph.fetches)
         for number, node in enumerate(graph.nodes):
             if node.op in ("call", "enter", "next", "hoist", "call_start", "enter_start", "fan_start", "start"):
-                if node.op == "hoist":
-                    body = self.bodies[graph.sites[node.attrs.integer("site") - 1].callee]
-                    body.hoisted = max(body.hoisted, node.attrs.integer("index") + 1)
                 continue
             for index, type_ in enumerate(node.types):
                 port = Port(number, index)
@@ -120,6 +149,30 @@ class _Encoder:
                 self.slots[port] = len(self.slot_types[region])
                 self.slot_types[region].append(type_)
             self.note_ends(number, node)
+
+    def find_needs(self) -> None:
+        """How many values of its entry a body needs, to read or to collect, itself or in what it enters."""
+        graph, owner = self.graph, self.items.owner
+        makers = {node.attrs.integer("site") for node in graph.nodes if node.op == "hoist"}
+        for node in graph.nodes:
+            body = self.bodies[owner[node.region]]
+            if node.op in ("collect", "collect_rows"):
+                body.hoisted = max(body.hoisted, node.attrs.integer("index") + 1)
+            elif node.op == "hoist_read" and isinstance(node.inputs[0], Port):
+                maker = graph.nodes[node.inputs[0].node]
+                if maker.op == "hoist":
+                    body.hoisted = max(body.hoisted, maker.attrs.integer("index") + 1)
+        handed = [
+            (self.bodies[owner[site.caller]], self.bodies[site.callee])
+            for number, site in enumerate(graph.sites, 1)
+            if number not in makers
+        ]
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for above, below in handed:
+                if above.hoisted < below.hoisted:
+                    above.hoisted, has_changed = below.hoisted, True
 
     def note_ends(self, number: int, node: Node) -> None:
         """What a node has to do with the arguments and results of a body."""
@@ -148,14 +201,42 @@ class _Encoder:
     def word(self, text: str) -> int:
         return self.words.setdefault(text, len(self.words))
 
+    def find_outer_products(self) -> dict[int, tuple[Operand, Operand]]:
+        """Collects of an outer product of two vectors: those of all lanes become one product of matrices."""
+        nodes = self.graph.nodes
+        users: dict[int, int] = {}
+        for node in nodes:
+            for x in {x.node for x in (*node.inputs, *node.controls) if isinstance(x, Port)}:
+                users[x] = users.get(x, 0) + 1
+        found: dict[int, tuple[Operand, Operand]] = {}
+        for number, node in enumerate(nodes):
+            product = node.inputs[0] if node.op == "collect" else None
+            if not isinstance(product, Port) or nodes[product.node].op != "matmul" or users[product.node] != 1:
+                continue
+            column, row = nodes[product.node].inputs
+            vectors: list[Operand] = []
+            for side, axes in ((column, (1,)), (row, (0,))):
+                if not isinstance(side, Port) or nodes[side.node].op != "expand_dims":
+                    break
+                vector = nodes[side.node].inputs[0]
+                type_ = self.graph.type_of(vector)
+                if nodes[side.node].attrs["axes"] != axes or type_.rank != 1 or not type_.is_static:
+                    break
+                vectors.append(vector)
+            if len(vectors) == 2:
+                found[number] = vectors[0], vectors[1]
+                self.absorbed.add(product.node)
+                self.absorbed |= {x.node for x in (column, row) if isinstance(x, Port) and users[x.node] == 1}
+        return found
+
     # -- programs ------------------------------------------------------------------------------------------
 
     def programs(self, region: int) -> list[list[tuple[list[int], list[int]]]]:
-        """For each phase of a region its stages: items as pairs of kind and number."""
+        """For each program of a region its stages: items as pairs of kind and number."""
         found = []
-        for phase in range(self.items.phase_count[self.items.owner[region]]):
+        for number in range(len(self.items.programs[region])):
             stages = []
-            for stage in self.items.stages(region, phase):
+            for stage in self.items.stages[region, number]:
                 straight = [x for item in stage.straight for x in self.written(item)]
                 entered = [x for item in stage.entered for x in self.written(item)]
                 stages.append((straight, entered))
@@ -174,6 +255,8 @@ class _Encoder:
         number = item.key[1]
         node, op = self.graph.nodes[number], CATALOGUE[self.graph.nodes[number].op]
         is_effect = op.effect or op.state is not None
+        if number in self.absorbed:
+            return None
         if not is_effect and all(type_ == CTL for type_ in node.types):
             return None
         kernel = -1
@@ -204,14 +287,17 @@ class _Encoder:
             for part in value:
                 row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
             return row
-        return [0, int(value)] if value is not None else [3, 0]  # type: ignore[arg-type]
+        return [0, int(value)] if value is not None else [3, 0]
 
     def write_branch(self, item: Item) -> list[int]:
-        _, node, index, parent, phase = item.key
+        _, node, index, parent, phase, turn = item.key
         pred = Port(node, index)
         sides = self.items.pairs[pred, parent]
-        others = (self.items.items.get(self.items.branch_key(pred, parent, earlier)) for earlier in range(phase))
-        row = [self.branch_numbers[pred, parent], self.slots[pred], int(not any(others)), *sides, phase, phase]
+        visits = sorted(self.items.visits[pred, parent])
+        number = visits.index((phase, turn))
+        is_last = (phase, turn + 1) not in visits
+        row = [self.branch_numbers[pred, parent], self.slots[pred], int(number == 0), int(is_last)]
+        row += [*sides, number, number]
         for side in range(2):
             transfers = [
                 (self.slot(self.graph.nodes[n].inputs[1]), self.slots[Port(n, side)])
@@ -237,7 +323,7 @@ class _Encoder:
         body = self.bodies[site.callee]
         given = {index: nodes[n].inputs[0] for index, n in self.by_index(item, "call") if nodes[n].types[0] != CTL}
         arguments = [self.slot(given[index]) for index in sorted(body.params[phase])]
-        hoists = [self.slot(nodes[n].inputs[0]) for _, n in self.by_index(item, "hoist")]
+        hoists = [self.hoisted(nodes[n]) for _, n in self.by_index(item, "hoist")]
         taken = dict(self.by_index(item, "return"))
         results = [
             self.slots.get(Port(taken[index]), _NO_SLOT) if index in taken else _NO_SLOT
@@ -245,9 +331,14 @@ class _Encoder:
         ]
         visits = self.visits(CALL, number, item.region) if phase == 0 else []
         row = [number, self.site_numbers[number], phase, site.callee, self.groups[site.callee], int(bool(hoists))]
+        row.append(self.asks.setdefault(self.items.asks(number), len(self.asks)))
         for part in (arguments, hoists, results, visits):
             row += [len(part), *part]
         return row
+
+    def hoisted(self, hoist: Node) -> int:
+        """What an entry is given; an order token has a place among these too, which nobody reads."""
+        return self.slot(_NOTHING if hoist.types[0] == CTL else hoist.inputs[0])
 
     def visits(self, kind: int, site: int, region: int) -> list[int]:
         """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
@@ -263,7 +354,8 @@ class _Encoder:
 
     def outers(self, item: Item) -> list[tuple[int, int]]:
         nodes = self.graph.nodes
-        return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in item.nodes if nodes[n].op == "outer"]
+        outers = [n for n in item.nodes if nodes[n].op == "outer" and nodes[n].types[0] != CTL]
+        return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in outers]
 
     def write_loop(self, item: Item) -> list[int]:
         number, nodes = item.key[1], self.graph.nodes
@@ -334,6 +426,9 @@ class _Encoder:
 
     def write_collect(self, item: Item) -> list[int]:
         node = self.graph.nodes[item.key[1]]
+        if item.key[1] in self.outer_products:
+            x, g = map(self.slot, self.outer_products[item.key[1]])
+            return [item.key[1], node.attrs.integer("index"), 2, x, g]
         values = [self.slot(x) for x in node.inputs]
         return [item.key[1], node.attrs.integer("index"), len(values) - 1, values[0], values[-1]]
 

@@ -1,0 +1,215 @@
+#include "entries.h"
+
+#include <cstring>
+
+#include "undertow/isa.h"
+#include "undertow/matmul.h"
+
+namespace undertow {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+Entry& entry_at(const Table& table, int64_t lane, int32_t index) {
+  Entry* entry = entry_of(table, lane);
+  if (entry == nullptr || z(index) >= entry->values.size()) throw Stop{Stop::Kind::Internal};
+  return *entry;
+}
+
+View view_of(const Tables& tables, const Table& table, Operand x, int64_t lane) {
+  const Slot& slot = tables.slot(*table.region, x);
+  const Column column = tables.column(table, x);
+  if (slot.is_dynamic) {
+    const Box* box = column.lane<Box>(lane);
+    return {box->data, 0, box->shape, slot.rank(), slot.dtype};
+  }
+  return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
+}
+
+template <class T>
+void add(std::byte* to, const void* from, int64_t count) {
+  T* out = reinterpret_cast<T*>(to);
+  const T* in = static_cast<const T*>(from);
+  for (int64_t k = 0; k < count; ++k) out[k] += in[k];
+}
+
+void add(DType dtype, std::byte* to, const void* from, int64_t count) {
+  if (dtype == DType::F32)
+    add<float>(to, from, count);
+  else
+    add<double>(to, from, count);
+}
+
+Block* copy_of(Tables& tables, const void* data, int64_t bytes) {
+  Block* block = tables.pool.take(bytes);
+  if (bytes > 0) std::memcpy(block->data(), data, z(bytes));
+  return block;
+}
+
+/// Make a sum ready to be added to: true where it is new, and to be written.
+bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
+  if (sum.whole == nullptr) {
+    sum.whole = tables.pool.take(bytes);
+    sum.bytes = bytes;
+    return true;
+  }
+  if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
+  if (sum.whole->refs > 1) {  // somebody was given it as it is
+    Block* copy = copy_of(tables, sum.whole->data(), bytes);
+    tables.pool.drop(sum.whole);
+    sum.whole = copy;
+  }
+  return false;
+}
+
+void collect_whole(Tables& tables, Sum& sum, const View& value) {
+  const int64_t bytes = value.bytes();
+  if (!is_new(tables, sum, bytes))
+    add(value.dtype, sum.whole->data(), value.data, value.count());
+  else if (bytes > 0)
+    std::memcpy(sum.whole->data(), value.data, z(bytes));
+}
+
+void collect_rows(Tables& tables, Sum& sum, const View& numbers, const View& rows) {
+  Sum::Rows made{numbers.count(), rows.bytes(), nullptr, nullptr};
+  made.numbers = tables.pool.take(8 * made.count);
+  int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
+  for (int64_t k = 0; k < made.count; ++k)
+    to[k] = numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
+                                        : static_cast<const int64_t*>(numbers.data)[k];
+  made.rows = copy_of(tables, rows.data, rows.bytes());
+  sum.rows.push_back(made);
+}
+
+/// The sum over lanes of outer products: of all lanes of one entry at once.
+void collect_product(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {
+  View x = view_of(tables, table, item.values[0], 0), g = view_of(tables, table, item.values[1], 0);
+  const bool is_one = table.entry != nullptr;
+  const int64_t bytes = x.count() * g.count() * size_of(x.dtype);
+  for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
+    if (is_one) {
+      x.stride = tables.column(table, item.values[0]).stride;
+      g.stride = tables.column(table, item.values[1]).stride;
+    } else {
+      x = view_of(tables, table, item.values[0], k);
+      g = view_of(tables, table, item.values[1], k);
+    }
+    Sum& sum = entry_at(table, k, item.index).sums[z(item.index)];
+    const bool adds = !is_new(tables, sum, bytes);
+    accumulate_outer(functions(), is_one ? table.lanes : 1, x, g, sum.whole->data(), adds, scratch);
+  }
+}
+
+/// Put a value into a lane of a slot; the block is given away.
+void put_block(Tables& tables, Table& table, int32_t number, int64_t lane, Block* block,
+               std::span<const int64_t> shape) {
+  const Slot& slot = table.region->slots[z(number)];
+  std::byte* out = tables.own(table, number, table.lanes == 1);
+  if (slot.is_dynamic) {
+    reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables.shape(shape)};
+    return;
+  }
+  if (slot.bytes > 0) std::memcpy(out + lane * slot.bytes, block->data(), z(slot.bytes));
+  tables.pool.drop(block);
+}
+
+void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Sum& sum, const View& like) {
+  const int64_t bytes = like.bytes(), length = like.rank > 0 ? like.shape[0] : 1;
+  const int64_t row = length == 0 ? 0 : like.count() / length, row_bytes = row * size_of(like.dtype);
+  Block* total = sum.whole;
+  if (sum.whole != nullptr && sum.rows.empty()) {
+    ++total->refs;
+  } else if (sum.whole != nullptr) {
+    total = copy_of(tables, sum.whole->data(), bytes);
+  } else {
+    total = tables.pool.take(bytes);
+    std::memset(total->data(), 0, z(bytes));
+  }
+  for (const Sum::Rows& rows : sum.rows) {
+    const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
+    if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
+    for (int64_t k = 0; k < rows.count; ++k) {
+      const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
+      if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
+      add(like.dtype, total->data() + n * row_bytes, rows.rows->data() + k * row_bytes, row);
+    }
+  }
+  put_block(tables, table, item.to[0], lane, total, {like.shape, z(like.rank)});
+}
+
+/// The numbers of rows, and the rows, one after the other; of a sum of whole arrays that is every row.
+void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Sum& sum,
+               const View& like) {
+  const int64_t length = like.shape[0];
+  int64_t row_bytes = size_of(like.dtype), count = sum.whole != nullptr ? length : 0;
+  for (int axis = 1; axis < like.rank; ++axis) row_bytes *= like.shape[axis];
+  for (const Sum::Rows& rows : sum.rows) {
+    if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
+    count += rows.count;
+  }
+  Block* numbers = tables.pool.take(8 * count);
+  put_block(tables, table, item.to[0], lane, numbers, {&count, 1});
+  std::vector<int64_t> shape(like.shape, like.shape + like.rank);
+  shape[0] = count;
+  Block* all = tables.pool.take(count * row_bytes);
+  put_block(tables, table, item.to[1], lane, all, shape);
+  int64_t* number = reinterpret_cast<int64_t*>(numbers->data());
+  std::byte* to = all->data();
+  for (const Sum::Rows& rows : sum.rows) {
+    if (rows.count > 0) std::memcpy(number, rows.numbers->data(), z(8 * rows.count));
+    if (rows.bytes > 0) std::memcpy(to, rows.rows->data(), z(rows.bytes));
+    number += rows.count;
+    to += rows.bytes;
+  }
+  if (sum.whole == nullptr) return;
+  for (int64_t k = 0; k < length; ++k) number[k] = k;
+  if (sum.bytes > 0) std::memcpy(to, sum.whole->data(), z(sum.bytes));
+}
+
+}  // namespace
+
+void read_entry(Tables& tables, Table& table, const ReadItem& item) {
+  const Slot& slot = table.region->slots[z(item.to)];
+  const Column& first = entry_at(table, 0, item.index).values[z(item.index)];
+  bool is_same = true;
+  for (int64_t k = 1; table.entry == nullptr && k < table.lanes && is_same; ++k)
+    is_same = entry_at(table, k, item.index).values[z(item.index)].data == first.data;
+  if (is_same) {
+    tables.take(table, item.to, slot, first, nullptr, 1);
+    return;
+  }
+  tables.own(table, item.to);
+  for (int64_t k = 0; k < table.lanes; ++k)
+    tables.put(slot, table.columns[item.to], nullptr, k, slot, entry_at(table, k, item.index).values[z(item.index)], 0,
+               1);
+}
+
+void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {
+  if (item.kind == 2) {
+    collect_product(tables, table, item, scratch);
+    return;
+  }
+  for (int64_t k = 0; k < table.lanes; ++k) {
+    Sum& sum = entry_at(table, k, item.index).sums[z(item.index)];
+    if (item.kind == 1)
+      collect_rows(tables, sum, view_of(tables, table, item.values[0], k), view_of(tables, table, item.values[1], k));
+    else
+      collect_whole(tables, sum, view_of(tables, table, item.values[0], k));
+  }
+}
+
+void take_collected(Tables& tables, Table& table, const CollectedItem& item, std::span<Entry* const> entries) {
+  for (int64_t lane = 0; lane < table.lanes; ++lane) {
+    if (entries.size() <= z(lane) || entries[z(lane)] == nullptr || entries[z(lane)]->sums.size() <= z(item.index))
+      throw Stop{Stop::Kind::Internal};
+    const Sum& sum = entries[z(lane)]->sums[z(item.index)];
+    const View like = view_of(tables, table, item.like, lane);
+    if (sum.whole != nullptr && sum.bytes != like.bytes()) throw Stop{Stop::Kind::Internal};
+    if (item.to[1] != kNoSlot)
+      give_rows(tables, table, item, lane, sum, like);
+    else
+      give_sum(tables, table, item, lane, sum, like);
+  }
+}
+
+}  // namespace undertow

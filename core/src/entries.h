@@ -1,0 +1,22 @@
+// What lanes have to do with their entries: read what those were given, and add to what is collected there.
+#pragma once
+
+#include "table.h"
+#include "undertow/run.h"
+
+namespace undertow {
+
+/// The entry that a lane is below of.
+inline Entry* entry_of(const Table& table, int64_t lane) {
+  if (table.entry != nullptr) return table.entry;
+  return table.entries == nullptr ? nullptr : reinterpret_cast<Entry**>(table.entries->data())[lane];
+}
+
+void read_entry(Tables& tables, Table& table, const ReadItem& item);
+
+void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch);
+
+/// What was collected by the entries that the lanes of a table made, one for each lane.
+void take_collected(Tables& tables, Table& table, const CollectedItem& item, std::span<Entry* const> entries);
+
+}  // namespace undertow

@@ -1,0 +1,133 @@
+"""Turns: how often a branch is entered in one phase, and what happens in it each time.
+
+Branches on one predicate are one branch. So a value may leave it, be worked on outside, and come in again: then it is
+entered again, in another *turn*, where it finds what it computed in the turn before.
+
+    if p: x = f(a)          turn 0 of the branch on p
+    y = x + 1
+    if p: z = g(y)          turn 1 of the same branch
+
+Two branches may also wait for different parts of each other. Where whole branches wait in a circle, each of them is
+divided by how many branches of the circle stand before a part of it, on the longest way. That is rare: most graphs
+are only looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
+from typing import TypeVar
+
+from undertow.ir.graph import Port, StaticGraph
+
+Pair = tuple[Port, int]  # a branch: its predicate, and the region that it stands in
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """Something that happens in a region, and is no branch; or a switch or merge, at the end of one."""
+
+    region: int
+    phase: int
+    end_of: Pair | None = None
+    leaves: bool = False  # is it a merge, which brings a value out of a branch?
+    needs: list[Element] = field(default_factory=list)
+    turn: int = 0  # of the branch that it stands in, or is an end of
+
+
+class Turns:
+    """Divides branches; afterwards every element knows its turn."""
+
+    def __init__(self, graph: StaticGraph, elements: Sequence[Element]) -> None:
+        self.graph = graph
+        self.elements = elements
+        self.around: dict[tuple[Pair, int, int], int] = {}  # of (branch, phase, turn): the turn around it
+        standing: dict[tuple[int, int], list[Element]] = {}
+        for element in elements:
+            standing.setdefault((element.region, element.phase), []).append(element)
+        for region, phase in sorted(standing):  # regions around others come before them
+            found = standing[region, phase]
+            circles = [
+                name
+                for turn in sorted({element.turn for element in found})
+                for name in self._circles([element for element in found if element.turn == turn])
+            ]
+            if circles:
+                self._divide(region, phase, {name for name in circles if isinstance(name, tuple)})
+
+    def outer(self, pair: Pair, phase: int, turn: int) -> int:
+        """The turn of the region around a branch in which a turn of the branch happens."""
+        inherited = turn if self.graph.regions[pair[1]].kind == "branch" else 0
+        return self.around.get((pair, phase, turn), inherited)
+
+    def _circles(self, standing: Sequence[Element]) -> set[Pair | Element]:
+        """Who waits for itself, if branches are entered once. What stands in them waits only for what comes in."""
+        here = set(standing)
+        before: dict[Pair | Element, set[Pair | Element]] = {}
+        for element in standing:
+            name = element.end_of or element
+            waits = before.setdefault(name, set())
+            if not element.leaves:
+                waits |= {needed.end_of or needed for needed in element.needs if needed in here}
+        return _in_circles(before)
+
+    def _divide(self, region: int, phase: int, pairs: set[Pair]) -> None:
+        members = {element: self._branch_in(region, element) for element in self.elements if element.phase == phase}
+        members = {element: pair for element, pair in members.items() if pair is not None or element.region == region}
+        depth: dict[Element, int] = {}
+        order = TopologicalSorter({e: [n for n in e.needs if n in members] for e in members})
+        for element in order.static_order():
+            depth[element] = max(
+                (
+                    depth[needed] + (needed.leaves and needed.end_of in pairs and needed.region == region)
+                    for needed in element.needs
+                    if needed in members
+                ),
+                default=0,
+            )
+        for pair in pairs:
+            inside = [element for element, found in members.items() if found == pair]
+            places = sorted({(element.turn, depth[element]) for element in inside})
+            number = {place: turn for turn, place in enumerate(places)}
+            for (turn, _), made in zip(places, number.values(), strict=True):
+                self.around[pair, phase, made] = turn
+            for element in inside:
+                element.turn = number[element.turn, depth[element]]
+
+    def _branch_in(self, region: int, element: Element) -> Pair | None:
+        """The branch in a region that an element belongs to, however deep inside."""
+        if element.region == region:
+            return element.end_of
+        at: int | None = element.region
+        while at is not None and at > region:
+            row = self.graph.regions[at]
+            if row.parent == region:
+                return (row.pred, region) if row.kind == "branch" and row.pred is not None else None
+            at = row.parent if row.kind == "branch" else None
+        return None
+
+
+T = TypeVar("T")
+
+
+def _in_circles(before: Mapping[T, set[T]]) -> set[T]:
+    """The names on circles: what is left when all that waits for nothing is taken away, from both ends."""
+    names = set(before)
+    edges = {name: {n for n in needed if n in names} for name, needed in before.items()}
+    for _ in range(2):
+        waiting = {name: len(needed) for name, needed in edges.items()}
+        after: dict[T, list[T]] = {name: [] for name in edges}
+        for name, needed in edges.items():
+            for n in needed:
+                after[n].append(name)
+        ready = [name for name, count in waiting.items() if count == 0]
+        while ready:
+            gone = ready.pop()
+            names.discard(gone)
+            for name in after[gone]:
+                waiting[name] -= 1
+                if waiting[name] == 0:
+                    ready.append(name)
+        edges = {name: {n for n in after[name] if n in names} for name in names}  # the other way round
+    return names

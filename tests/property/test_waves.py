@@ -1,0 +1,315 @@
+"""Random programs on waves do what they do on the reference engine, with any width, schedule and number of threads.
+
+Compared are values, faults with their tag tracebacks, prints and counts.
+
+`UNDERTOW_PROPERTY_EXAMPLES=5000 pytest tests/property/test_waves.py` looks further, at other programs each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.property.random_programs import random_program
+from tests.property.sources import write
+from tests.property.test_programs import argument
+
+import undertow as ut
+from undertow.api.function import make_library
+from undertow.engines.contract import Options
+from undertow.engines.reference import ReferencePlan
+from undertow.engines.waves import WavesPlan
+from undertow.errors import RunError, UndertowError
+from undertow.ir.graph import StaticGraph
+from undertow.passes.flatten import flatten
+
+EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
+WIDTHS = (1, 2, 3, 7, 64, 4096)
+TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
+REASONABLE = Options(timeout=20.0)
+_NUMBERS = itertools.count()
+
+
+def seeds(shard: int, count: int) -> range:
+    first = Random().randrange(1 << 40) if EXAMPLES else 1000 * shard
+    return range(first, first + (EXAMPLES // 4 or count))
+
+
+def outcome(run: Callable[[], Any]) -> tuple[Any, str]:
+    """What a run gives or raises, and what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            found = run()
+        except RunError as error:
+            found = error
+    return found, printed.getvalue()
+
+
+def assert_equal(found: Sequence[Any], expected: Sequence[Any], tolerance: float) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert (np.asarray(one).dtype, np.shape(one)) == (np.asarray(other).dtype, np.shape(other))
+        if np.asarray(one).dtype.kind == "f":
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+def assert_same_error(found: Any, expected: RunError) -> None:
+    """The same class, message, place, and calls that led there."""
+    assert type(found) is type(expected)
+    assert str(found) == str(expected)
+    assert found.calls == expected.calls and found.span == expected.span
+
+
+def agree(
+    graph: StaticGraph, inputs: Sequence[Any], chance: Random, tolerance: float = 1e-12, ordered: bool = True
+) -> Any:
+    """Run on waves in several ways and on the reference engine, and compare all that can be compared."""
+    expected, expected_print = outcome(lambda: ReferencePlan(graph).drain(inputs, REASONABLE))
+    if isinstance(expected, ut.Timeout):
+        return expected
+    ways = [(width, "lockstep", chance.choice((1, 2))) for width in chance.sample(WIDTHS, 2)]
+    for width, schedule, threads in (*ways, (chance.choice(WIDTHS), "agenda", 1)):
+        plan = WavesPlan(graph, width, schedule)
+        found, printed = outcome(lambda plan=plan, n=threads: plan.run(inputs, replace(REASONABLE, threads=n)))
+        if isinstance(expected, RunError):
+            assert_same_error(found, expected)
+            continue
+        if isinstance(found, RunError):
+            raise found
+        assert_equal(found[0], expected[0], tolerance)
+        counted, wanted = found[1], expected[1]
+        assert (counted.activations, counted.max_depth) == (wanted.activations, wanted.max_depth)
+        assert len([label for label in counted.deepest_tag if isinstance(label, int)]) == counted.max_depth
+        if ordered:
+            assert printed == expected_print
+        else:  # the lanes of a map have no order
+            assert sorted(printed.split("\n")) == sorted(expected_print.split("\n"))
+    return expected
+
+
+def graphs(function: Any, args: Sequence[Any]) -> Iterator[StaticGraph]:
+    """The static graphs that the engine may be given."""
+    captured = function.library(*args)
+    for is_simple in (True, False):
+        yield flatten(make_library(captured, True, is_simple), function.__name__)
+
+
+def plain(args: Sequence[Any]) -> list[Any]:
+    return [np.asarray(value)[()] for value in args]
+
+
+@contextlib.contextmanager
+def told(seed: int, source: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as fault:
+        raise AssertionError(f"seed {seed}:\n{source}") from fault
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Programs
+
+INPUTS = ((2, 3, 0.5, True), (1, -1, -0.0, False), (3, 0, float("nan"), True), (0, 7, float("inf"), False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(4))
+@pytest.mark.parametrize("floats", ["f64", "f32"])
+def test_programs(shard: int, floats: str) -> None:
+    """Recursion, branches, loops, maps and prints; with arguments that are handed on, and so read through entries."""
+    for seed in seeds(shard, 12):
+        chance = Random(seed)
+        invariants = seed % 2 == 1
+        function, source = random_program(chance, invariants=invariants, floats=floats)
+        with told(seed, source):
+            cases = [(*args, -0.75, 4) if invariants else args for args in INPUTS]
+            try:
+                made = list(graphs(function, cases[0]))
+            except UndertowError:  # floats of two kinds meet
+                assert floats == "f32"
+                continue
+            for graph in made:
+                for args in cases:
+                    inputs = [np.float32(x) if type(x) is float and floats == "f32" else x for x in args]
+                    agree(graph, plain(inputs), chance, TOLERANCE[floats], not invariants)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(4))
+def test_large_programs(shard: int, tmp_path: Path) -> None:
+    """Programs with arrays whose lengths only the run knows, containers, closures and mutual recursion."""
+    for seed in seeds(shard, 15):
+        random = Random(seed)
+        source = write(random)
+        path = tmp_path / f"waves_program_{next(_NUMBERS)}.py"
+        path.write_text(source.text, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        function = getattr(module, source.main)
+        with told(seed, source.text):
+            cases = [tuple(argument(random, letter) for letter in source.params) for _ in range(2)]
+            for graph in graphs(function, (0, *cases[0])):
+                for args in cases:
+                    for fuel in (0, 2, 4):
+                        agree(graph, function._arguments((fuel, *args), {}).leaves, random)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Derivatives
+
+
+def float_result(function: Any, invariants: bool) -> Any:
+    if invariants:
+
+        @ut.function
+        def chosen(x: ut.f64, w: ut.f64, n: ut.i64, a: ut.i64, b: ut.bool) -> ut.f64:
+            return function(n, a, x, b, w, 3)[1]
+
+    else:
+
+        @ut.function
+        def chosen(x: ut.f64, w: ut.f64, n: ut.i64, a: ut.i64, b: ut.bool) -> ut.f64:
+            return function(n, a, x, b)[1] * w
+
+    return chosen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(4))
+def test_derivatives(shard: int) -> None:
+    """Gradients, second derivatives, and tangents: later phases, sums over activations, resumes in all places."""
+    for seed in seeds(shard, 6):
+        chance = Random(seed)
+        function, source = random_program(chance, effects=False, invariants=seed % 2 == 1)
+        value = float_result(function, seed % 2 == 1)
+        with told(seed, source):
+            made = {
+                "gradient": ut.grad(value, (0, 1)),
+                "second": ut.grad(ut.grad(value), (0, 1)),
+                "tangent of gradient": _tangent(ut.grad(value)),
+                "gradient of tangent": ut.grad(_tangent(value)),
+            }
+            for name, derivative in made.items():
+                args = (0.7, -1.3, chance.choice((1, 2, 2)), chance.randint(-2, 3), chance.random() < 0.5)
+                try:
+                    first = next(graphs(derivative, args))
+                except UndertowError:  # it is not differentiable: a fault that the user is told
+                    continue
+                if len(first.nodes) < (4000 if name == "gradient" else 1500):
+                    agree(first, plain(args), chance, 1e-9)
+
+
+def _tangent(function: Any) -> Any:
+    @ut.function
+    def along(x: ut.f64, w: ut.f64, n: ut.i64, a: ut.i64, b: ut.bool) -> ut.f64:
+        return ut.jvp(lambda x, w: function(x, w, n, a, b), (x, w), (1.0, 0.5))[1]
+
+    return along
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Faults: at one place of many, so that it does not matter who comes first
+
+
+@ut.function
+def at_one_node(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    """A binary tree, numbered by levels."""
+    share = 1000 // (k - spot)
+    if n == 0:
+        return share
+    return at_one_node(n - 1, 2 * k, spot) + at_one_node(n - 1, 2 * k + 1, spot) + share
+
+
+@ut.function
+def in_a_loop(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    if n == 0:
+        return 0
+    total = 0
+    for i in range(3):
+        total = total * 2 + 100 // (3 * k + i - spot)
+    return total + in_a_loop(n - 1, 2 * k, spot) + in_a_loop(n - 1, 2 * k + 1, spot)
+
+
+@ut.function
+def in_a_lane(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    if n == 0:
+        return 7 // (k - spot) + k
+    return ut.sum(ut.map(lambda i: in_a_lane(n - 1, 3 * k + i, spot), ut.arange(3)))
+
+
+@ut.function
+def in_a_branch(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.f64:
+    table = ut.asarray([0.5, 1.5, 2.5])
+    if k % 2 == 0:
+        value = table[k % 3 if k != spot else 17]
+    else:
+        value = table[k % 3 if k != spot else -9]
+    if n == 0:
+        return value
+    return in_a_branch(n - 1, 2 * k, spot) * value + in_a_branch(n - 1, 2 * k + 1, spot)
+
+
+@ut.function
+def asserted(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    ut.assert_(k != spot, "{} is the spot", k)
+    return k if n == 0 else asserted(n - 1, 2 * k, spot) + asserted(n - 1, 2 * k + 1, spot)
+
+
+@ut.function
+def sized(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.f64:
+    """The shape depends on data, and one of the shapes cannot be."""
+    values = ut.zeros(ut.where(k == spot, -1, k % 4))
+    below = 0.0 if n == 0 else sized(n - 1, 2 * k, spot) + sized(n - 1, 2 * k + 1, spot)
+    return below + ut.sum(values + 1.0)
+
+
+@ut.function
+def alone(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
+    """A chain, which a narrow wave walks down."""
+    if n == 0:
+        return k
+    step = 10 // (n + k - spot)
+    return alone(n - 1, k, spot) + step
+
+
+@pytest.mark.parametrize("function", [at_one_node, in_a_loop, in_a_lane, in_a_branch, asserted, sized, alone], ids=str)
+def test_faults(function: Any) -> None:
+    chance = Random(1)
+    spots = [*range(1, 12), 27, 30, 53, 10**6]
+    graph = next(graphs(function, (3, 1, 1)))
+    seen = [agree(graph, plain((3, 1, spot)), chance) for spot in spots]
+    assert sum(isinstance(found, ut.Fault) for found in seen) > 2
+    assert not all(isinstance(found, ut.Fault) for found in seen)
+
+
+@ut.function
+def explodes(n: ut.i64, x: ut.f64) -> ut.f64:
+    return x if n == 0 else explodes(n - 1, x * x) + 1.0
+
+
+def test_not_finite() -> None:
+    graph = next(graphs(explodes, (3, 1.0)))
+    for x in (2.0, 1e30, 1e150, float("nan")):
+        for n in (1, 5):
+            options = Options(check_finite=True)
+            expected, _ = outcome(lambda n=n, x=x: ReferencePlan(graph).run(plain((n, x)), options))  # noqa: B023
+            for schedule in ("lockstep", "agenda"):
+                plan = WavesPlan(graph, schedule=schedule)
+                found, _ = outcome(lambda plan=plan, n=n, x=x: plan.run(plain((n, x)), options))  # noqa: B023
+                if isinstance(expected, RunError):
+                    assert_same_error(found, expected)
+                else:
+                    assert_equal(found[0], expected[0], 1e-12)
