@@ -184,7 +184,7 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
       operands.append(numpy_of(stopped->values[k].bytes.data(), stopped->values[k].shape, stopped->types[k].dtype));
     const nb::object type = nb::module_::import_("undertow._core").attr("Stopped");
     const nb::object error = type(name_of_stop(stopped->kind), stopped->node, tag_of(stopped->tag), operands,
-                                  stopped->a, stopped->b, stats_of(stats));
+                                  stopped->a, stopped->b, stopped->site);
     PyErr_SetObject(type.ptr(), error.ptr());
     throw nb::python_error();
   }

@@ -210,6 +210,8 @@ class Agenda {
         stats_(stats),
         tables_(plan, options.memory),
         operate_(plan, tables_, host, options, stats) {
+    operate_.context = this;
+    operate_.tick = [](void* self) { static_cast<Agenda*>(self)->poll(); };
     stats_.fired.assign(z(plan.nodes), 0);
     queues_.resize(plan.regions.size());
     for (size_t r = 0; r < plan.regions.size(); ++r)
@@ -228,16 +230,16 @@ class Agenda {
                 : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
                 : over.kind == OverLimit::Kind::Memory ? Stop::Kind::Memory
                                                        : Stop::Kind::OutOfMemory};
-      stop.a = tables_.pool.live();
-      stop.tag = where();
-      finish_stats();
+      stop.a = over.bytes;
+      locate(stop);
       throw stop;
     } catch (Stop& stop) {
-      if (stop.tag.empty()) stop.tag = where();
-      finish_stats();
+      locate(stop);
       throw;
     } catch (const std::bad_alloc&) {
-      throw Stop{Stop::Kind::OutOfMemory};
+      Stop stop{Stop::Kind::OutOfMemory};
+      locate(stop);
+      throw stop;
     } catch (...) {  // the host's
       stats_.stopped = where();
       throw;
@@ -272,10 +274,7 @@ class Agenda {
     if (from.kind != Region::Kind::Branch) {
       if (++frames_ > peak_frames_) {
         peak_frames_ = frames_;
-        if (frames_ > options_.frames) {
-          now_ = frame;
-          throw OverLimit{OverLimit::Kind::Frames};
-        }
+        if (frames_ > options_.frames) throw OverLimit{OverLimit::Kind::Frames};
       }
     }
     return frame;
@@ -420,6 +419,16 @@ class Agenda {
     return labels;
   }
 
+  /// Say where the run was stopped.
+  void locate(Stop& stop) {
+    if (stop.tag.empty()) stop.tag = where();
+    if (stop.node < 0) {
+      stop.node = operate_.doing.node;
+      stop.site = operate_.doing.site;
+    }
+    finish_stats();
+  }
+
   std::vector<Label> where() const {
     const int64_t lane = operate_.lane;
     if (!batch_.empty() && lane >= 0 && lane < static_cast<int64_t>(batch_.size())) return tag(batch_[z(lane)]);
@@ -428,7 +437,7 @@ class Agenda {
 
   void poll() {
     const auto now = std::chrono::steady_clock::now();
-    if (std::chrono::duration<double>(now - began_).count() > options_.timeout) throw Stop{Stop::Kind::Timeout};
+    if (std::chrono::duration<double>(now - began_).count() >= options_.timeout) throw Stop{Stop::Kind::Timeout};
     if (now - last_poll_ > std::chrono::milliseconds(20)) {
       last_poll_ = now;
       host_.poll();
@@ -619,6 +628,7 @@ class Agenda {
   }
 
   void enter_call(Frame& frame, Table& table, int64_t lane, const CallItem& item) {
+    operate_.doing = {-1, item.site};
     Frame*& callee = frame.calls[z(item.call)];
     const Region& body = plan_.regions[z(item.body)];
     if (item.phase == 0) {
@@ -628,10 +638,7 @@ class Agenda {
       callee->depth = frame.depth + 1;
       ++stats_.activations;
       if (callee->depth > stats_.max_depth) {
-        if (callee->depth > options_.max_depth) {
-          now_ = callee;
-          throw OverLimit{OverLimit::Kind::Depth};
-        }
+        if (callee->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
         stats_.max_depth = callee->depth;
         deepest_ = callee;
       }
@@ -659,6 +666,7 @@ class Agenda {
   }
 
   void enter_loop(Frame& frame, Table& table, int64_t lane, const LoopItem& item) {
+    operate_.doing = {-1, item.site};
     Frame* inner = make(item.body, &frame, &item, 1);
     inner->site = item.site;
     inner->index = 0;
@@ -673,6 +681,7 @@ class Agenda {
   }
 
   void enter_map(Frame& frame, Table& table, int64_t lane, const MapItem& item) {
+    operate_.doing = {-1, item.site};
     std::vector<Frame*>& lanes = frame.maps[z(item.map)];
     if (item.phase == 0) {
       const Slot* slot;

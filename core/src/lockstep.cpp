@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include "entries.h"
@@ -78,6 +79,9 @@ class QuietHost : public Host {
   void poll() override {}
 };
 
+/// An earlier task of another thread has failed: what this one would find is not asked for.
+struct Cancelled {};
+
 class Lockstep {
  public:
   Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
@@ -90,12 +94,17 @@ class Lockstep {
         narrow_(plan, tables_, host, options, stats) {
     narrow_.context = this;
     narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
+    operate_.context = this;
+    operate_.tick = narrow_.is_late;
     narrow_.outside = [](void* self) {
       return static_cast<Lockstep*>(self)->tag(*static_cast<Lockstep*>(self)->at_,
                                                static_cast<Lockstep*>(self)->operate_.lane);
     };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
+    lane_bytes_.assign(z(plan.groups), 0);
+    for (const Region& region : plan.regions)
+      for (const Slot& slot : region.slots) lane_bytes_[z(region.group)] += slot.bytes;
   }
 
   std::vector<Value> run(std::span<const View> inputs) {
@@ -103,6 +112,7 @@ class Lockstep {
     std::vector<Value> values;
     guarded([&] {
       start(inputs);
+      poll();  // where there is no time at all, nothing is done
       while (deep_ > 0) step();
       values = results();
     });
@@ -120,16 +130,16 @@ class Lockstep {
                 : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
                 : over.kind == OverLimit::Kind::Memory ? Stop::Kind::Memory
                                                        : Stop::Kind::OutOfMemory};
-      stop.a = tables_.pool.live();
-      finish_stats();
-      stop.tag = where();
+      stop.a = over.bytes;
+      locate(stop);
       throw stop;
     } catch (Stop& stop) {
-      if (stop.tag.empty()) stop.tag = where();
-      finish_stats();
+      locate(stop);
       throw;
     } catch (const std::bad_alloc&) {
-      throw Stop{Stop::Kind::OutOfMemory};
+      Stop stop{Stop::Kind::OutOfMemory};
+      locate(stop);
+      throw stop;
     } catch (...) {  // the host's
       stats_.stopped = where();
       throw;
@@ -165,6 +175,17 @@ class Lockstep {
       at = at->parent;
     }
     return labels;
+  }
+
+  /// Say where the run was stopped.
+  void locate(Stop& stop) {
+    if (stop.tag.empty()) stop.tag = where();
+    if (stop.node < 0) {
+      const Doing doing = is_narrow_ ? narrow_.doing() : operate_.doing;
+      stop.node = doing.node;
+      stop.site = doing.site;
+    }
+    finish_stats();
   }
 
   /// The tag of what runs now.
@@ -266,9 +287,9 @@ class Lockstep {
   }
 
   void poll() {
-    if (cancelled_ != nullptr && *cancelled_) throw Stop{Stop::Kind::Internal};
+    if (first_failed_ != nullptr && *first_failed_ < task_) throw Cancelled{};
     const auto now = std::chrono::steady_clock::now();
-    if (std::chrono::duration<double>(now - began_).count() > options_.timeout) throw Stop{Stop::Kind::Timeout};
+    if (std::chrono::duration<double>(now - began_).count() >= options_.timeout) throw Stop{Stop::Kind::Timeout};
     if (now - last_poll_ > std::chrono::milliseconds(20)) {
       last_poll_ = now;
       host_.poll();
@@ -316,9 +337,14 @@ class Lockstep {
     // How many lanes of which request, then one table for each function.
     std::vector<Part>& parts = parts_;
     parts.clear();
-    while (group.request < group.requests.size() && group.left > 0 && chunk->lanes < options_.width) {
+    if (deep_ == 1) {
+      base_frames_ = tables_.frames;
+      base_bytes_ = tables_.pool.live();
+    }
+    const int64_t width = width_now(group);
+    while (group.request < group.requests.size() && group.left > 0 && chunk->lanes < width) {
       Request* request = group.requests[group.request];
-      const int64_t room = std::min(group.left, options_.width - chunk->lanes);
+      const int64_t room = std::min(group.left, width - chunk->lanes);
       const int64_t count = std::min(request->table->lanes - group.lane, room);
       parts.push_back({request, group.lane, count});
       chunk->lanes += count;
@@ -332,6 +358,7 @@ class Lockstep {
     if (group.request == group.requests.size() || group.left == 0) wave.groups.pop_back();
     at_ = parts[0].request->table;
     operate_.lane = parts[0].from;
+    operate_.doing = {-1, parts[0].request->item->site};
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.request->item->body < b.request->item->body; });
     if (chunk->depth > stats_.max_depth) {
@@ -380,13 +407,30 @@ class Lockstep {
     stats_.peak_width = std::max(stats_.peak_width, chunk->lanes);
   }
 
+  /// How many lanes a chunk may have, so that what is below it finds room too. A quarter of what there is goes to wide
+  /// waves, each taking a part of what is left of that; the rest is for depth, where lanes go down one by one. What
+  /// later phases need stays anyway, however few lanes run at once.
+  int64_t width_now(const Group& group) const {
+    int64_t width = options_.width;
+    if (group.visits > 1) return width;
+    const int64_t frames = tables_.frames - base_frames_, bytes = tables_.pool.live() - base_bytes_;
+    width = std::min(width, ((options_.frames - base_frames_) / 4 - frames) / 8);
+    const int64_t lane = std::max(lane_bytes_[z(group.group)], frames > 0 ? bytes / frames : 0);
+    width = std::min(width, ((options_.memory - base_bytes_) / 4 - bytes) / 8 / std::max<int64_t>(lane, 1));
+    return std::max<int64_t>(width, 1);
+  }
+
   // -- several threads -----------------------------------------------------------------------------------------
 
   /// Is a chunk one that a worker was given, its callers belonging to another thread?
   bool is_outermost(const Chunk* chunk) const { return is_worker_ && chunk->depth == outer_depth_; }
 
+  static constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one thread
+
   bool goes_parallel(const Group& group) const {
-    if (is_worker_ || options_.threads < 2 || group.visits > 1 || group.request > 0 || group.lane > 0) return false;
+    if (is_worker_ || options_.threads < 2 || options_.frames < kFewFrames || group.visits > 1 || group.request > 0 ||
+        group.lane > 0)
+      return false;
     if (!plan_.is_pure[z(group.group)]) return false;
     int64_t lanes = 0;
     for (const Request* request : group.requests) lanes += request->table->lanes;
@@ -413,43 +457,59 @@ class Lockstep {
         skipped -= step;
       }
     }
+    const size_t count = std::min(tasks.size(), z(options_.threads));
+    RunOptions options = options_;
+    options.threads = 1;
+    options.memory = std::max<int64_t>((options_.memory - tables_.pool.live()) / static_cast<int64_t>(count), 1);
     std::atomic<size_t> next = 0;
+    std::atomic<int64_t> first_failed = INT64_MAX;  // tasks behind it stop; those before it say whether they fail too
     std::vector<std::exception_ptr> failed(tasks.size());
+    std::exception_ptr interrupted;
     std::vector<RunStats> stats(tasks.size());
-    std::atomic<bool> is_over = false;
     std::atomic<int64_t> running = 0;
     const auto work = [&](bool polls) {
-      for (size_t k; !is_over && (k = next++) < tasks.size();) {
+      for (size_t k; (k = next++) < tasks.size() && static_cast<int64_t>(k) < first_failed;) {
         try {
-          RunOptions options = options_;
-          options.threads = 1;
           Lockstep worker(plan_, options, polls ? host_ : quiet_, stats[k]);
-          worker.run_task(*this, wave.chunk, tasks[k], is_over);
-        } catch (...) {
+          worker.run_task(*this, wave.chunk, tasks[k], static_cast<int64_t>(k), first_failed);
+        } catch (const Cancelled&) {
+        } catch (const Stop&) {
           failed[k] = std::current_exception();
-          is_over = true;
+          for (int64_t known = first_failed; static_cast<int64_t>(k) < known;)
+            if (first_failed.compare_exchange_weak(known, static_cast<int64_t>(k))) break;
+        } catch (...) {  // the host's, so in this thread
+          interrupted = std::current_exception();
+          first_failed = -1;
         }
       }
     };
     std::vector<std::thread> threads;
-    const size_t count = std::min(tasks.size(), z(options_.threads));
-    for (size_t k = 1; k < count; ++k)
-      threads.emplace_back([&] {
-        ++running;
-        work(false);
+    for (size_t k = 1; k < count; ++k) {
+      ++running;
+      try {
+        threads.emplace_back([&] {
+          work(false);
+          --running;
+        });
+      } catch (const std::system_error&) {  // the system has no more of them
         --running;
-      });
+        break;
+      }
+    }
     work(true);
-    while (running > 0 && !is_over) {
+    while (running > 0 && first_failed >= 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       try {
         poll();
+      } catch (const Stop&) {  // too late: the others see that too
+        break;
       } catch (...) {
-        failed[0] = std::current_exception();
-        is_over = true;
+        interrupted = std::current_exception();
+        first_failed = -1;
       }
     }
     for (std::thread& thread : threads) thread.join();
+    if (interrupted) std::rethrow_exception(interrupted);
     for (const std::exception_ptr& fault : failed)
       if (fault) std::rethrow_exception(fault);
     int64_t frames = 0;
@@ -475,11 +535,13 @@ class Lockstep {
   }
 
   /// What a worker does: some lanes of a group that another thread's tables call.
-  void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, const std::atomic<bool>& is_over) {
+  void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, int64_t number,
+                const std::atomic<int64_t>& first_failed) {
     began_ = last_poll_ = owner.began_;
     main_ = owner.main_;
     is_worker_ = true;
-    cancelled_ = &is_over;
+    task_ = number;
+    first_failed_ = &first_failed;
     outer_depth_ = (chunk == nullptr ? 0 : chunk->depth) + 1;
     stats_.max_depth = owner.stats_.max_depth;
     guarded([&] {
@@ -511,6 +573,7 @@ class Lockstep {
       Table& table = *request->table;
       const CallItem& item = *request->item;
       at_ = &table;
+      operate_.doing = {-1, item.site};
       if (depth > stats_.max_depth) {
         operate_.lane = 0;
         if (depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
@@ -949,6 +1012,7 @@ class Lockstep {
   // -- loops ---------------------------------------------------------------------------------------------------
 
   void enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
+    operate_.doing = {-1, item.site};
     Table& table = *self->table;
     Table* inner = tables_.make(plan_.regions[z(item.body)], table.lanes, 1);
     inner->parent = &table;
@@ -972,6 +1036,7 @@ class Lockstep {
 
   /// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
   bool go_round(Wave& wave, Fiber* self) {
+    operate_.doing = {-1, self->loop->site};
     if ((++polls_ & 63) == 0) poll();
     const LoopItem& item = *self->loop;
     Table* before = self->table;
@@ -1039,6 +1104,7 @@ class Lockstep {
   }
 
   void enter_map(Wave& wave, Fiber* self, const MapItem& item) {
+    operate_.doing = {-1, item.site};
     Table& table = *self->table;
     const Region& body = plan_.regions[z(item.body)];
     Table* inner = table.maps[z(item.map)];
@@ -1221,7 +1287,8 @@ class Lockstep {
   bool is_narrow_ = false;
   bool is_worker_ = false;
   int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given
-  const std::atomic<bool>* cancelled_ = nullptr;
+  int64_t task_ = 0;         ///< of a worker: its number
+  const std::atomic<int64_t>* first_failed_ = nullptr;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
@@ -1236,6 +1303,8 @@ class Lockstep {
   Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
+  std::vector<int64_t> lane_bytes_;           ///< of each group: what a lane of it takes, as far as the plan knows
+  int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ int64_t Pool::size_of_class(int number) {
 Block* Pool::take(int64_t bytes) {
   const int number = class_of(bytes + 128);
   const int64_t size = size_of_class(number);
-  if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory};
+  if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory, live_ + size};
   Block* block = free_[number];
   if (block != nullptr) {
     free_[number] = block->next;

@@ -574,6 +574,14 @@ NarrowFrame* Narrow::call(int32_t body, int32_t site, int32_t visits, Entry* ent
 
 void Narrow::end(NarrowFrame* frame) { pop(frame); }
 
+Doing Narrow::doing() const {
+  if (now_ == nullptr) return {};
+  const NarrowInstr& at = now_->body->code[z(now_->pc)];
+  if (at.code == Code::Call || at.code == Code::Resume) return {-1, program_.calls[z(at.extra)].site};
+  if (at.node < 0 && at.loop >= 0) return {-1, now_->body->loops[z(at.loop)].site};
+  return {at.node, -1};
+}
+
 std::vector<Label> Narrow::tag() const {
   std::vector<Label> labels;
   for (const NarrowFrame* frame = now_; frame != nullptr; frame = frame->caller) {

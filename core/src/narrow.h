@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "operate.h"
 #include "table.h"
 #include "undertow/elementwise.h"
 #include "undertow/plan.h"
@@ -145,6 +146,8 @@ class Narrow {
   uint64_t value(const NarrowFrame& frame, Cell x) const {
     return x >= 0 ? frame.cells[x] : program_.constants[static_cast<size_t>(~x)];
   }
+  /// What it is at, after something was thrown.
+  Doing doing() const;
   /// The labels from the frame that runs now up to its lane.
   std::vector<Label> tag() const;
   int64_t polls = 0;

@@ -1,5 +1,6 @@
 #include "operate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -64,6 +65,7 @@ void Operate::run(Table& table, const OpItem& item) {
   if (item.is_effect) is_uniform = false;
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   stats_.fired[z(item.node)] += table.lanes;
+  doing = {item.node, -1};
   if (item.kernel < 0) {
     run_host(table, item, lanes, is_uniform);
   } else {
@@ -99,8 +101,40 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
     if (bad >= 0) fault(table, item, out.count == 0 ? 0 : bad / out.count);
   }
   std::byte* to = tables_.own(table, item.outputs[0], is_uniform);
-  flat(data[0], data[1], data[2], to, count);
+  int64_t sizes[3], bytes = size_of(each->output);
+  for (int k = 0; k < 3; ++k)
+    bytes += sizes[k] = (mask >> k & 1) != 0 || data[k] == nullptr ? 0 : size_of(each->inputs[k]);
+  const int64_t most = std::max<int64_t>(kTick / bytes / 64 * 64, 64);
+  for (int64_t done = 0; done < count; done += most) {
+    const int64_t now = std::min(most, count - done);
+    const auto from = [&](int k) { return static_cast<const std::byte*>(data[k]) + done * sizes[k]; };
+    flat(from(0), from(1), from(2), to + done * size_of(each->output), now);
+    worked(now * bytes);
+  }
   return true;
+}
+
+/// Run a kernel on all lanes, with a look at the clock now and then.
+Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const View> inputs,
+                         std::span<const View> outputs) {
+  int64_t bytes = 64;
+  for (const auto& views : {inputs, outputs})
+    for (const View& view : views) bytes += view.stride == 0 ? 0 : view.bytes();
+  const int64_t most = bytes * lanes <= kTick ? lanes : std::max<int64_t>(1, kTick / bytes);
+  View in[kMostOperands];
+  std::vector<View> out(outputs.begin(), outputs.end());
+  for (int64_t done = 0; done < lanes; done += most) {
+    const auto moved = [&](View view) {
+      view.data = view.lane<std::byte>(done);
+      return view;
+    };
+    for (size_t k = 0; k < inputs.size(); ++k) in[k] = moved(inputs[k]);
+    for (size_t k = 0; k < outputs.size(); ++k) out[k] = moved(outputs[k]);
+    const int64_t now = std::min(most, lanes - done);
+    if (const Fault found = kernel.run(now, in, out.data(), scratch_)) return {found.code, done + found.lane};
+    worked(now * bytes);
+  }
+  return {};
 }
 
 void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
@@ -117,7 +151,8 @@ void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel,
     std::byte* data = tables_.own(table, to, is_uniform);
     outputs.push_back({data, slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
   }
-  if (const Fault found = kernel.run(lanes, inputs, outputs.data(), scratch_)) fault(table, item, found.lane);
+  if (const Fault found = run_lanes(kernel, lanes, {inputs, item.inputs.size()}, outputs))
+    fault(table, item, found.lane);
 }
 
 void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
@@ -215,7 +250,7 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     const int64_t* shape = tables_.shape({shapes[k].sizes, z(shapes[k].rank)});
     outputs.push_back({block->data(), bytes, shape, slot.rank(), slot.dtype});
   }
-  if (const Fault found = kernel.run(lanes, inputs, outputs.data(), scratch_))
+  if (const Fault found = run_lanes(kernel, lanes, {inputs, item.inputs.size()}, outputs))
     fault(table, item, group.lanes[z(found.lane)]);
   for (size_t k = 0; k < item.outputs.size(); ++k) {
     if (made[k] == nullptr) continue;
@@ -240,6 +275,7 @@ void Operate::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_
     for (Operand x : item.inputs) inputs.push_back(lane_view(table, x, k));
     std::vector<Value> outputs(item.outputs.size());
     host_.apply(item.node, inputs, outputs);
+    worked(kTick / 256);  // the host is slow
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (item.outputs[i] == kNoSlot) continue;
       const Slot& slot = table.region->slots[z(item.outputs[i])];

@@ -1,10 +1,18 @@
 // Run one operator of a plan over all lanes of a table.
 #pragma once
 
+#include <span>
+
 #include "table.h"
 #include "undertow/run.h"
 
 namespace undertow {
+
+/// What a run is at: an operator, or a site that is being entered.
+struct Doing {
+  int32_t node = -1;
+  int32_t site = -1;
+};
 
 class Operate {
  public:
@@ -15,6 +23,9 @@ class Operate {
   void run(Table& table, const OpItem& item);
 
   int64_t lane = 0;  ///< of the last fault
+  Doing doing;
+  void (*tick)(void*) = nullptr;  ///< called after every few milliseconds of work; may throw
+  void* context = nullptr;
 
  private:
   struct Group {  // lanes whose operands have the same shapes
@@ -27,10 +38,18 @@ class Operate {
   void run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_group(Table& table, const OpItem& item, const Kernel& kernel, const Group& group, bool is_all,
                  bool is_uniform);
+  Fault run_lanes(const Kernel& kernel, int64_t lanes, std::span<const View> inputs, std::span<const View> outputs);
   void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
   View lane_view(const Table& table, Operand x, int64_t lane);
   [[noreturn]] void fault(const Table& table, const OpItem& item, int64_t lane);
   void check_finite(const Table& table, const OpItem& item);
+  /// Some bytes have been worked on.
+  void worked(int64_t bytes) {
+    work_ += bytes;
+    if (work_ < kTick) return;
+    work_ = 0;
+    if (tick != nullptr) tick(context);
+  }
 
   const Plan& plan_;
   Tables& tables_;
@@ -38,6 +57,8 @@ class Operate {
   const RunOptions& options_;
   RunStats& stats_;
   Scratch scratch_;
+  static constexpr int64_t kTick = int64_t{1} << 22;  // bytes: a few milliseconds, whatever is done with them
+  int64_t work_ = 0;
 };
 
 /// A value of one lane, copied out.

@@ -264,7 +264,7 @@ def in_a_branch(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.f64:
 
 @ut.function
 def asserted(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
-    ut.assert_(k != spot, "{} is the spot", k)
+    ut.assert_(k != spot, "{} is the spot", k)  # noqa: PT009
     return k if n == 0 else asserted(n - 1, 2 * k, spot) + asserted(n - 1, 2 * k + 1, spot)
 
 

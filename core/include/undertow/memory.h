@@ -11,6 +11,7 @@ namespace undertow {
 struct OverLimit {
   enum class Kind : uint8_t { Memory, Frames, Depth, OutOfMemory };
   Kind kind;
+  int64_t bytes = 0;  ///< that would be alive
 };
 
 /// Memory with a number of users. Its data follow it, 64-byte aligned, and may be read and written up to 64 bytes

@@ -56,6 +56,7 @@ struct Stop {
   };
   Kind kind;
   int32_t node = -1;
+  int32_t site = -1;            ///< where there is no node: what was being entered
   std::vector<Label> tag = {};  ///< innermost first
   std::vector<Value> values = {};
   std::vector<Type> types = {};  ///< of the values

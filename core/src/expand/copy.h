@@ -118,7 +118,7 @@ class Arena {
   std::vector<Free*> free_;
   std::byte* at_ = nullptr;
   std::byte* end_ = nullptr;
-  int64_t size_ = 2048;
+  int64_t size_ = 128;
 };
 
 /// Records by path. Open addressing; a place is freed by moving up those behind it.

@@ -76,6 +76,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
     if (deepest_ != nullptr) stats_.deepest = tag(*deepest_);
   };
   try {
+    poll();
     main_ = at_ = open(plan_.templates[0], nullptr, nullptr, -1, 1);
     for (size_t k = 0; k < inputs.size(); ++k) {
       const int32_t slot = plan_.inputs[k];
@@ -103,7 +104,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
     Stop stop{kinds[static_cast<int>(over.kind)]};
     stop.node = step_ == nullptr ? -1 : step_->node;
     stop.tag = stats_.stopped;
-    stop.a = pool_.live();
+    stop.a = over.bytes;
     throw stop;
   } catch (const std::bad_alloc&) {
     note();

@@ -130,9 +130,11 @@ def stats_of(graph: StaticGraph, engine: str, counted: dict[str, Any], seconds: 
 
 def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseException:
     """What to raise for a run that the core has stopped."""
-    kind, number, labels, values, a, b, _ = stopped.args
+    kind, number, labels, values, a, b, site = stopped.args
     tag: Tag = tuple(labels)
     span = graph.nodes[number].span if number >= 0 else None
+    if site > 0:
+        span = graph.sites[site - 1].span
     error: BaseException
     limits: dict[str, Callable[[], RunError]] = {
         "unequal_lanes": lambda: checks.unequal_lanes(a, b),
@@ -148,11 +150,11 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
             node = graph.nodes[number]
             with np.errstate(all="ignore"):
                 CATALOGUE[node.op].eval([checks.as_plain(value) for value in values], node.attrs)
-            return InternalError(f"{node.op} ({node.name}) failed in the core, and not in the reference kernel", span)
+            return InternalError(f"{node.op} ({node.name}) failed in the core only", span)
         if kind == "not_finite":
             checks.check_finite(values[0], graph.nodes[number].op)
         if kind == "unequal_results":
-            checks.stack_lanes(values, Type(dtype_of(values[0].dtype), (None, *values[0].shape)))
+            checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
         if kind not in limits:
             return InternalError(f"the core stopped: {kind}", span)
         error = limits[kind]()

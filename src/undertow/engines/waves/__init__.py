@@ -111,9 +111,11 @@ class WavesPlan:
 
     def _error(self, stopped: Any, options: Options) -> BaseException:
         """What to raise for a run that the core has stopped."""
-        kind, number, labels, values, a, b, _ = stopped.args
+        kind, number, labels, values, a, b, site = stopped.args
         tag: Tag = tuple(labels)
         span = self.graph.nodes[number].span if number >= 0 else None
+        if site > 0:
+            span = self.graph.sites[site - 1].span
         error: BaseException
         try:
             if kind == "fault":
