@@ -79,7 +79,11 @@ class _Encoder(Writer):
     def counts_of(self, values: Iterable[Port | Cell]) -> list[int]:
         """How many arrays, entries, and values in all."""
         kinds = [
-            1 if isinstance(v, Cell) and v.kind == "entry" else 0 if isinstance(v, Port) and self.graph.type_of(v).shape else 2
+            1
+            if isinstance(v, Cell) and v.kind == "entry"
+            else 0
+            if isinstance(v, Port) and self.graph.type_of(v).shape
+            else 2
             for v in values
         ]
         return [kinds.count(0), kinds.count(1), len(kinds)]
@@ -161,7 +165,11 @@ class _Encoder(Writer):
                 step: Event = action[1]  # type: ignore[assignment]
                 if step == tail:
                     continue
-                row += [_COUNT, self.counts[step], self.steps[step]] if step in self.counts else [_READY, self.steps[step], 0]
+                row += (
+                    [_COUNT, self.counts[step], self.steps[step]]
+                    if step in self.counts
+                    else [_READY, self.steps[step], 0]
+                )
             elif action[0] == MOVE:
                 if action[1] is None or self.at(action[2]) == NO_SLOT:  # type: ignore[arg-type]
                     continue
@@ -247,7 +255,14 @@ class _Encoder(Writer):
                 if Port(n) in callee:
                     arguments.append((self.value(n), callee[Port(n)]))
         start = next(n for n in members if nodes[n].op in STARTS)
-        row = [start, _KINDS[site.kind], number, phase, self.order[site.callee, phase], int(site.callee in self.has_path)]
+        row = [
+            start,
+            _KINDS[site.kind],
+            number,
+            phase,
+            self.order[site.callee, phase],
+            int(site.callee in self.has_path),
+        ]
         row += [len(hoists), *(hoists[index] for index in sorted(hoists)), self.at(Cell("entry", number))]
         row += pairs(arguments) + pairs(mapped)
         row += [counted, self.at(Cell("lanes", number)), first]

@@ -7,25 +7,22 @@ program of an event contains those of the merges that it reaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from undertow.engines.expand.events import (
     AGAIN,
-    ALIVE,
     DECIDED,
-    DONE,
     ENTERED,
     MERGED,
     NODE,
     PASSED,
-    RESULT,
     Event,
     Events,
     Facts,
     Timing,
 )
-from undertow.ir.graph import Const, Operand, Port, StaticGraph
+from undertow.ir.graph import Operand, Port, StaticGraph
 from undertow.ir.walk import BACK, STARTS, is_inward, phase_of
 from undertow.types import CTL
 
@@ -196,11 +193,19 @@ class Templates:
                 uses.update(value for value in self.shared if isinstance(value, Port))
             for event in template.steps:
                 uses.update(x for x in self._operands(event) if isinstance(x, Port | Cell))
+            moves: dict[object, list[object]] = {}  # to each merge, what may come there
             for program in template.programs.values():
                 for action in program:
-                    source = action[1] if action[0] == MOVE else action[2] if action[0] == UP else None
-                    if isinstance(source, Port) and (action[0] == UP or action[2] in uses):
+                    if action[0] == UP and isinstance(action[2], Port):
+                        uses.add(action[2])
+                    elif action[0] == MOVE:
+                        moves.setdefault(action[2], []).append(action[1])
+            todo: list[object] = list(uses)
+            while todo:
+                for source in moves.pop(todo.pop(), ()):
+                    if isinstance(source, Port):
                         uses.add(source)
+                        todo.append(source)
             for value in _sorted(uses):
                 if isinstance(value, Port) and self.graph.nodes[value.node].op == "hoist_read":
                     template.reads.append(value)
@@ -221,7 +226,9 @@ class Templates:
         elif event[0] == AGAIN:
             for number in facts.nexts[event[1]]:
                 yield from self._values(graph.nodes[number].inputs)
-            yield from (Port(number) for number in facts.outers.get(event[1], ()) if graph.nodes[number].types[0] != CTL)
+            yield from (
+                Port(number) for number in facts.outers.get(event[1], ()) if graph.nodes[number].types[0] != CTL
+            )
         elif event[0] == ENTERED:
             site, phase = event[1:]
             for number in facts.entered[site, phase]:
