@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "parts.h"
@@ -143,24 +144,39 @@ nb::list tag_of(const std::vector<Label>& labels) {
   return tag;
 }
 
-nb::object stats_of(const RunStats& stats) {
-  nb::dict made;
-  made["activations"] = stats.activations;
-  made["waves"] = stats.waves;
-  made["lanes"] = stats.lanes;
-  made["peak_width"] = stats.peak_width;
-  made["peak_frames"] = stats.peak_frames;
-  made["peak_bytes"] = stats.peak_bytes;
-  made["max_depth"] = stats.max_depth;
-  made["deepest"] = tag_of(stats.deepest);
+/// Counts of lanes, by node.
+nb::list fired_of(const RunStats& stats) {
   nb::list fired;
   for (int64_t count : stats.fired) fired.append(count);
-  made["fired"] = fired;
-  return made;
+  return fired;
 }
 
-/// Run a plan. Gives (results, stats), results being None for order tokens; raises Stopped. Where `apply` raises, the
-/// tag that it was called for is put into `where`.
+int64_t firings_of(const RunStats& stats) {
+  return std::accumulate(stats.fired.begin(), stats.fired.end(), int64_t{0});
+}
+
+/// A number as Python has it: much less work than an array without dimensions.
+nb::object number_of(const std::byte* data, DType dtype) {
+  const auto read = [data]<typename T>(T value) {
+    std::memcpy(&value, data, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case DType::Bool:
+      return nb::bool_(read(uint8_t{}) != 0);
+    case DType::I32:
+      return nb::int_(read(int32_t{}));
+    case DType::I64:
+      return nb::int_(read(int64_t{}));
+    case DType::F32:
+      return nb::float_(static_cast<double>(read(float{})));
+    default:
+      return nb::float_(read(double{}));
+  }
+}
+
+/// Run a plan. Gives (results, stats), results being numbers, arrays, or None for order tokens; raises Stopped. Where
+/// `apply` raises, the tag that it was called for is put into `where`.
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool agenda,
               int64_t threads, nb::object trace) {
@@ -225,16 +241,29 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
     const int32_t number = main.results[0][k];
     if (number == kNoSlot)
       results.append(nb::none());
+    else if (const DType dtype = main.slots[static_cast<size_t>(number)].dtype; values[k].shape.empty())
+      results.append(number_of(values[k].bytes.data(), dtype));
     else
-      results.append(numpy_of(values[k].bytes.data(), values[k].shape, main.slots[static_cast<size_t>(number)].dtype));
+      results.append(numpy_of(values[k].bytes.data(), values[k].shape, dtype));
   }
-  return nb::make_tuple(results, stats_of(stats));
+  return nb::make_tuple(results, std::move(stats));
 }
 
 }  // namespace
 
 void bind_plan(nb::module_& module) {
   module.attr("Stopped") = nb::steal(PyErr_NewException("undertow._core.Stopped", PyExc_Exception, nullptr));
+  nb::class_<RunStats>(module, "RunStats", "What a run counted. Lists are made when they are asked for.")
+      .def_ro("activations", &RunStats::activations)
+      .def_ro("waves", &RunStats::waves)
+      .def_ro("lanes", &RunStats::lanes)
+      .def_ro("peak_width", &RunStats::peak_width)
+      .def_ro("peak_frames", &RunStats::peak_frames)
+      .def_ro("peak_bytes", &RunStats::peak_bytes)
+      .def_ro("max_depth", &RunStats::max_depth)
+      .def_prop_ro("firings", &firings_of)
+      .def_prop_ro("fired", &fired_of)
+      .def_prop_ro("deepest", [](const RunStats& stats) { return tag_of(stats.deepest); });
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),

@@ -646,6 +646,8 @@ class Agenda {
       if (item.makes_entry) {
         Entry* entry = entry_store_.take();
         *entry = {};
+        entry->region = frame.region;
+        entry->item = &item;
         entry->sums.resize(item.hoists.size());
         for (Operand x : item.hoists) {
           const Slot* slot;

@@ -547,7 +547,7 @@ class Lockstep {
                 const std::atomic<int64_t>& first_failed) {
     began_ = last_poll_ = owner.began_;
     main_ = owner.main_;
-    is_worker_ = true;
+    is_worker_ = tables_.borrows = true;
     task_ = number;
     first_failed_ = &first_failed;
     outer_depth_ = (chunk == nullptr ? 0 : chunk->depth) + 1;
