@@ -135,14 +135,9 @@ class Plan:
         check_finite: bool,
         agenda: bool = False,
         threads: int = 1,
-<<<<<<< HEAD
         trace: Callable[[int, int, int, int, int], None] | None = None,
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
-=======
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
->>>>>>> 5db394bb871aace77c6130b37aedf5afa3a636a5
 
         `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
         """
