@@ -269,7 +269,7 @@ def show(rows: list[dict], runners: list[Rival]) -> None:
     common.table(
         "Nanoseconds per call, on one thread",
         ["program", "calls", *names, "CPython/waves", "paper/waves", "waves 1/2 threads", "spread"], lines,
-        ["Every engine made exactly these calls. The papers' machine is another one: that ratio is for orders of magnitude.",
+        ["Every engine made exactly these calls. The papers' machine is another: orders of magnitude only.",
          "Times are of the processor. The ratio of 1 to 2 threads is one of clock times: it says something only where",
          f"nothing else runs (load now: {common.load()}). Spread: the largest median above its best."],
     )  # fmt: skip
