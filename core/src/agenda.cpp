@@ -422,7 +422,7 @@ class Agenda {
   /// Say where the run was stopped.
   void locate(Stop& stop) {
     if (stop.tag.empty()) stop.tag = where();
-    if (stop.node < 0) {
+    if (stop.node < 0 && stop.site < 0) {
       stop.node = operate_.doing.node;
       stop.site = operate_.doing.site;
     }

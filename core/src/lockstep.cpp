@@ -180,7 +180,7 @@ class Lockstep {
   /// Say where the run was stopped.
   void locate(Stop& stop) {
     if (stop.tag.empty()) stop.tag = where();
-    if (stop.node < 0) {
+    if (stop.node < 0 && stop.site < 0) {
       const Doing doing = is_narrow_ ? narrow_.doing() : operate_.doing;
       stop.node = doing.node;
       stop.site = doing.site;

@@ -1,4 +1,4 @@
-"""Plans that are no plans: whatever the rows say, the core gives a ValueError, or runs to some end; it never crashes."""
+"""Plans that are no plans: whatever the rows say, the core gives a ValueError or runs to some end; it never crashes."""
 
 from __future__ import annotations
 
