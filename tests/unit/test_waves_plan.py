@@ -1,11 +1,10 @@
-"""Plans that are no plans: whatever the rows say, the core gives a ValueError or runs to some end; it never crashes."""
+"""Plans: those of programs run to some end; what is no plan is a ValueError that says why."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,46 +143,10 @@ def run(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) ->
     return "ran"
 
 
-def mutate(rows: Sequence[int] | npt.NDArray[np.int64], chance: random.Random) -> npt.NDArray[np.int64]:
-    found = np.array(rows)
-    for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
-        at = chance.randrange(len(found))
-        kind = chance.random()
-        if kind < 0.35:
-            found[at] += chance.choice((-1, 1))
-        elif kind < 0.6:
-            found[at] = found[chance.randrange(len(found))]
-        elif kind < 0.75:
-            found[at] = chance.choice((0, 1, 2, 3, -1, -2, -(2**31), 2**31 - 1, 2**40, -(2**63), 2**63 - 1))
-        elif kind < 0.85:
-            other = chance.randrange(len(found))
-            found[[at, other]] = found[[other, at]]
-        elif kind < 0.92:
-            found = np.delete(found, at)
-        elif kind < 0.98:
-            found = np.insert(found, at, chance.choice((0, 1, -1, 5)))
-        else:
-            found = found[:at].copy() if at else found
-    return found
-
-
-def attack(programs: Sequence[Program], chance: random.Random) -> str:
-    program = chance.choice(programs)
-    return run(program, mutate(program.rows, chance), chance)
-
-
 def test_plans_that_are_plans_run() -> None:
     for program in plans():
         for seed in range(4):
             assert run(program, program.rows, random.Random(seed)) in ("ran", "stopped")
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_spoiled_plans(seed: int) -> None:
-    """Mutations of rows; `wrong` ones are refused, or come to some end."""
-    programs = plans()
-    found = [attack(programs, random.Random(1000 * seed + k)) for k in range(150)]
-    assert "refused" in found and set(found) - {"refused"}
 
 
 def test_what_is_said() -> None:
