@@ -1,7 +1,7 @@
 """What the engines of the C++ core share: rows of integers for kernels, the host that they call, what they say.
 
-A graph goes to the core as rows of integers, the words that they name, and constants. What the core cannot say, since it
-knows no names, is said here: errors with their tag traceback, and what acts on the world.
+A graph goes to the core as rows of integers, the words that they name, and constants. What the core cannot say, since
+it knows no names, is said here: errors with their tag traceback, and what acts on the world.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Writer:
             for part in value:
                 row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
             return row
-        return [0, int(value)] if value is not None else [3, 0]  # type: ignore[arg-type]
+        return [0, int(value)] if value is not None else [3, 0]
 
 
 class Host:

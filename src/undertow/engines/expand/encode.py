@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED, NODE, PASSED, RESULT, Event
-from undertow.engines.expand.templates import MOVE, UP, WAKE, Cell, Place, Template, Templates
+from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
 from undertow.engines.native import NO_SLOT, Encoded, Writer, type_row
 from undertow.ir.graph import Const, Port, StaticGraph
 from undertow.ir.walk import STARTS
@@ -54,16 +54,15 @@ class _Encoder(Writer):
 
     # -- slots ---------------------------------------------------------------------------------------------
 
+    def _kind(self, value: Port | Cell) -> int:
+        """0: an array, 1: an entry, 2: a scalar."""
+        if isinstance(value, Cell):
+            return 1 if value.kind == "entry" else 2
+        return 0 if self.graph.type_of(value).shape else 2
+
     def _arranged(self, values: Iterable[Port | Cell]) -> dict[Port | Cell, int]:
         """Numbers for values: arrays first, then entries, then scalars."""
-
-        def rank(value: Port | Cell) -> int:
-            if isinstance(value, Cell):
-                return 1 if value.kind == "entry" else 2
-            return 0 if self.graph.type_of(value).shape else 2
-
-        listed = list(values)
-        return {value: n for n, value in enumerate(v for r in range(3) for v in listed if rank(v) == r)}
+        return {value: number for number, value in enumerate(sorted(values, key=self._kind))}
 
     def _slots(self, template: Template) -> dict[Port | Cell, int]:
         """A slot for each value that is used, and one for each that an operator makes."""
@@ -72,20 +71,12 @@ class _Encoder(Writer):
             if event[0] == NODE:
                 types = self.graph.nodes[event[1]].types
                 values.update({Port(event[1], k): None for k, type_ in enumerate(types) if type_ != CTL})
-        known = sorted(template.uses, key=lambda v: (1, v.site, v.kind) if isinstance(v, Cell) else (0, *v, ""))
-        values.update(dict.fromkeys(known))
+        values.update(dict.fromkeys(sorted_values(template.uses)))
         return self._arranged(values)
 
     def counts_of(self, values: Iterable[Port | Cell]) -> list[int]:
         """How many arrays, entries, and values in all."""
-        kinds = [
-            1
-            if isinstance(v, Cell) and v.kind == "entry"
-            else 0
-            if isinstance(v, Port) and self.graph.type_of(v).shape
-            else 2
-            for v in values
-        ]
+        kinds = [self._kind(value) for value in values]
         return [kinds.count(0), kinds.count(1), len(kinds)]
 
     def place(self, value: Place) -> int:
@@ -135,19 +126,19 @@ class _Encoder(Writer):
         return self.slots[0, 0][found], 1
 
     def _find_tails(self, template: Template) -> dict[Event, Event]:
-        """Steps run on without a token: the last one that only a certain other step makes ready comes right after it."""
+        """Steps run on without a token: one that only a certain other step makes ready comes right after that."""
         woken: dict[Event, int] = {}
         for program in template.programs.values():
             for action in program:
-                if action[0] == WAKE:
-                    woken[action[1]] = woken.get(action[1], 0) + 1  # type: ignore[index, arg-type]
+                if isinstance(action, Wake):
+                    woken[action.step] = woken.get(action.step, 0) + 1
         found: dict[Event, Event] = {}
         for event, program in template.programs.items():
             if event is None or (event not in template.steps and event[0] != ALIVE):
                 continue
             for action in program:
-                if action[0] == WAKE and woken[action[1]] == 1 and action[1] not in self.counts:  # type: ignore[index]
-                    found[event] = action[1]  # type: ignore[assignment]
+                if isinstance(action, Wake) and woken[action.step] == 1 and action.step not in self.counts:
+                    found[event] = action.step
         return found
 
     def size_of(self, region: int) -> int:
@@ -158,28 +149,18 @@ class _Encoder(Writer):
     def program(self, event: Event | None) -> list[int]:
         """What an event sets off, and the step that goes on."""
         row: list[int] = []
-        count = 0
         tail = None if event is None else self.tails.get(event)
         for action in self.template.programs.get(event, ()):
-            if action[0] == WAKE:
-                step: Event = action[1]  # type: ignore[assignment]
-                if step == tail:
-                    continue
-                row += (
-                    [_COUNT, self.counts[step], self.steps[step]]
-                    if step in self.counts
-                    else [_READY, self.steps[step], 0]
-                )
-            elif action[0] == MOVE:
-                if action[1] is None or self.at(action[2]) == NO_SLOT:  # type: ignore[arg-type]
-                    continue
-                row += [_MOVE, self.place(action[1]), self.at(action[2])]  # type: ignore[arg-type]
-            else:
-                assert action[0] == UP
-                value: Place | None = action[2]  # type: ignore[assignment]
-                row += [_UP, int(action[1]), NO_SLOT if value is None else self.place(value)]  # type: ignore[call-overload]
-            count += 1
-        return [count, *row, -1 if tail is None else self.steps[tail]]
+            if isinstance(action, Up):
+                row += [_UP, action.index, NO_SLOT if action.value is None else self.place(action.value)]
+            elif isinstance(action, Move):
+                if action.source is not None and self.at(action.merge) != NO_SLOT:
+                    row += [_MOVE, self.place(action.source), self.at(action.merge)]
+            elif action.step in self.counts:
+                row += [_COUNT, self.counts[action.step], self.steps[action.step]]
+            elif action.step != tail:
+                row += [_READY, self.steps[action.step], 0]
+        return [len(row) // 3, *row, -1 if tail is None else self.steps[tail]]
 
     # -- steps ---------------------------------------------------------------------------------------------
 
@@ -204,10 +185,9 @@ class _Encoder(Writer):
             return [_ENTER, *program, *self.write_entering(event[1], event[2])]
         if event[0] == AGAIN:
             given = [n for n in self.facts.nexts[event[1]] if self.graph.nodes[n].types[0] != CTL]
-            row = [(self.value(n), self.at(self.templates.arguments[n])) for n in given]
-            outers = [self.at(Port(n)) for n in self.facts.outers.get(event[1], ()) if self.at(Port(n)) != NO_SLOT]
-            row += [(slot, slot) for slot in outers]
-            return [_AGAIN, *program, *pairs(pair for pair in row if pair[1] != NO_SLOT)]
+            moved = [(self.value(n), self.at(self.templates.arguments[n])) for n in given]
+            moved += [(slot, slot) for n in self.facts.outers.get(event[1], ()) for slot in [self.at(Port(n))]]
+            return [_AGAIN, *program, *pairs(pair for pair in moved if pair[1] != NO_SLOT)]
         assert event[0] == PASSED
         return [_PASS, *program]
 
@@ -233,7 +213,9 @@ class _Encoder(Writer):
         graph, nodes, templates = self.graph, self.graph.nodes, self.templates
         site, members = graph.sites[number - 1], self.facts.entered[number, phase]
         callee = self.slots[site.callee, phase]
-        arguments, mapped, hoists = [], [], {}
+        arguments: list[tuple[int, int]] = []
+        mapped: list[tuple[int, int]] = []
+        hoists: dict[int, int] = {}
         counted = first = NO_SLOT
         for n in members:
             node = nodes[n]

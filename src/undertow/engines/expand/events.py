@@ -1,9 +1,9 @@
 """When things happen in a copy of a body: the events of one phase, what each waits for, and what that implies.
 
 A *step* is something that fires: an operator, a branch that is decided, an invocation. Most nodes of a static graph
-fire nothing of their own here. A switch hands on a value that is already there; a merge is whatever arrives at it; order
-tokens only say what waits for what. Their rules become waits between steps, and waits that others imply are left out, so
-that a copy moves as few tokens as its data need.
+fire nothing of their own here. A switch hands on a value that is already there; a merge is whatever arrives at it;
+order tokens only say what waits for what. Their rules become waits between steps, and waits that others imply are left
+out, so that a copy moves as few tokens as its data need.
 """
 
 from __future__ import annotations
@@ -168,7 +168,8 @@ class Timing:
     def _note_ports(self, number: int, node: Node) -> None:
         facts = self.facts
         for index in range(len(node.types)):
-            port, found = Port(number, index), frozenset([(NODE, number)])
+            port = Port(number, index)
+            found: Events = frozenset([(NODE, number)])
             if is_inward(node, index):
                 continue
             if node.op in STARTS:
@@ -229,10 +230,9 @@ class Timing:
             self.numbers[event] = len(self.numbers)
             bits = 1 << self.numbers[event]
             if event in self.arrivals:
-                sides = [self._bits(side) for side in self.arrivals[event]]
-                common = sides[0]
-                for side in sides[1:]:
-                    common &= side
+                common = -1  # all bits
+                for side in self.arrivals[event]:
+                    common &= self._bits(side)
                 self.implied.append(bits | common)
             else:
                 self.implied.append(bits | self._bits(self.waits[event]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from undertow.engines.expand.events import (
     AGAIN,
@@ -26,6 +27,8 @@ from undertow.ir.graph import Operand, Port, StaticGraph
 from undertow.ir.walk import BACK, STARTS, is_inward, phase_of
 from undertow.types import CTL
 
+T = TypeVar("T")
+
 FIRES = (NODE, ENTERED, DECIDED, AGAIN, PASSED)
 
 
@@ -39,8 +42,32 @@ class Cell:
 
 Place = Operand | Cell
 
-# What a program does: (WAKE, event), (MOVE, from, to), (UP, result, value or None for an order token).
-WAKE, MOVE, UP = range(3)
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A step has one thing less to wait for."""
+
+    step: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A value comes to a merge; None: an order token."""
+
+    source: Operand | None
+    merge: Port
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A result goes to the caller; None: an order token."""
+
+    index: int
+    value: Operand | None
+
+
+Action = Wake | Move | Up
+Programs = dict[Event | None, list[Action]]  # None: when a copy begins
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +79,7 @@ class Template:
     timing: Timing
     steps: dict[Event, list[Event]] = field(default_factory=dict)  # what fires, with what it waits for
     regions: dict[Event, int] = field(default_factory=dict)  # where it stands
-    programs: dict[Event | None, list[tuple[object, ...]]] = field(default_factory=dict)  # None: when a copy begins
+    programs: Programs = field(default_factory=dict)
     uses: set[Port | Cell] = field(default_factory=set)  # values that need a slot, loads and saves included
     saves: list[Port | Cell] = field(default_factory=list)
     loads: list[Port | Cell] = field(default_factory=list)
@@ -108,7 +135,7 @@ class Templates:
         return found
 
     def _find_awaited(self) -> dict[int, set[Port]]:
-        """For each body the values of main that it, or what it enters, reads: they are computed before it is entered."""
+        """For each body the values of main that it, or what it enters, reads: they are there before it is entered."""
         graph, owner = self.graph, self.facts.owner
         found: dict[int, set[Port]] = {}
         for node in graph.nodes:
@@ -151,9 +178,9 @@ class Templates:
     def _find_programs(self, template: Template) -> None:
         """What each event sets off. Merges last: what arrives at one goes on at once."""
         timing, facts = template.timing, self.facts
-        own: dict[Event | None, list[tuple[object, ...]]] = {}
+        own: Programs = {}
 
-        def attach(action: tuple[object, ...], events: Events, region: int) -> None:
+        def attach(action: Action, events: Events, region: int) -> None:
             few = timing.fewest(events)
             if len(few) > 1:
                 step = (PASSED, len(template.steps))
@@ -167,13 +194,14 @@ class Templates:
             for operand, events in zip(node.inputs, sides, strict=True):
                 assert isinstance(operand, Port)
                 source = None if node.types[0] == CTL else facts.value_of(operand)
-                attach((MOVE, source, Port(event[1])), events, facts.region_of(operand))
+                attach(Move(source, Port(event[1])), events, facts.region_of(operand))
         for index, operand in self.results.get((template.body, template.phase), {}).items():
             source = None if self.graph.type_of(operand) == CTL else facts.value_of(operand)
-            attach((UP, index, source), timing.look(operand), template.body)
+            attach(Up(index, source), timing.look(operand), template.body)
         for event, waits in template.steps.items():
-            for other in waits or [None]:
-                own.setdefault(other, []).append((WAKE, event))
+            others: list[Event | None] = [*waits] or [None]
+            for other in others:
+                own.setdefault(other, []).append(Wake(event))
         # Later merges first, so that what an event sets off is known when it is looked at.
         for event in sorted(timing.arrivals, key=lambda e: -timing.numbers[e]):
             own[event] = list(_expanded(own.get(event, []), own))
@@ -186,27 +214,27 @@ class Templates:
         needed: set[Port | Cell] = set()  # by later phases
         for phase in reversed(range(self.facts.phase_count[body])):
             template = self.found[body, phase]
-            template.saves = [value for value in _sorted(needed) if self.phase_of_value(value) == phase]
+            template.saves = [value for value in sorted_values(needed) if self.phase_of_value(value) == phase]
             uses = template.uses
             uses.update(template.saves)
             if body == 0:
                 uses.update(value for value in self.shared if isinstance(value, Port))
             for event in template.steps:
                 uses.update(x for x in self._operands(event) if isinstance(x, Port | Cell))
-            moves: dict[object, list[object]] = {}  # to each merge, what may come there
+            moves: dict[Port | Cell, list[Operand | None]] = {}  # to each merge, what may come there
             for program in template.programs.values():
                 for action in program:
-                    if action[0] == UP and isinstance(action[2], Port):
-                        uses.add(action[2])
-                    elif action[0] == MOVE:
-                        moves.setdefault(action[2], []).append(action[1])
-            todo: list[object] = list(uses)
+                    if isinstance(action, Up) and isinstance(action.value, Port):
+                        uses.add(action.value)
+                    elif isinstance(action, Move):
+                        moves.setdefault(action.merge, []).append(action.source)
+            todo = list(uses)
             while todo:
                 for source in moves.pop(todo.pop(), ()):
                     if isinstance(source, Port):
                         uses.add(source)
                         todo.append(source)
-            for value in _sorted(uses):
+            for value in sorted_values(uses):
                 if isinstance(value, Port) and self.graph.nodes[value.node].op == "hoist_read":
                     template.reads.append(value)
                 elif self.phase_of_value(value) < phase:
@@ -257,32 +285,29 @@ class Templates:
         return phase_of(node) if is_inward(node, value.index) else self.facts.phases[value.node]
 
 
-def _expanded(
-    program: list[tuple[object, ...]], own: dict[Event | None, list[tuple[object, ...]]]
-) -> Iterator[tuple[object, ...]]:
+def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
     """A program with those of the merges that it reaches; what they hand on is named as what has arrived."""
     for action in program:
         yield action
-        if action[0] == MOVE:
-            merge, source = action[2], action[1]
-            assert isinstance(merge, Port)
-            for then in own.get((MERGED, merge.node), ()):
-                if then[0] == MOVE and then[1] == merge:
-                    yield MOVE, source, then[2]
-                elif then[0] == UP and then[2] == merge:
-                    yield UP, then[1], source
-                else:
-                    yield then
+        if not isinstance(action, Move):
+            continue
+        for then in own.get((MERGED, action.merge.node), ()):
+            if isinstance(then, Move) and then.source == action.merge:
+                yield Move(action.source, then.merge)
+            elif isinstance(then, Up) and then.value == action.merge:
+                yield Up(then.index, action.source)
+            else:
+                yield then
 
 
-def _sorted(values: Iterable[Port | Cell]) -> list[Port | Cell]:
+def sorted_values(values: Iterable[Port | Cell]) -> list[Port | Cell]:
     """In one order whatever the run: sets have none."""
     return sorted(values, key=lambda v: (1, v.site, v.kind) if isinstance(v, Cell) else (0, *v, ""))
 
 
-def closed(found: dict[int, set[Port]] | dict[int, set[int]], callers: dict[int, set[int]]) -> dict[int, set]:  # type: ignore[type-arg]
+def closed(found: dict[int, set[T]], callers: dict[int, set[int]]) -> dict[int, set[T]]:
     """What is found of bodies, and of all that they enter."""
-    whole: dict[int, set] = {body: set(items) for body, items in found.items()}  # type: ignore[type-arg]
+    whole = {body: set(items) for body, items in found.items()}
     todo = list(whole)
     while todo:
         body = todo.pop()
