@@ -40,36 +40,56 @@ bool is_finite(const void* data, int64_t count) {
 
 }  // namespace
 
+/// Field by field: a view that is put together and then copied as a whole waits for its own parts.
+static inline void set(View& view, void* data, int64_t stride, const int64_t* shape, int rank, DType dtype) {
+  view.data = data;
+  view.stride = stride;
+  view.shape = shape;
+  view.rank = rank;
+  view.dtype = dtype;
+}
+
 /// An operand as kernels take it. Scalars are copied to a place of their own, where there is room behind them.
-View Run::view(const Copy& copy, Operand x, size_t place) {
+void Run::look(const Copy& copy, Operand x, size_t place, View& view) {
   const Slot& slot = type(*copy.made_of, x);
   const uint64_t value = cell(copy, x);
-  if (slot.rank() == 0) {
+  const int rank = slot.rank();
+  if (rank == 0) {
     std::byte* at = scalars_ + place * z(kScalar);
     std::memcpy(at, &value, 8);
-    return {at, slot.bytes, nullptr, 0, slot.dtype};
+    set(view, at, slot.bytes, nullptr, 0, slot.dtype);
+    return;
   }
   Block* array = as_array(value);
-  if (slot.is_dynamic) return view_of(array, slot.rank(), slot.dtype);
-  return {data_of(array, slot.rank()), slot.bytes, shape_of(array), slot.rank(), slot.dtype};
+  set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
+  if (slot.is_dynamic) view.stride = view.bytes();
+}
+
+View Run::view(const Copy& copy, Operand x, size_t place) {
+  View found;
+  look(copy, x, place, found);
+  return found;
 }
 
 void Run::operate(Copy& copy, const Step& step) {
   const Op& op = plan_.ops[z(step.extra)];
   const Kernel& kernel = *plan_.kernels[z(op.kernel)];
   const size_t count = op.inputs.size();
-  for (size_t k = 0; k < count; ++k) inputs_[k] = view(copy, op.inputs[k], k);
+  for (size_t k = 0; k < count; ++k) look(copy, op.inputs[k], k, inputs_[k]);
   if (!op.is_static && kernel.shape(inputs_.data(), shapes_.data())) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k) {
     const Slot& slot = copy.made_of->slots[z(op.outputs[k])];
-    if (slot.rank() == 0) {
-      outputs_[k] = {scalars_ + (count + k) * z(kScalar), slot.bytes, nullptr, 0, slot.dtype};
+    View& view = outputs_[k];
+    const int rank = slot.rank();
+    if (rank == 0) {
+      set(view, scalars_ + (count + k) * z(kScalar), slot.bytes, nullptr, 0, slot.dtype);
       continue;
     }
     const int64_t* shape = op.is_static ? slot.shape.data() : shapes_[k].sizes;
-    Block* array = make_array(pool_, shape, slot.rank(), slot.dtype);
+    Block* array = make_array(pool_, shape, rank, slot.dtype);
     copy.slots[op.outputs[k]] = as_cell(array);
-    outputs_[k] = view_of(array, slot.rank(), slot.dtype);
+    set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
+    if (!op.is_static) view.stride = view.bytes();
   }
   if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k)
@@ -99,7 +119,7 @@ void Run::flat(Copy& copy, const Step& step) {
 
 void Run::ask_host(Copy& copy, const Step& step) {
   const Op& op = plan_.ops[z(step.extra)];
-  for (size_t k = 0; k < op.inputs.size(); ++k) inputs_[k] = view(copy, op.inputs[k], k);
+  for (size_t k = 0; k < op.inputs.size(); ++k) look(copy, op.inputs[k], k, inputs_[k]);
   std::vector<Value> outputs(op.outputs.size());
   host_.apply(step.node, {inputs_.data(), op.inputs.size()}, outputs);
   for (size_t k = 0; k < outputs.size(); ++k) {

@@ -77,6 +77,7 @@ class Run {
   void collected_rows(Copy& copy, const Collected& row, Sum& sum, const View& like);
   void check_finite(const Copy& copy, const Step& step);
   [[noreturn]] void fault(const Copy& copy, const Step& step);
+  void look(const Copy& copy, Operand x, size_t place, View& view);
   View view(const Copy& copy, Operand x, size_t place);
 
   uint64_t cell(const Copy& copy, Operand x) const { return x >= 0 ? copy.slots[x] : constants_[~x]; }
