@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOG    := $(VENV)/install.log
+CPP     = $(shell find core -name '*.h' -o -name '*.cpp')
 
 # Where no PYTHON is given: the first of these that is new enough.
 PYTHONS := python3 python3.13 python3.12 python3.11 python3.10 python3.14 python
@@ -20,14 +21,14 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench core asan tsan clean distclean
+.PHONY: help demo test lint format bench bench-torch bench-jax core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
-	@echo 'make bench      every script in benchmarks/'
+	@echo 'make bench      every script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
@@ -50,20 +51,29 @@ lint: $(STAMP)
 	@$(BIN)/python -m ruff format --check . || { \
 	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== formatting of C++'
-	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format --dry-run -Werror || { \
+	@$(BIN)/clang-format --dry-run -Werror $(CPP) || { \
 	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== types'
 	@$(BIN)/python -m mypy
 
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
-	@git ls-files -co --exclude-standard 'core/*.h' 'core/*.cpp' | xargs $(BIN)/clang-format -i
+	@$(BIN)/clang-format -i $(CPP)
+
+# What an extra of pyproject.toml asks for, installed alone: nothing is built again for it.
+ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input \
+  '$(shell sed -n 's/^$(1) = \["\(.*\)"\]/\1/p' pyproject.toml)' >$(LOG) 2>&1 || { cat $(LOG) >&2; exit 1; }
 
 bench: $(STAMP)
-	@set -e; found=no; for script in benchmarks/*.py; do \
-	  [ -e "$$script" ] || continue; \
-	  found=yes; echo "== $$script"; $(BIN)/python "$$script"; \
-	done; [ $$found = yes ] || echo 'There are no benchmarks yet.'
+	@$(call ADD,bench)
+	@set -e; for script in $(filter-out benchmarks/common.py,$(wildcard benchmarks/*.py)); do \
+	  echo "== $$script"; $(BIN)/python "$$script"; \
+	done
+
+# With a framework to compare with. These are large: only who asks for one gets it.
+bench-torch bench-jax: $(STAMP)
+	@$(call ADD,$@)
+	@$(BIN)/python benchmarks/depth.py
 
 # Only what has changed is compiled, in build/; a warning is a failure.
 core: $(STAMP)
@@ -110,6 +120,10 @@ $(STAMP): pyproject.toml
 	if ! "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
 	  echo "Undertow needs Python 3.10 or newer; $$python is $$("$$python" -V 2>/dev/null || echo missing)." >&2; exit 1; \
 	fi; \
+	if ! command -v $(CXX) >/dev/null; then \
+	  echo 'Undertow needs a C++20 compiler, and $(CXX) is not there.' >&2; \
+	  echo 'hint: sudo apt-get install g++ python3-dev, or make CXX=/path/to/compiler' >&2; exit 1; \
+	fi; \
 	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  echo "Making $(VENV) with $$("$$python" -V) ..."; \
 	  if ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
@@ -118,8 +132,8 @@ $(STAMP): pyproject.toml
 	  fi; \
 	  "$$python" -m venv --clear $(VENV); \
 	fi; \
-	echo 'Installing Undertow and its tools into $(VENV) (up to a minute) ...'; \
-	if ! $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
+	echo 'Installing Undertow and its tools into $(VENV) (a minute or two: it builds the C++ core) ...'; \
+	if ! CXX='$(CXX)' $(BIN)/python -m pip install --disable-pip-version-check --no-input -e '.[test]' >$(LOG) 2>&1; then \
 	  cat $(LOG) >&2; \
 	  echo 'The installation failed; what pip said is above.' >&2; exit 1; \
 	fi; \

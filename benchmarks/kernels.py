@@ -98,8 +98,10 @@ def products(seconds: float) -> list[dict]:
             packed = core.time_product(x, w, False, False, seconds)
             wide = core.time_product(x, w, False, True, seconds)
             plain = core.time_kernel("matmul", {}, [x, w], [False, True], [("f32", 1)], seconds)
+            g = column("float32", lanes, n)
+            outer = core.time_outer(x, g, False, seconds)
             rows.append({"k": k, "n": n, "lanes": lanes, "gflops": work / packed, "unpacked": work / plain,
-                         "openblas": work / wide})  # fmt: skip
+                         "openblas": work / wide, "outer": work / outer})  # fmt: skip
     return rows
 
 
@@ -144,14 +146,13 @@ def main() -> None:
     first = elementwise(options.seconds)
     for row in first:
         print(f"{row['kernel']:<14}{row['dtype']:<10}{row['gb_per_s']:>8.1f}{row['numpy']:>10.1f}")
-    print(
-        f"\nproducts, f32, Gflop/s\n{'k x n':<12}{'lanes':>6}{'packed':>9}{'as it is':>10}{'OpenBLAS':>10}{'ratio':>7}"
-    )
+    print("\nproducts, f32, Gflop/s")
+    print(f"{'k x n':<12}{'lanes':>6}{'packed':>9}{'as it is':>10}{'OpenBLAS':>10}{'ratio':>7}{'x.T @ g':>9}")
     second = products(options.seconds)
     for row in second:
         print(
             f"{row['k']:>4} x {row['n']:<5}{row['lanes']:>6}{row['gflops']:>9.1f}{row['unpacked']:>10.1f}"
-            f"{row['openblas']:>10.1f}{row['gflops'] / row['openblas']:>7.2f}"
+            f"{row['openblas']:>10.1f}{row['gflops'] / row['openblas']:>7.2f}{row['outer']:>9.1f}"
         )
     print(f"\na TreeLSTM cell of width 150, 11 operators\n{'lanes':>6}{'fused us':>10}{'separate us':>13}{'ratio':>7}")
     third = fused(options.seconds)

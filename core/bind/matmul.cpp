@@ -66,13 +66,28 @@ double time_product(const Array& x, const Array& w, bool transposed, bool wide, 
 }
 
 Made outer_sum(const Array& x, const Array& g, const Array& start, const std::string& isa) {
-  const Operands operands({x, g, start}, {false, false, true});
+  const Operands operands({x, g, start}, {x.ndim() == 1, g.ndim() == 1, true});
   Scratch scratch;
   Results results(1, {Shape(operands.views[2])}, {operands.types[2]});
   std::memcpy(results.views[0].data, operands.views[2].data, static_cast<size_t>(operands.views[2].bytes()));
   accumulate_outer(isa_named(isa), operands.lanes, operands.views[0], operands.views[1], results.views[0].data, true,
                    scratch);
   return results.arrays(1)[0];
+}
+
+double time_outer(const Array& x, const Array& g, bool wide, double seconds) {
+  const Operands operands({x, g}, {false, false});
+  const View &left = operands.views[0], &right = operands.views[1];
+  const int64_t k = left.count(), n = right.count();
+  Column out(k * n * size_of(left.dtype));
+  std::memset(out.data, 0, static_cast<size_t>(k * n * size_of(left.dtype)));
+  Scratch scratch;
+  return best_time(seconds, [&] {
+    if (wide)
+      multiply_wide(left.dtype, k, n, operands.lanes, {left.data, 1, k}, {right.data, n, 1}, out.data, n, true);
+    else
+      accumulate_outer(functions(), operands.lanes, left, right, out.data, true, scratch);
+  });
 }
 
 }  // namespace
@@ -82,6 +97,7 @@ void bind_matmul(nb::module_& module) {
              nb::arg("isa") = "");
   module.def("time_product", &time_product, nb::arg("x"), nb::arg("w"), nb::arg("transposed"), nb::arg("wide"),
              nb::arg("seconds"));
+  module.def("time_outer", &time_outer, nb::arg("x"), nb::arg("g"), nb::arg("wide"), nb::arg("seconds"));
   module.def("outer_sum", &outer_sum, nb::arg("x"), nb::arg("g"), nb::arg("start"), nb::arg("isa") = "");
 }
 

@@ -502,6 +502,7 @@ class Agenda {
       stats_.lanes += lanes;
     }
     stats_.peak_width = std::max(stats_.peak_width, lanes);
+    if (options_.is_traced) host_.wave(number, lanes, batch_[0]->depth, phase, stage_number);
     const int64_t before = tables_.frames;
     Table* table = tables_.make(region, lanes, 1);
     tables_.frames = before;
@@ -645,6 +646,8 @@ class Agenda {
       if (item.makes_entry) {
         Entry* entry = entry_store_.take();
         *entry = {};
+        entry->region = frame.region;
+        entry->item = &item;
         entry->sums.resize(item.hoists.size());
         for (Operand x : item.hoists) {
           const Slot* slot;

@@ -170,18 +170,28 @@ void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t 
 
 void read_entry(Tables& tables, Table& table, const ReadItem& item) {
   const Slot& slot = table.region->slots[z(item.to)];
-  const Column& first = entry_at(table, 0, item.index).values[z(item.index)];
+  const auto at = z(item.index);
+  const auto given = [&](const Entry& entry) -> const Slot& {
+    return tables.slot(*entry.region, entry.item->hoists[at]);
+  };
+  const auto value = [&](const Entry& entry) {
+    Column found = entry.values[at];
+    if (tables.borrows) found.block = nullptr;
+    return found;
+  };
+  const Entry& first = entry_at(table, 0, item.index);
   bool is_same = true;
   for (int64_t k = 1; table.entry == nullptr && k < table.lanes && is_same; ++k)
-    is_same = entry_at(table, k, item.index).values[z(item.index)].data == first.data;
+    is_same = entry_at(table, k, item.index).values[at].data == first.values[at].data;
   if (is_same) {
-    tables.take(table, item.to, slot, first, nullptr, 1);
+    tables.take(table, item.to, given(first), value(first), nullptr, 1);
     return;
   }
   tables.own(table, item.to);
-  for (int64_t k = 0; k < table.lanes; ++k)
-    tables.put(slot, table.columns[item.to], nullptr, k, slot, entry_at(table, k, item.index).values[z(item.index)], 0,
-               1);
+  for (int64_t k = 0; k < table.lanes; ++k) {
+    const Entry& entry = entry_at(table, k, item.index);
+    tables.put(slot, table.columns[item.to], nullptr, k, given(entry), value(entry), 0, 1);
+  }
 }
 
 void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {

@@ -221,6 +221,7 @@ class Lockstep {
       }
     }
     begin_wave(nullptr, 0).ready.push_back(fiber(Fiber::Kind::Root, main_, 0, nullptr));
+    tell(*main_, 0);
   }
 
   std::vector<Value> results() {
@@ -265,6 +266,12 @@ class Lockstep {
     wave.chunk = chunk;
     wave.phase = phase;
     return wave;
+  }
+
+  void tell(const Table& table, int32_t phase) {
+    if (!options_.is_traced) return;
+    const auto region = static_cast<int32_t>(table.region - plan_.regions.data());
+    host_.wave(region, table.lanes, table.chunk == nullptr ? 0 : table.chunk->depth, phase, 0);
   }
 
   void step() {
@@ -399,6 +406,7 @@ class Lockstep {
         if (body.params[0][k] != kNoSlot) hand_over(*table, body.params[0][k], own, k);
       if (body.hoisted > 0) give_entries(*table, own);
       child.ready.push_back(fiber(Fiber::Kind::Root, table, 0, nullptr));
+      tell(*table, 0);
       stats_.activations += lanes;
       first = last;
     }
@@ -428,7 +436,7 @@ class Lockstep {
   static constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one thread
 
   bool goes_parallel(const Group& group) const {
-    if (is_worker_ || options_.threads < 2 || options_.frames < kFewFrames || group.visits > 1 || group.request > 0 ||
+    if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 || group.request > 0 ||
         group.lane > 0)
       return false;
     if (!plan_.is_pure[z(group.group)]) return false;
@@ -539,7 +547,7 @@ class Lockstep {
                 const std::atomic<int64_t>& first_failed) {
     began_ = last_poll_ = owner.began_;
     main_ = owner.main_;
-    is_worker_ = true;
+    is_worker_ = tables_.borrows = true;
     task_ = number;
     first_failed_ = &first_failed;
     outer_depth_ = (chunk == nullptr ? 0 : chunk->depth) + 1;
@@ -556,7 +564,7 @@ class Lockstep {
   static constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
 
   bool goes_narrow(const Group& group) const {
-    if (group.request > 0 || group.lane > 0 || options_.check_finite || !plan_.narrow->groups[z(group.group)])
+    if (group.request > 0 || group.lane > 0 || options_.check_finite || options_.is_traced || !plan_.narrow->groups[z(group.group)])
       return false;
     int64_t lanes = 0;
     for (const Request* request : group.requests) lanes += request->table->lanes;
@@ -717,7 +725,10 @@ class Lockstep {
     wave.resumed.pop_back();
     chunk->asked = 0;
     Wave& child = begin_wave(chunk, chunk->pieces[0]->request->item->phase);
-    for (Table* table : chunk->roots) child.ready.push_back(fiber(Fiber::Kind::Root, table, child.phase, nullptr));
+    for (Table* table : chunk->roots) {
+      child.ready.push_back(fiber(Fiber::Kind::Root, table, child.phase, nullptr));
+      tell(*table, child.phase);
+    }
     ++stats_.waves;
     stats_.lanes += chunk->lanes;
     if ((++polls_ & 63) == 0) poll();
@@ -1028,6 +1039,7 @@ class Lockstep {
       for (const Transfer& transfer : *transfers)
         tables_.take(*inner, transfer.to, tables_.slot(*table.region, transfer.from),
                      tables_.column(table, transfer.from), nullptr, table.lanes);
+    tell(*inner, 0);
     Fiber* made = fiber(Fiber::Kind::Loop, inner, 0, self);
     made->loop = &item;
     ++self->pending;
@@ -1087,6 +1099,7 @@ class Lockstep {
       for (const Transfer& outer : item.outers)
         tables_.take(*inner, outer.to, before->region->slots[z(outer.to)], before->columns[outer.to], stay,
                      inner->lanes);
+      tell(*inner, 0);
       self->table = inner;
       self->stage = 0;
       wave.ready.push_back(self);
@@ -1140,6 +1153,7 @@ class Lockstep {
                      index, inner->lanes);
     if (inner->lanes == 0 || body.phases[z(item.phase)].stages.empty()) return;
     ++self->pending;
+    tell(*inner, item.phase);
     wave.ready.push_back(fiber(Fiber::Kind::Map, inner, item.phase, self));
   }
 

@@ -281,6 +281,10 @@ void Operate::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_
       const Slot& slot = table.region->slots[z(item.outputs[i])];
       std::byte* to = tables_.own(table, item.outputs[i], is_uniform);
       const Value& value = outputs[i];
+      int64_t count = 1;
+      for (int64_t length : value.shape) count *= length;
+      if (value.shape.size() != slot.shape.size() || z(count * size_of(slot.dtype)) != value.bytes.size())
+        throw Stop{Stop::Kind::Internal, item.node};
       if (slot.is_dynamic) {
         Block* block = tables_.pool.take(static_cast<int64_t>(value.bytes.size()));
         if (!value.bytes.empty()) std::memcpy(block->data(), value.bytes.data(), value.bytes.size());

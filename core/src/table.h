@@ -184,6 +184,7 @@ class Tables {
   int64_t frames = 0;  ///< lanes of bodies that are alive
   int64_t peak_frames = 0;
   int64_t most_frames = INT64_MAX;
+  bool borrows = false;  ///< values of other threads' tables are used without counting
 
  private:
   Store<Table> store_;

@@ -48,7 +48,7 @@ def packed_product(
 def outer_sum(
     x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], start: npt.NDArray[np.generic], isa: str = ""
 ) -> npt.NDArray[np.generic]:
-    """One lane that holds start + x.T @ g: what lanes of vectors add to the gradient of a matrix."""
+    """One lane that holds start + x.T @ g: what lanes add to the gradient of a matrix. A vector is shared."""
 
 def time_kernel(
     op: str,
@@ -75,6 +75,9 @@ def time_product(
 ) -> float:
     """The best time of a product with a packed matrix, or of OpenBLAS where `wide`."""
 
+def time_outer(x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], wide: bool, seconds: float) -> float:
+    """The best time of `outer_sum` into one place, or of OpenBLAS where `wide`."""
+
 def kernel_names() -> list[str]:
     """The operators that have kernels."""
 
@@ -85,9 +88,36 @@ def isas() -> list[str]:
     """The instruction sets that this machine can run."""
 
 class Stopped(Exception):
-    """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the counters so far."""
+    """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the site or -1."""
 
     args: tuple[Any, ...]
+
+class RunStats:
+    """What a run counted. Lists are made when they are asked for."""
+
+    @property
+    def activations(self) -> int: ...
+    @property
+    def waves(self) -> int: ...
+    @property
+    def lanes(self) -> int:
+        """Of all waves together."""
+    @property
+    def peak_width(self) -> int: ...
+    @property
+    def peak_frames(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int: ...
+    @property
+    def max_depth(self) -> int: ...
+    @property
+    def firings(self) -> int: ...
+    @property
+    def fired(self) -> list[int]:
+        """Lanes by node, of operators."""
+    @property
+    def deepest(self) -> list[Any]:
+        """The tag of the first activation at the largest depth."""
 
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
@@ -105,8 +135,9 @@ class Plan:
         check_finite: bool,
         agenda: bool = False,
         threads: int = 1,
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Run once: a value for each fetch, None for order tokens; and counters. Raises Stopped.
+        trace: Callable[[int, int, int, int, int], None] | None = None,
+    ) -> tuple[list[Any], RunStats]:
+        """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
         `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
         """

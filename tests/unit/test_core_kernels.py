@@ -7,6 +7,9 @@ has. Integers, booleans and exact float operations must be equal, functions to 4
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -487,6 +490,11 @@ def test_the_gradient_of_weights_is_one_product(dtype: str, lanes: int, isa: str
     for k, n in ((1, 1), (3, 5), (13, 36), (100, 100)):
         x, g, start = (random.integers(-3, 4, s).astype(DTYPES[dtype].numpy) for s in ((lanes, k), (lanes, n), (k, n)))
         np.testing.assert_array_equal(_core.outer_sum(x, g, start, isa)[0], start + x.T @ g)
+        if lanes:  # one of them shared by all lanes
+            total = g.sum(axis=0)
+            np.testing.assert_array_equal(_core.outer_sum(x[0], g, start, isa)[0], start + np.outer(x[0], total))
+            total = x.sum(axis=0)
+            np.testing.assert_array_equal(_core.outer_sum(x, g[0], start, isa)[0], start + np.outer(total, g[0]))
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------
@@ -547,6 +555,17 @@ def test_a_fault_names_the_first_lane(
     with pytest.raises(Fault):  # which makes the message
         evaluate(name, lane_of(lanes, shared, bad_lane), attrs_of(given))
     run(name, [v[:bad_lane] for v in lanes], shared, given) if bad_lane > 0 else None
+
+
+@pytest.mark.slow
+def test_the_environment_chooses_the_instruction_set() -> None:
+    code = "from undertow import _core; print(_core.isa())"
+    for wanted in (*ISAS, "unheard of"):
+        environment = {**os.environ, "UNDERTOW_ISA": wanted}
+        found = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert found.stdout.strip() == (wanted if wanted in ISAS else ISAS[-1])
 
 
 # -- properties ------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def agree(graph: StaticGraph, *inputs: Any) -> Stats:
     for width in (1, 2, 4096):
         found, _ = WavesPlan(graph, width).run([np.asarray(value) for value in inputs])
         for one, other in zip(found, wanted, strict=True):
-            np.testing.assert_array_equal(one, other, strict=True)
+            np.testing.assert_allclose(one, other, rtol=1e-12, strict=True)
     return stats
 
 

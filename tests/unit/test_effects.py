@@ -1,15 +1,18 @@
-"""Effects come in program order, whatever the scheduler does."""
+"""Effects come in program order, whatever the scheduler and the engine do."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
 import undertow as ut
 
-SCHEDULES = [{"scheduler": "fifo"}, {"scheduler": "lifo"}] + [
+SCHEDULES: list[dict[str, Any]] = [{"scheduler": "fifo"}, {"scheduler": "lifo"}] + [
     {"scheduler": "random", "schedule_seed": seed} for seed in range(8)
 ]
+SCHEDULES += [{"engine": engine} for engine in ("demand", "waves")]
 
 
 @ut.function

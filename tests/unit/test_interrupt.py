@@ -58,10 +58,11 @@ def state():
 
 
 X = np.array([1.0, 2.0, 3.0])
+ENGINE = "reference"
 
 
 def work():
-    with ut.options(max_depth=500):
+    with ut.options(max_depth=500, engine=ENGINE):
         return fib_(9), mixed_(X, 3), fib_.map([1, 2, 3]).tolist()
 
 
@@ -156,10 +157,26 @@ def test_at_random_moments(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_signals_from_another_thread(tmp_path: Path) -> None:
+def test_at_random_moments_on_waves(tmp_path: Path) -> None:
     out = run(
         tmp_path,
         """
+        ENGINE = "waves"
+        stopped, places = rounds(120, by_alarm)
+        assert stopped > 20, stopped
+        print("usable")
+        """,
+    )
+    assert out == "usable\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["reference", "waves"])
+def test_signals_from_another_thread(tmp_path: Path, engine: str) -> None:
+    out = run(
+        tmp_path,
+        f"""
+        ENGINE = "{engine}"
         stopped, places = rounds(60, by_kill)
         assert stopped > 3, stopped
         print("usable")

@@ -22,6 +22,10 @@ class Host {
   virtual ~Host() = default;
   virtual void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) = 0;
   virtual void poll() = 0;  ///< called every few milliseconds
+  /// Lanes of a region begin a phase, or a stage of it, together; only where the run is traced.
+  virtual void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) {
+    (void)region, (void)lanes, (void)depth, (void)phase, (void)stage;
+  }
 };
 
 struct RunOptions {
@@ -31,6 +35,7 @@ struct RunOptions {
   int64_t memory = std::numeric_limits<int64_t>::max();
   double timeout = std::numeric_limits<double>::infinity();
   bool check_finite = false;
+  bool is_traced = false;
   int64_t threads = 1;
 };
 

@@ -46,10 +46,13 @@ void each_whole(const void* a, const void*, const void*, void* out, int64_t n) {
   UNDERTOW_INDEPENDENT
   for (int64_t i = 0; i < whole; ++i) z[i] = F::apply(x[i]);
   if (rest == 0) return;
-  T kept[kBlock] = {};
-  for (int64_t i = 0; i < rest; ++i) kept[i] = x[whole + i];
+  T kept[kBlock];
   UNDERTOW_INDEPENDENT
-  for (int64_t i = 0; i < kBlock; ++i) kept[i] = F::apply(kept[i]);
+  for (int64_t i = 0; i < kBlock; ++i) {
+    T value = 0;
+    if (i < rest) value = x[whole + i];
+    kept[i] = F::apply(value);
+  }
   for (int64_t i = 0; i < rest; ++i) z[whole + i] = kept[i];
 }
 

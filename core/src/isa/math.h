@@ -151,23 +151,28 @@ inline T exp2(T x) {
   return scale(T(1) + fma(r * r, exp_series(r), r), k);
 }
 
+/// exp(x) - 1 for x from -50 to kExpTop; 0 for -0.
+template <class T>
+inline T expm1_inside(T x) {
+  const Reduced<T> reduced = reduce_exp(x);
+  const T half = power_of_two(reduced.k - T(1));  // 2 ** k itself may be infinite
+  return T(2) * fma(reduced.small, half, half - T(0.5));
+}
+
 template <class T>
 inline T expm1(T x) {
   using F = Format<T>;
   T y = x < T(-50) ? T(-50) : x;  // -1 is all that is left below
   y = y > F::kExpTop ? F::kExpTop : y;
-  const Reduced<T> reduced = reduce_exp(y);
-  const T half = power_of_two(reduced.k - T(1));  // 2 ** k itself may be infinite
-  const T out = T(2) * fma(reduced.small, half, half - T(0.5));
-  return x == T(0) ? x : out;  // -0
+  return x == T(0) ? x : expm1_inside(y);
 }
 
-// (t / (t + 2)) with t = exp(2 |x|) - 1: relative errors of t shrink on the way.
+// t / (t + 2) with t = exp(2 |x|) - 1: relative errors of t shrink on the way.
 template <class T>
 inline T tanh(T x) {
   T size = std::fabs(x);
-  size = size > T(20) ? T(20) : size;
-  const T t = expm1(T(2) * size);
+  size = size > T(20) ? T(20) : size;  // 1 from here on
+  const T t = expm1_inside(size + size);
   return std::copysign(t / (t + T(2)), x);
 }
 

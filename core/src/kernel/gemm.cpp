@@ -19,6 +19,9 @@ const std::byte* at(const void* data, int64_t elements, DType dtype) {
   return static_cast<const std::byte*>(data) + elements * size_of(dtype);
 }
 
+/// Is every element in a place of its own? One row that all lanes share is nothing for BLAS.
+bool is_stored(const Matrix& x) { return x.row > 0 && x.column > 0; }
+
 /// How BLAS calls a matrix: stored row by row, or transposed; and the distance of its rows.
 struct Stored {
   CBLAS_TRANSPOSE how;
@@ -60,7 +63,8 @@ void multiply_wide(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matri
 void multiply(const Functions& isa, DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, void* out,
               int64_t out_row, bool add, Scratch& scratch) {
   if (m == 0 || n == 0) return;
-  if (is_wide(dtype, m, n, k)) return multiply_wide(dtype, m, n, k, a, b, out, out_row, add);
+  if (is_wide(dtype, m, n, k) && is_stored(a) && is_stored(b))
+    return multiply_wide(dtype, m, n, k, a, b, out, out_row, add);
   const GemmFunctions& gemm = gemm_of(isa, dtype);
   if (b.column == 1 && n >= gemm.vector && k > 0 && !add) {
     // B as it is. What is read behind a row is in the next one, so the last row goes alone.
@@ -102,9 +106,13 @@ void PackedMatrix::multiply(int64_t m, const void* a, int64_t a_row, void* out, 
 
 void accumulate_outer(const Functions& isa, int64_t lanes, const View& x, const View& g, void* out, bool add,
                       Scratch& scratch) {
-  const int64_t element = size_of(x.dtype), n = g.count();
-  multiply(isa, x.dtype, x.count(), n, lanes, {x.data, 1, x.stride / element}, {g.data, g.stride / element, 1}, out, n,
-           add, scratch);
+  constexpr int64_t kFewLanes = 128;  // each tile of ours is hardly more than its own start and end then
+  const int64_t element = size_of(x.dtype), k = x.count(), n = g.count();
+  const Matrix left{x.data, 1, x.stride / element}, right{g.data, g.stride / element, 1};
+  if (lanes > 0 && lanes < kFewLanes && k * n > 0 && is_stored(left) && is_stored(right))
+    multiply_wide(x.dtype, k, n, lanes, left, right, out, n, add);
+  else
+    multiply(isa, x.dtype, k, n, lanes, left, right, out, n, add, scratch);
 }
 
 }  // namespace undertow

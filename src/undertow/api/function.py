@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from undertow.api.options import Settings, settings
+from undertow.api.quick import Quick
 from undertow.engines.contract import Engine, Plan, Stats
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend import forms, tree
@@ -91,6 +92,7 @@ class Programs:
     def __init__(self) -> None:
         self._found: dict[Any, list[Program]] = {}  # append only, under the lock
         self._lock = threading.Lock()
+        self.quick: Quick[Program] = Quick()
 
     def find(self, key: Any, types: Sequence[Type]) -> Program | None:
         """A program that takes arguments of these types."""
@@ -208,8 +210,14 @@ class Function:
         return copy_context().run(work, *args)
 
     def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+        is_plain = not kwargs and not self.__undertow_bound__
+        if is_plain and (known := self._programs.quick.find(args)) is not None:
+            return self._feed(*known, chosen)
         given = self._arguments(args, kwargs)
-        return self._run(self._program(given), given, chosen)
+        program = self._program(given)
+        if is_plain:
+            self._programs.quick.add(args, given, program)
+        return self._feed(program, given.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
         try:
@@ -217,7 +225,7 @@ class Function:
         except UndertowError as fault:
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
-        return self._run(self._program(given, mapped), given, chosen)
+        return self._feed(self._program(given, mapped), given.leaves, chosen)
 
     def _settings(self, changes: dict[str, Any]) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -303,21 +311,26 @@ class Function:
         """The program for these arguments, and what a run of it is fed with."""
         given = self._arguments(args, {})
         program = self._program(given)
-        return program, self._inputs(program, given, settings())
+        return program, self._inputs(program, given.leaves, settings())
 
-    def _inputs(self, program: Program, given: Arguments, chosen: Settings) -> list[Any]:
-        inputs = list(given.leaves)
+    def _inputs(self, program: Program, leaves: Sequence[Any], chosen: Settings) -> list[Any]:
+        inputs = list(leaves)
         if program.captured.needs_seed:
             seed = chosen.limits.seed
             inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
         return inputs
 
-    def _run(self, program: Program, given: Arguments, chosen: Settings) -> tuple[Any, Stats]:
-        inputs = self._inputs(program, given, chosen)
+    def _feed(self, program: Program, leaves: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        """Run a program with the leaves of its arguments."""
+        captured = program.captured
+        inputs = self._inputs(program, leaves, chosen)
         try:
             plan = program.plan(chosen.find_engine(), chosen.simplify)
-            with transaction(program.captured.variables, program.captured.written) as state:
-                values, stats = plan.run(inputs, chosen.limits, state)
+            if captured.variables:
+                with transaction(captured.variables, captured.written) as state:
+                    values, stats = plan.run(inputs, chosen.limits, state)
+            else:
+                values, stats = plan.run(inputs, chosen.limits)
         except OSError as fault:
             path = chosen.limits.trace
             if path is None or isinstance(fault, BrokenPipeError):
@@ -328,7 +341,7 @@ class Function:
                 else f"what the run prints cannot be written: {fault}",
                 hint="name a file in a folder that exists and has room",
             ) from fault
-        return tree.unflatten(program.captured.result, values[: program.captured.result_count]), stats
+        return tree.unflatten(captured.result, values[: captured.result_count]), stats
 
 
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:

@@ -66,7 +66,7 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
             captured = capture_jvp(definition, given, matched)
         program = Program(captured, definition.name)
         programs.add(key, program)
-    value, tangent = function._run(program, whole, settings())[0]
+    value, tangent = function._feed(program, whole.leaves, settings())[0]
     return value, tangent
 
 

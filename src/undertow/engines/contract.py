@@ -6,9 +6,9 @@ A plan is immutable and holds no state of a run, so a run that fails or is inter
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -82,11 +82,38 @@ class Stats:
     dead_firings: int = 0
     per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
     activations: int = 0  # of functions: calls that were entered
+    waves: int = 0  # batches of activations that ran together, where the engine forms any
     peak_frames: int = 0
     peak_bytes: int = 0
     max_depth: int = 0  # of nested calls
     deepest_tag: Tag = ()  # of the first activation at that depth
     seconds: float = 0.0
+
+
+class LateStats(Stats):
+    """Stats of an engine that counts fast: fields that cost more than a short run are filled in when asked for."""
+
+    __slots__ = ("_fill",)
+    _fill: Callable[[str], Any]
+
+    @classmethod
+    def make(cls, fill: Callable[[str], Any], **known: Any) -> LateStats:
+        """The fields that are known; `fill` gives each of the others by its name."""
+        stats = cls.__new__(cls)
+        stats._fill = fill
+        for name, value in known.items():
+            setattr(stats, name, value)
+        return stats
+
+    def __getattr__(self, name: str) -> Any:  # asked only for what is not there yet
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = self._fill(name)
+        setattr(self, name, value)
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stats, tuple(getattr(self, f.name) for f in fields(self))
 
 
 class Plan(Protocol):

@@ -18,7 +18,7 @@ from undertow.frontend.source import Env, Undefined
 from undertow.frontend.traced import Context, Traced, constant
 from undertow.frontend.tree import flatten, show, unflatten
 from undertow.ir.graph import Const, Port
-from undertow.types import CTL, DType, Type, bool_, i32, join, promote, said, weak_dtype
+from undertow.types import CTL, DType, Type, bool_, i32, join, promote, said, type_of, weak_dtype
 
 
 class NeedWider(Exception):
@@ -484,8 +484,7 @@ def leaf_type(value: Any, dtype: DType | None = None) -> Type:
         return value.type
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         return Type(dtype or weak_dtype(value))
-    array = np.asarray(constant(value))
-    return Const(array).type
+    return type_of(np.asarray(constant(value)))
 
 
 def describe(value: Any) -> str:

@@ -105,6 +105,8 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
 
 def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
     """The container of that structure with those leaves."""
+    if structure == (LEAF,):
+        return leaves[0]
     # Each entry: the token, and the values gathered for it so far.
     stack: list[tuple[Token, list[Any]]] = [(("tuple", 1), [])]
     rest = iter(leaves)

@@ -75,6 +75,20 @@ class FrameEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class WaveStarted:
+    """Activations of one region begin a phase together, as the lanes of a wave; or a stage of it, on an agenda.
+
+    Engines that run waves have no frames of single activations: this is what they tell instead.
+    """
+
+    region: int
+    lanes: int
+    depth: int  # of nested calls
+    phase: int = 0
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The fetches have arrived, or the run failed: then `error` says how."""
 
@@ -83,7 +97,7 @@ class RunEnded:
     error: str = ""
 
 
-Event = RunStarted | FrameStarted | Fired | FrameEnded | RunEnded
+Event = RunStarted | FrameStarted | Fired | FrameEnded | WaveStarted | RunEnded
 Record = Callable[[Event], None]
 
 _KINDS: dict[str, type[Event]] = {
@@ -91,6 +105,7 @@ _KINDS: dict[str, type[Event]] = {
     "frame": FrameStarted,
     "fired": Fired,
     "frame_end": FrameEnded,
+    "wave": WaveStarted,
     "run_end": RunEnded,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}

@@ -2,9 +2,9 @@
 //
 // Float sums run in a fixed number of strands, whatever the instruction set: the same bits for the same row everywhere,
 // and errors like those of a pairwise sum.
-#include <cstring>
 #include <type_traits>
 
+#include "isa/flat.h"
 #include "isa/math.h"
 #include "isa/tables.h"
 
@@ -14,16 +14,28 @@ namespace {
 constexpr int64_t kStrands = 32;
 constexpr int64_t kPiece = 4096;  // elements that one set of strands sums up
 
+/// W values to one, as a tree.
+template <class F, int64_t W, class T>
+inline T join(T* values) {
+  if constexpr (W == 1) {
+    return values[0];
+  } else {
+    for (int64_t j = 0; j < W / 2; ++j) values[j] = F::apply(values[j], values[j + W / 2]);
+    return join<F, W / 2>(values);
+  }
+}
+
 template <class F, class T>
 T strands(const T* x, int64_t n, T start) {
-  T sums[kStrands];
-  for (int64_t j = 0; j < kStrands; ++j) sums[j] = start;
+  T out = start;
   int64_t i = 0;
-  for (; i + kStrands <= n; i += kStrands)
-    for (int64_t j = 0; j < kStrands; ++j) sums[j] = F::apply(sums[j], x[i + j]);
-  for (int64_t width = kStrands / 2; width > 0; width /= 2)
-    for (int64_t j = 0; j < width; ++j) sums[j] = F::apply(sums[j], sums[j + width]);
-  T out = sums[0];
+  if (n >= kStrands) {
+    T sums[kStrands];
+    for (int64_t j = 0; j < kStrands; ++j) sums[j] = start;
+    for (; i + kStrands <= n; i += kStrands)
+      for (int64_t j = 0; j < kStrands; ++j) sums[j] = F::apply(sums[j], x[i + j]);
+    out = join<F, kStrands>(sums);
+  }
   for (; i < n; ++i) out = F::apply(out, x[i]);
   return out;
 }
@@ -108,19 +120,36 @@ T top_of(const T* x, int64_t n) {
 }
 
 /// The sum of exp(x - top); each into `out` too where there is one.
-template <class T>
+template <class T, bool kKeep>
 T sum_of_exp(const T* x, T* out, int64_t n, T top) {
-  constexpr int64_t kBlock = 64 / sizeof(T), kBuffer = 8 * kBlock;
-  T kept[kBuffer];
+  constexpr int64_t kBlock = 64 / sizeof(T);
   T total = 0;
-  for (int64_t i = 0; i < n; i += kBuffer) {
-    const int64_t count = n - i < kBuffer ? n - i : kBuffer;
-    const int64_t filled = (count + kBlock - 1) / kBlock * kBlock;  // whole vectors; exp(-inf) adds nothing
-    for (int64_t j = 0; j < count; ++j) kept[j] = x[i + j] - top;
-    for (int64_t j = count; j < filled; ++j) kept[j] = -T(INFINITY);
-    for (int64_t j = 0; j < filled; ++j) kept[j] = exp(kept[j]);
-    total += strands<Sum, T>(kept, filled, T(0));
-    if (out != nullptr) std::memcpy(out + i, kept, static_cast<size_t>(count) * sizeof(T));
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = n - i < kPiece ? n : i + kPiece;
+    T sums[kBlock] = {};
+    for (; i + kBlock <= end; i += kBlock) {
+      UNDERTOW_INDEPENDENT
+      for (int64_t j = 0; j < kBlock; ++j) {
+        const T weight = exp(x[i + j] - top);
+        sums[j] += weight;
+        if constexpr (kKeep) out[i + j] = weight;
+      }
+    }
+    const int64_t rest = end - i;
+    if (rest > 0) {  // the last block is filled up: exp(-inf) adds nothing
+      T last[kBlock];
+      UNDERTOW_INDEPENDENT
+      for (int64_t j = 0; j < kBlock; ++j) {
+        T moved = -T(INFINITY);
+        if (j < rest) moved = x[i + j] - top;
+        last[j] = exp(moved);
+        sums[j] += last[j];
+      }
+      if constexpr (kKeep)
+        for (int64_t j = 0; j < rest; ++j) out[i + j] = last[j];
+    }
+    i = end;
+    total += join<Sum, kBlock>(sums);
   }
   return total;
 }
@@ -129,7 +158,7 @@ template <class T>
 void softmax(const void* x, void* out, int64_t n) {
   const T* row = static_cast<const T*>(x);
   T* z = static_cast<T*>(out);
-  const T total = sum_of_exp(row, z, n, top_of(row, n));
+  const T total = sum_of_exp<T, true>(row, z, n, top_of(row, n));
   for (int64_t i = 0; i < n; ++i) z[i] = z[i] / total;
 }
 
@@ -138,7 +167,7 @@ void log_softmax(const void* x, void* out, int64_t n) {
   const T* row = static_cast<const T*>(x);
   T* z = static_cast<T*>(out);
   const T top = top_of(row, n);
-  const T total = log(sum_of_exp<T>(row, nullptr, n, top));
+  const T total = log(sum_of_exp<T, false>(row, nullptr, n, top));
   for (int64_t i = 0; i < n; ++i) z[i] = (row[i] - top) - total;
 }
 
@@ -147,7 +176,7 @@ void logsumexp(const void* x, void* out, int64_t n) {
   const T* row = static_cast<const T*>(x);
   T top = top_of(row, n);
   top = std::fabs(top) < T(INFINITY) ? top : T(0);
-  *static_cast<T*>(out) = log(sum_of_exp<T>(row, nullptr, n, top)) + top;
+  *static_cast<T*>(out) = log(sum_of_exp<T, false>(row, nullptr, n, top)) + top;
 }
 
 #define UNDERTOW_NUMBERS(f) {nullptr, &f<int32_t>, &f<int64_t>, &f<float>, &f<double>}

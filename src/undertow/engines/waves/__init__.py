@@ -15,9 +15,10 @@ import numpy as np
 
 from undertow import _core
 from undertow.engines import checks
-from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.contract import LateStats, Options, Result, State, Stats
 from undertow.engines.waves.encode import encode
 from undertow.errors import FrameLimit, InternalError, RunError
+from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag
 from undertow.ops.op import CATALOGUE
@@ -25,6 +26,8 @@ from undertow.types import CTL, Type, dtype_of
 
 WIDTH = 4096  # lanes of a wave, at most
 _NO_LIMIT = 2**62
+_FOR_EVER = float("inf")
+_DEFAULTS = Options()
 
 
 def usable_cores() -> int:
@@ -55,31 +58,58 @@ class WavesPlan:
         self.width = width
         encoded = encode(graph)
         self.schedule = encoded.schedule if schedule == "auto" else schedule
+        self.is_free = schedule == "auto"
         constants = [np.asarray(value, order="C") for value in encoded.constants]
         self.core = _core.decode(encoded.rows, encoded.words, constants)
+        # A short run must not spend its time on what is known before it.
+        taken = [graph.nodes[number].types[0] for number in graph.inputs]
+        self._takes = [(type_.dtype.numpy, type_.shape) for type_ in taken]
+        given = [graph.type_of(port) for port in graph.fetches]
+        self._gives = [None if t == CTL else t.dtype.numpy.type if t.rank == 0 else np.asarray for t in given]
 
     def run(
         self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
     ) -> tuple[list[Result], Stats]:
         """Run once: a value for each input, a value for each fetch. `state` changes only if the run succeeds."""
-        options = options or Options()
-        values = checks.check_inputs(self.graph, inputs)
-        host = _Host(self.graph, dict(state or {}))
+        options = options or _DEFAULTS
+        if options.trace is None:
+            return self._run(inputs, options, state, None)
+        with trace.recording(options.trace) as record:
+            assert record is not None
+            record(trace.RunStarted(self.graph.name, Waves.name))
+            began, firings, error = time.perf_counter(), 0, ""
+            try:
+                results, stats = self._run(inputs, options, state, record)
+                firings = stats.firings
+            except BaseException as raised:
+                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
+                raise
+            finally:
+                record(trace.RunEnded(firings, time.perf_counter() - began, error))
+        return results, stats
+
+    def _run(
+        self, inputs: Sequence[Result], options: Options, state: State | None, record: trace.Record | None
+    ) -> tuple[list[Result], Stats]:
+        host = _Host(self.graph, dict(state) if state else {}, record)
         where: list[Any] = []
+        values = self._values(inputs)
         began = time.perf_counter()
         try:
             found, counted = self.core.run(
-                [np.asarray(value, order="C") for value in values],
+                values,
                 host.apply,
                 where,
                 self.width,
                 _NO_LIMIT if options.frames is None else options.frames,
                 _NO_LIMIT if options.max_depth is None else options.max_depth,
                 _NO_LIMIT if options.memory is None else options.memory,
-                float("inf") if options.timeout is None else options.timeout,
+                _FOR_EVER if options.timeout is None else options.timeout,
                 bool(options.check_finite),
-                self.schedule == "agenda",
+                # An agenda makes frames as early as it can: where they are counted, lockstep goes deep first.
+                self.schedule == "agenda" and (options.frames is None or not self.is_free),
                 options.threads or usable_cores(),
+                None if record is None else host.wave,
             )
         except _core.Stopped as stopped:
             raise self._error(stopped, options) from None
@@ -87,27 +117,30 @@ class WavesPlan:
             error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, tuple(where))
             raise
+        seconds = time.perf_counter() - began
         if state is not None:
             state.update(host.state)
-        types = [self.graph.type_of(port) for port in self.graph.fetches]
-        results = [
-            checks.GO if type_ == CTL else checks.as_plain(value) for type_, value in zip(types, found, strict=True)
-        ]
-        return results, self._stats(counted, time.perf_counter() - began)
+        results = [checks.GO if as_ is None else as_(value) for as_, value in zip(self._gives, found, strict=True)]
+        return results, self._stats(counted, seconds)
 
-    def _stats(self, counted: dict[str, Any], seconds: float) -> Stats:
-        fired = counted["fired"]
-        return Stats(
-            engine=Waves.name,
-            firings=sum(fired),
-            per_node={node.name: count for node, count in zip(self.graph.nodes, fired, strict=True)},
-            activations=counted["activations"],
-            peak_frames=counted["peak_frames"],
-            peak_bytes=counted["peak_bytes"],
-            max_depth=counted["max_depth"],
-            deepest_tag=tuple(counted["deepest"]),
-            seconds=seconds,
-        )
+    def _values(self, inputs: Sequence[Result]) -> list[Any]:
+        """What a run is given, as arrays that the core can read."""
+        values = [np.asarray(value, order="C") for value in inputs]
+        if len(values) == len(self._takes):
+            for value, (dtype, shape) in zip(values, self._takes, strict=True):
+                if value.dtype != dtype or value.shape != shape:
+                    break  # a dimension known only now, or a mistake
+            else:
+                return values
+        return [np.asarray(value, order="C") for value in checks.check_inputs(self.graph, inputs)]
+
+    def _stats(self, counted: _core.RunStats, seconds: float) -> Stats:
+        def fill(name: str) -> Any:
+            if name == "per_node":
+                return {node.name: count for node, count in zip(self.graph.nodes, counted.fired, strict=True)}
+            return tuple(counted.deepest) if name == "deepest_tag" else getattr(counted, name)
+
+        return LateStats.make(fill, engine=Waves.name, dead_firings=0, seconds=seconds)
 
     def _error(self, stopped: Any, options: Options) -> BaseException:
         """What to raise for a run that the core has stopped."""
@@ -150,10 +183,15 @@ class WavesPlan:
 class _Host:
     """Runs what acts on the world, and what has no kernel: one operator of one lane at a time."""
 
-    def __init__(self, graph: StaticGraph, state: dict[str, Any]) -> None:
+    def __init__(self, graph: StaticGraph, state: dict[str, Any], record: trace.Record | None) -> None:
         self.graph = graph
         self.state = state
+        self.record = record
         self.node = 0
+
+    def wave(self, region: int, lanes: int, depth: int, phase: int, stage: int) -> None:
+        assert self.record is not None
+        self.record(trace.WaveStarted(region, lanes, depth, phase, stage))
 
     def apply(self, number: int, values: list[Any]) -> list[Any]:
         self.node = number

@@ -1,0 +1,189 @@
+"""Recursion depth: 100 steps of gradient descent on x^n by recursion, then one call at depths up to ten million.
+
+Claims: the exponent test of Vasilakopoulos' thesis (figure 6.1), n = 10 to 10,000, against PyTorch eager and JAX where
+they are installed; x^10,000,000 and its gradient run to the end; the time per call does not grow with the depth.
+Usage: python benchmarks/depth.py [--quick] [--repeat N] [--limit SECONDS] [--json FILE]
+"""
+
+import math
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # one thread for everybody
+
+import common
+import numpy as np
+
+import undertow as ut
+
+STEPS = 100
+RATE = 1e-3
+Descent = Callable[[int], float]  # from n to where the descent arrives
+
+
+@ut.function
+def power(x: ut.f32, n: ut.i32) -> ut.f32:
+    return 1.0 if n == 0 else x * power(x, n - 1)
+
+
+slope = ut.grad(power)
+
+
+def arrival(n: int) -> float:
+    """Where the descent arrives, by the formula of the derivative."""
+    x = 1.0
+    for _ in range(STEPS):
+        x -= RATE / n * n * x ** (n - 1)
+    return x
+
+
+def undertow(engine: str) -> Descent:
+    def descend(n: int) -> float:
+        x = np.float32(1)
+        with ut.options(engine=engine, **common.on_threads(1)):
+            for _ in range(STEPS):
+                x -= np.float32(RATE / n) * slope(x, n)
+        return float(x)
+
+    return descend
+
+
+def torch() -> Descent | str:
+    try:
+        import torch
+    except ImportError:
+        return "not installed"
+    torch.set_num_threads(1)
+
+    def raised(x: torch.Tensor, n: int) -> torch.Tensor:
+        return torch.ones(()) if n == 0 else x * raised(x, n - 1)
+
+    def descend(n: int) -> float:
+        x = torch.ones((), requires_grad=True)
+        for _ in range(STEPS):
+            (found,) = torch.autograd.grad(raised(x, n), x)
+            x = (x - RATE / n * found).detach().requires_grad_()
+        return x.item()
+
+    return descend
+
+
+def jax(is_rolled: bool) -> Descent | str:
+    """JAX unrolls recursion when it traces; `is_rolled` is the loop that its users write instead."""
+    try:
+        import jax
+    except ImportError:
+        return "not installed"
+
+    def raised(x: jax.Array, n: int) -> jax.Array:
+        return jax.numpy.float32(1) if n == 0 else x * raised(x, n - 1)
+
+    def rolled(x: jax.Array, n: int) -> jax.Array:
+        return jax.lax.fori_loop(0, n, lambda _, y: x * y, jax.numpy.float32(1))
+
+    def descend(n: int) -> float:
+        found = jax.jit(jax.grad(rolled if is_rolled else raised), static_argnums=1)
+        x = jax.numpy.float32(1)
+        for _ in range(STEPS):
+            x = x - jax.numpy.float32(RATE / n) * found(x, n)
+        return float(x)
+
+    return descend
+
+
+def descent(options) -> tuple[list[dict], list[str], list[str]]:
+    """The exponent test. Rivals stop at the size whose successor would take too long, or where they fail."""
+    rivals: dict[str, Descent | str] = {}
+    for engine in ("waves", "expand"):
+        rivals[engine] = undertow(engine) if common.has_options(engine=engine) else "not there"
+    rivals["PyTorch eager"] = torch()
+    rivals["JAX, traced recursion"] = jax(is_rolled=False)
+    rivals["JAX, fori_loop"] = jax(is_rolled=True)
+    missing = [f"{name}: {why}" for name, why in rivals.items() if isinstance(why, str)]
+    able = {name: work for name, work in rivals.items() if not isinstance(work, str)}
+    rows: list[dict] = []
+    last: dict[str, float] = {}
+    sizes = (10, 100, 1000) if options.quick else (10, 30, 100, 300, 1000, 3000, 10_000)
+    for size, before in zip(sizes, (1, *sizes), strict=False):
+        works = {}
+        for name, work in list(able.items()):
+            if last.get(name, 0.0) * size / before > options.limit:
+                continue
+            try:
+                found = work(size)
+            except Exception as fault:
+                del able[name]
+                missing.append(f"{name}: {type(fault).__name__} at n = {size}")
+                continue
+            wanted = arrival(size)
+            if not math.isclose(found, wanted, rel_tol=1e-4):
+                common.fail(f"{name} arrives at {found} for n = {size}, not at {wanted}")
+            works[name] = partial(work, size)
+        times = common.measure(works, options.repeat)
+        last |= {name: taken.best for name, taken in times.items()}
+        rows.append({"n": size, "seconds": {name: taken.best for name, taken in times.items()}})
+        print(f"n = {size} done", file=sys.stderr)
+    return rows, [name for name in rivals if not isinstance(rivals[name], str)], missing
+
+
+def deep(options) -> list[dict]:
+    """One call, and one gradient, at growing depths."""
+    rows = []
+    for depth in (1000, 10_000, 100_000) if options.quick else (1000, 10_000, 100_000, 1_000_000, 10_000_000):
+        row: dict = {"depth": depth}
+        # The gradient is a function too, and so one activation more.
+        for name, function, calls in (("value", power, depth + 1), ("gradient", slope, depth + 2)):
+            found, stats = function.run(np.float32(1), depth, stats=True)
+            wanted = 1.0 if name == "value" else float(depth)
+            if not math.isclose(found, wanted, rel_tol=1e-5):
+                common.fail(f"{name} of x^{depth} at 1 is {found}, not {wanted}")
+            if stats.activations != calls:
+                common.fail(f"{name} of x^{depth}: {stats.activations} activations, not {calls}")
+            times = common.measure({name: partial(function, np.float32(1), depth)}, options.repeat)[name]
+            row[name] = {"seconds": times.best, "per_call": times.best / calls, "peak_bytes": stats.peak_bytes}
+        rows.append(row)
+        print(f"depth {depth} done", file=sys.stderr)
+    return rows
+
+
+def work(options) -> None:
+    first, names, missing = descent(options)
+    common.table(
+        f"{STEPS} steps of gradient descent on x^n, f32, scalar recursion", ["n", *names],
+        [[f"{row['n']:,}", *(common.seconds(row["seconds"].get(name)) for name in names)] for row in first],
+        [f"- : longer than the limit, or failed. {'; '.join(missing)}", "JAX compiles anew for each n: included."],
+    )  # fmt: skip
+    with ut.options(engine="waves", memory=None, **common.on_threads(1)):
+        second = deep(options)
+    common.table(
+        "One call of x^n on waves", ["depth", "value", "ns per call", "MB", "gradient", "ns per call", "MB"],
+        [
+            [f"{row['depth']:,}"]
+            + [
+                text
+                for name in ("value", "gradient")
+                for text in (
+                    common.seconds(row[name]["seconds"]),
+                    f"{row[name]['per_call'] * 1e9:.1f}",
+                    f"{row[name]['peak_bytes'] / 1e6:.1f}",
+                )
+            ]
+            for row in second
+        ],
+    )  # fmt: skip
+    versions = {name: common.version(name) for name in ("torch", "jax")}
+    common.write(options.json, {"versions": versions, "repeat": options.repeat, "descent": first, "deep": second})
+
+
+def main() -> None:
+    parser = common.parser(__doc__, repeat=3)
+    parser.add_argument("--limit", type=float, default=30.0, help="leave out what would take longer (seconds)")
+    options = parser.parse_args()
+    options.limit = min(options.limit, 5.0) if options.quick else options.limit
+    common.with_deep_stack(partial(work, options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Calls with numbers and arrays alone take a short way; nobody can tell but by the clock."""
+
+import copy
+import dataclasses
+import pickle
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.engines.contract import LateStats, Stats
+
+
+def made():
+    @ut.function
+    def scaled(x, n: ut.i32):
+        return x * n
+
+    return scaled
+
+
+class TestShortWay:
+    def test_second_call_is_found(self):
+        scaled = made()
+        quick = scaled._programs.quick
+        assert quick.find((2.5, 3)) is None
+        assert scaled(2.5, 3) == 7.5
+        program, inputs = quick.find((4.5, 5))
+        assert program is scaled._programs.items()[0][1]
+        assert [type(value) for value in inputs] == [np.float64, np.int32]
+        assert scaled(4.5, 5) == 22.5
+
+    @pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
+    def test_each_type_of_argument_has_its_own(self, engine):
+        scaled = made()
+        array = np.arange(3.0, dtype=np.float32)
+        with ut.options(engine=engine):
+            for _ in range(2):
+                for x, kind in [
+                    (2, np.int64), (2.0, np.float64), (True, np.int32), (np.float32(2), np.float32),
+                    (np.int32(2), np.int32), (np.array(2.0), np.float64),
+                ]:  # fmt: skip
+                    found = scaled(x, 3)
+                    assert type(found) is kind and found == 3 * x
+                for x in (array, array.astype(np.int64), array[::2], np.zeros((0, 2))):
+                    found = scaled(x, 3)
+                    np.testing.assert_array_equal(found, 3 * x)
+                    assert found.dtype == x.dtype
+
+    def test_what_does_not_fit_is_an_error_every_time(self):
+        scaled = made()
+        assert scaled(1, 1) == 1
+        for args in [(1, 2**40), (2**70, 1)]:
+            for _ in range(2):
+                with pytest.raises(ut.TypeMismatch, match="does not fit in"):
+                    scaled(*args)
+        with pytest.raises(ut.TypeMismatch, match="i32 is annotated"):
+            scaled(1, 1.5)
+        with pytest.raises(ut.CaptureError, match="`n` is missing"):
+            scaled(1)
+
+    def test_too_large_for_f32_is_inf(self):
+        @ut.function
+        def same(x: ut.f32):
+            return x
+
+        for _ in range(2):
+            assert same(1.0) == 1 and same(1e300) == np.inf
+
+    def test_defaults_and_keywords_go_the_long_way(self):
+        @ut.function
+        def added(x, y=2.0):
+            return x + y
+
+        for _ in range(2):
+            assert added(1.0) == 3 and added(1.0, y=3.0) == 4 and added(1.0, 4.0) == 5
+        assert len(added._programs.quick._known) == 1
+
+    def test_containers_are_taken_apart_alike(self):
+        @dataclasses.dataclass
+        class Pair:
+            first: object
+            second: object
+
+        class Point(NamedTuple):
+            x: float
+            y: float
+
+        @ut.function
+        def total(x, y):
+            if isinstance(x, dict):
+                return x["a"] - x["b"][0] + y
+            if isinstance(x, Pair):
+                return x.first["c"] - x.second + y
+            return x[0] - x[1] + y
+
+        for scale in (1.0, 10.0):
+            a, b = 3 * scale, np.array([scale, 2.0])
+            assert total({"a": a, "b": (b[0],)}, 1.0) == 2 * scale + 1
+            assert total({"b": [b[0]], "a": a}, 1.0) == 2 * scale + 1
+            assert total(Pair({"c": a}, b[0]), 1.0) == 2 * scale + 1
+            assert total((a, b[0]), 1) == total([a, b[0]], 1) == total(Point(a, float(b[0])), 1) == 2 * scale + 1
+            np.testing.assert_array_equal(total((b, b), b), b)
+        assert len(total._programs.quick._known) == 6  # all but the named tuple
+
+    def test_a_list_where_an_array_is_annotated(self):
+        @ut.function
+        def total(x: ut.f64[None]):
+            return ut.sum(x)
+
+        for _ in range(2):
+            assert total([3.0]) == 3 and total([1.0, 2.0]) == 3 and total(np.ones(2)) == 2
+
+    def test_a_field_that_is_not_set(self):
+        @dataclasses.dataclass
+        class Box:
+            value: float
+
+        @ut.function
+        def opened(box):
+            return box.value
+
+        assert opened(Box(2.0)) == opened(Box(2.0)) == 2
+        box = Box(1.0)
+        del box.value
+        with pytest.raises(ut.CaptureError, match="cannot be taken apart"):
+            opened(box)
+
+    def test_what_is_static_goes_the_long_way(self):
+        @ut.function
+        def chosen(x, how):
+            return x + 1 if how["name"] == "up" else x - 1
+
+        for _ in range(2):
+            assert chosen(1, {"name": "up"}) == 2 and chosen(1, {"name": "down"}) == 0
+
+    def test_methods_keep_their_objects_apart(self):
+        class Scale:
+            def __init__(self, by):
+                self.by = by
+
+            @ut.function
+            def times(self, x):
+                return self.by * x
+
+        double, triple = Scale(2.0), Scale(3.0)
+        for _ in range(2):
+            assert (double.times(5.0), triple.times(5.0)) == (10, 15)
+
+    def test_named_dimensions_are_checked_every_time(self):
+        @ut.function
+        def dot(x: ut.f64["n"], y: ut.f64["n"]):  # noqa: F821
+            return ut.sum(x * y)
+
+        for _ in range(2):
+            assert dot(np.ones(2), np.ones(2)) == 2 and dot(np.ones(3), np.ones(3)) == 3
+            with pytest.raises(ut.TypeMismatch, match="dimension 'n'"):
+                dot(np.ones(2), np.ones(3))
+
+    def test_shapes_without_end_are_not_all_kept(self):
+        @ut.function
+        def total(x: ut.f64[None]):
+            return ut.sum(x)
+
+        for length in range(300):
+            assert total(np.ones(length)) == length
+        assert len(total._programs.quick._known) == 256
+
+    def test_variables_and_random_numbers_work_as_ever(self):
+        count = ut.Variable(0)
+
+        @ut.function
+        def next_of(x):
+            return count.assign_add(x)
+
+        assert [int(next_of(2)) for _ in range(3)] == [2, 4, 6]
+
+
+class TestLateStats:
+    def stats(self):
+        asked = []
+
+        def fill(name):
+            asked.append(name)
+            return {"per_node": {"a": 1}, "deepest_tag": (1,)}.get(name, 7)
+
+        return LateStats.make(fill, engine="waves", seconds=0.5), asked
+
+    def test_fields_are_filled_in_once(self):
+        stats, asked = self.stats()
+        assert stats.engine == "waves" and not asked
+        assert stats.per_node is stats.per_node and asked == ["per_node"]
+        assert "deepest_tag=(1,)" in repr(stats)
+
+    def test_copies_are_whole(self):
+        whole = Stats("waves", 7, 7, {"a": 1}, 7, 7, 7, 7, 7, (1,), 0.5)
+        for copied in (copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))):
+            assert copied(self.stats()[0]) == whole
+        assert dataclasses.asdict(self.stats()[0]) == dataclasses.asdict(whole)
+        assert dataclasses.replace(self.stats()[0], waves=9).waves == 9

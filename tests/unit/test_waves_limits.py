@@ -1,0 +1,447 @@
+"""Limits of runs on waves: what fits runs, however tight it is; the rest ends in our errors, soon, and says where.
+
+Other than on the reference engine, `frames` and `memory` are not used up where fewer lanes at once would do: a run
+fails only if going down lane by lane does. So `peak_frames` of a run without limits says nothing about the least that
+it needs.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.ir.trace import RunEnded, RunStarted, WaveStarted, read_trace
+
+
+@ut.function
+def fib(n: ut.i64) -> ut.i64:
+    if n <= 1:
+        return n
+    return fib(n - 1) + fib(n - 2)
+
+
+@ut.function
+def count(n: ut.i64) -> ut.i64:
+    """Calls itself n times; for ever if n is negative."""
+    if n == 0:
+        return 0
+    return count(n - 1) + 1
+
+
+@ut.function
+def spin(n: ut.i64) -> ut.i64:
+    """Loops until n is 0: for ever if n is negative."""
+    while n != 0:
+        n = n - 1
+    return n
+
+
+@ut.function
+def halves(x: ut.f64[100], n: ut.i64) -> ut.f64:
+    """A tree of arrays."""
+    if n <= 1:
+        return ut.sum(x)
+    return halves(x * 0.5, n - 1) + halves(x + 1.0, n - 2)
+
+
+@ut.function
+def grows(x: ut.f64[None], n: ut.i64) -> ut.f64:
+    """A tree of arrays whose lengths only the run knows."""
+    if n <= 1:
+        return ut.sum(x)
+    return grows(ut.concat([x, x[:1]]), n - 1) + grows(x * 2.0, n - 2)
+
+
+@ut.function
+def invert(n: ut.i64, k: ut.i64) -> ut.i64:
+    """Divides by zero in one leaf of many."""
+    if n == 0:
+        return 100 // (k - 21)
+    return invert(n - 1, 2 * k) + invert(n - 1, 2 * k + 1)
+
+
+@pytest.fixture(autouse=True)
+def waves() -> Any:
+    with ut.options(engine="waves"):
+        yield
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What fits
+
+
+@pytest.mark.parametrize("frames", [21, 30, 200, 5000])
+def test_frames_choose_the_width(frames: int) -> None:
+    value, stats = fib.run(20, frames=frames, stats=True)
+    assert value == 6765 and stats.peak_frames <= frames
+    assert stats.activations == 21891
+
+
+def test_too_few_frames() -> None:
+    with pytest.raises(ut.FrameLimit, match="frames=20") as caught:
+        fib.run(20, frames=20)
+    assert len(caught.value.calls) == 19
+    assert caught.value.span is not None and "fib(n - 1) + fib(n - 2)" in caught.value.span.source()
+
+
+@pytest.mark.parametrize("memory", [100_000, 1_000_000, 100_000_000])
+def test_memory_chooses_the_width(memory: int) -> None:
+    x = np.linspace(0, 1, 100)
+    value, stats = halves.run(x, 16, memory=memory, stats=True)
+    np.testing.assert_allclose(value, halves.run(x, 16, engine="reference"))
+    assert stats.peak_bytes <= memory
+    value, stats = grows.run(x[:10], 14, memory=memory, stats=True)
+    np.testing.assert_allclose(value, grows.run(x[:10], 14, engine="reference"))
+    assert stats.peak_bytes <= memory
+
+
+def test_too_little_memory() -> None:
+    with pytest.raises(ut.FrameLimit, match=r"take [\d,]+ bytes, more than memory=20,000") as caught:
+        halves.run(np.ones(100), 16, memory=20_000)
+    assert caught.value.calls and caught.value.span is not None
+    told = int(str(caught.value).split("take ")[1].split(" bytes")[0].replace(",", ""))
+    assert told > 20_000
+
+
+def test_what_later_phases_need_counts() -> None:
+    def loss(x: Any) -> Any:
+        return halves(x, 12)
+
+    x = np.ones(100)
+    wanted, stats = ut.grad(loss).run(x, stats=True)
+    np.testing.assert_allclose(wanted, ut.grad(loss).run(x, engine="reference"))
+    with pytest.raises(ut.FrameLimit, match="frames="):
+        ut.grad(loss).run(x, frames=200)
+    assert stats.peak_frames > 200
+
+
+def test_max_depth_is_exact() -> None:
+    for function, n in ((count, 9), (fib, 10)):
+        function.run(n, max_depth=10)
+        with pytest.raises(ut.RecursionLimit, match="max_depth=9") as caught:
+            function.run(n, max_depth=9)
+        assert len(caught.value.calls) == 9
+        assert caught.value.span is not None and "(n - 1)" in caught.value.span.source()
+    assert spin.run(50, max_depth=1) == 0
+
+
+def test_deep_recursion_needs_memory_only() -> None:
+    value, stats = count.run(300_000, stats=True)
+    assert (value, stats.max_depth, stats.activations) == (300_000, 300_001, 300_001)
+    with pytest.raises(ut.RecursionLimit) as caught:
+        count.run(-1, max_depth=50_000)
+    assert len(caught.value.calls) == 50_000 and len(str(caught.value).splitlines()) < 12
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Time
+
+HEAVY = '''
+    @ut.function
+    def spin(n: ut.i64) -> ut.i64:
+        while n != 0:
+            n = n - 1
+        return n
+
+    @ut.function
+    def sink(n: ut.i64) -> ut.i64:
+        return 0 if n == 0 else sink(n - 1) + 1
+
+    @ut.function
+    def tree(n: ut.i64) -> ut.i64:
+        return 0 if n == 0 else tree(n - 1) + tree(n - 1)
+
+    @ut.function
+    def wide(x: ut.f64[64, 64], n: ut.i64) -> ut.f64:
+        """Long operators on many lanes."""
+        return ut.sum(x) if n == 0 else wide(ut.tanh(x @ x), n - 1) + wide(ut.exp(-x @ x), n - 1)
+
+    @ut.function
+    def long(x: ut.f64[None], n: ut.i64) -> ut.f64:
+        """Long arrays in one lane."""
+        while n != 0:
+            x = ut.sin(x) + ut.cos(x * 2.0)
+            n = n - 1
+        return ut.sum(x)
+
+    ENDLESS = [
+        (spin, -1), (sink, -1), (tree, 60), (wide, np.ones((64, 64)) / 64, 60), (long, np.ones(1_000_000), -1)
+    ]
+    SMALL = [(spin, 3), (sink, 3), (tree, 3), (wide, np.ones((64, 64)) / 64, 2), (long, np.ones(3), 2)]
+'''
+
+
+def run_script(tmp_path: Path, script: str) -> str:
+    file = tmp_path / "script.py"
+    head = "import signal, threading, time\nimport numpy as np\nimport undertow as ut\n"
+    file.write_text(head + textwrap.dedent(HEAVY) + textwrap.dedent(script))
+    done = subprocess.run(
+        [sys.executable, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={"PYTHONPATH": str(Path(ut.__file__).parent.parent), "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_runs_end_in_time(tmp_path: Path) -> None:
+    """Whatever they are busy with. A tenth of a second is meant; a busy machine gets more."""
+    out = run_script(
+        tmp_path,
+        """
+        with ut.options(engine="waves"):
+            for (function, *args), (_, *small) in zip(ENDLESS, SMALL):
+                expected = function(*small)
+                for threads in (1, 2):
+                    began = time.perf_counter()
+                    try:
+                        function.run(*args, timeout=0.1, threads=threads, memory=1 << 29)
+                        raise SystemExit("it ended")
+                    except ut.Timeout as error:
+                        took = time.perf_counter() - began
+                        # Of a deep recursion the tag traceback takes time too.
+                        assert took < (2.5 if function in (sink,) else 1.0), (function, took)
+                        assert error.calls and len(str(error).splitlines()) < 200
+                    assert function(*small) == expected
+        print("in time")
+        """,
+    )
+    assert out == "in time\n"
+
+
+@pytest.mark.slow
+def test_runs_can_be_interrupted(tmp_path: Path) -> None:
+    out = run_script(
+        tmp_path,
+        """
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        with ut.options(engine="waves", memory=1 << 29):
+            for (function, *args), (_, *small) in zip(ENDLESS, SMALL):
+                expected = function(*small)
+                for threads in (1, 2):
+                    began = time.perf_counter()
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    try:
+                        function.run(*args, threads=threads)
+                        raise SystemExit("it ended")
+                    except KeyboardInterrupt:
+                        took = time.perf_counter() - began
+                        assert took < 1.0, (function, took)
+                    assert function(*small) == expected
+        print("usable")
+        """,
+    )
+    assert out == "usable\n"
+
+
+@pytest.mark.slow
+def test_out_of_memory_is_an_error_of_ours(tmp_path: Path) -> None:
+    out = run_script(
+        tmp_path,
+        """
+        import resource
+
+        @ut.function
+        def vast(n: ut.i64) -> ut.f64:
+            return ut.sum(ut.zeros(n) + 1.0)
+
+        @ut.function
+        def piles(x: ut.f64[None], n: ut.i64) -> ut.f64:
+            return ut.sum(x) if n == 0 else piles(x + 1.0, n - 1) + x[0]
+
+        with ut.options(engine="waves", memory=None):
+            assert vast(3) == 3.0 and piles(np.ones(2), 1) == 5.0
+            resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+            for function, *args in ((vast, 1 << 29), (piles, np.ones(1_000_000), 1000), (sink, -1)):
+                try:
+                    function(*args)
+                    raise SystemExit("it ended")
+                except ut.FrameLimit as error:
+                    assert "out of memory" in str(error), error
+                    assert function is not piles or error.calls
+            assert vast(3) == 3.0
+        print("usable")
+        """,
+    )
+    assert out == "usable\n"
+
+
+def test_a_timeout_of_zero_stops_at_once() -> None:
+    for function in (count, spin, fib):
+        with pytest.raises(ut.Timeout):
+            function.run(5, timeout=0)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Many runs
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells")
+def test_nothing_is_left_behind() -> None:
+    """Neither by runs that succeed, nor by those that fail in the middle."""
+
+    def loss(x: Any) -> Any:
+        return halves(x, 6) + grows(x[:3], 4)
+
+    gradient, x = ut.grad(loss), np.ones(100)
+
+    def some_runs() -> None:
+        fib(8)
+        count(50)
+        spin(20)
+        halves(x, 6)
+        grows(x[:4], 5)
+        gradient(x)
+        fib.map([3, 4, 5, 6])
+        for function, args, options in (
+            (fib, (12,), {"max_depth": 5}),
+            (fib, (12,), {"frames": 8}),
+            (halves, (x, 10), {"memory": 20_000}),
+            (invert, (4, 1), {}),
+            (grows, (x[:4], 9), {"timeout": 0.0}),
+            (gradient, (x,), {"max_depth": 4}),
+        ):
+            with pytest.raises(ut.RunError):
+                function.run(*args, **options)  # type: ignore[attr-defined]
+
+    for _ in range(40):
+        some_runs()
+    before = resident()
+    for _ in range(150):  # 1,950 runs
+        some_runs()
+    assert resident() - before < 6 << 20
+
+
+def test_runs_at_once() -> None:
+    """Two threads run one function at the same time, and do not wait for each other's whole runs."""
+    expected = {n: fib.run(n) for n in (17, 18, 19)}
+    wrong: list[object] = []
+
+    def work(first: int) -> None:
+        try:
+            with ut.options(engine="waves"):
+                for k in range(20):
+                    n = 17 + (first + k) % 3
+                    if fib(n) != expected[n]:
+                        wrong.append(n)
+                    with pytest.raises(ut.Fault):
+                        invert(4, 1)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_interpreter_is_free_while_a_run_goes_on() -> None:
+    """Another thread can look at the clock all the time."""
+    ticks: list[float] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        fib.run(32)
+    finally:
+        done.set()
+        thread.join()
+    assert len(ticks) > 3
+
+
+def test_state_is_committed_by_runs_that_succeed() -> None:
+    total = ut.Variable(0, name="total")
+
+    @ut.function
+    def add_up(n: ut.i64, bad: ut.i64) -> ut.i64:
+        total.assign_add(n)
+        if n == 0:
+            return 10 // bad
+        return add_up(n - 1, bad)
+
+    add_up(4, 1)
+    assert total.value == 10
+    with pytest.raises(ut.Fault, match="division by zero"):
+        add_up(4, 0)
+    assert total.value == 10
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with ut.options(engine="waves"):
+                for _ in range(10):
+                    add_up(4, 1)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert total.value == 10 * 31  # runs that write the same variable come one after the other
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Traces
+
+
+def test_traces_have_waves(tmp_path: Path) -> None:
+    events: list[Any] = []
+    fib.run(6, trace=events)
+    assert events[0] == RunStarted("fib", "waves")
+    assert isinstance(events[-1], RunEnded) and not events[-1].error and events[-1].firings > 0
+    waves = events[1:-1]
+    assert all(isinstance(event, WaveStarted) for event in waves)
+    assert [(wave.depth, wave.lanes) for wave in waves] == [(0, 1), (1, 1), (2, 2), (3, 4), (4, 8), (5, 8), (6, 2)]
+    file = tmp_path / "run.jsonl"
+    fib.run(6, trace=file)
+    assert list(read_trace(file))[:-1] == events[:-1]
+
+
+def test_the_trace_of_a_failed_run_is_complete(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    with pytest.raises(ut.RecursionLimit):
+        count.run(10, max_depth=3, trace=file)
+    last = list(read_trace(file))[-1]
+    assert isinstance(last, RunEnded) and "calls nest deeper than max_depth=3" in last.error
+
+
+def test_phases_are_waves() -> None:
+    def loss(x: Any) -> Any:
+        return halves(x, 3)
+
+    events: list[Any] = []
+    ut.grad(loss).run(np.ones(100), trace=events)
+    phases = [event.phase for event in events if isinstance(event, WaveStarted)]
+    assert set(phases) == {0, 1}
