@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undertow.engines import checks
-from undertow.engines.contract import Options, Stats
+from undertow.engines.contract import LateStats, Options, Stats
 from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir.graph import Array, Attr, Const, Node, StaticGraph
 from undertow.ir.trace import Tag
@@ -114,18 +114,15 @@ class Host:
 
 def stats_of(graph: StaticGraph, engine: str, counted: dict[str, Any], seconds: float) -> Stats:
     """What the core has counted."""
-    fired = counted["fired"]
-    return Stats(
-        engine=engine,
-        firings=sum(fired),
-        per_node={node.name: count for node, count in zip(graph.nodes, fired, strict=True)},
-        activations=counted["activations"],
-        peak_frames=counted["peak_frames"],
-        peak_bytes=counted["peak_bytes"],
-        max_depth=counted["max_depth"],
-        deepest_tag=tuple(counted["deepest"]),
-        seconds=seconds,
-    )
+
+    def fill(name: str) -> Any:
+        if name == "per_node":
+            return {node.name: count for node, count in zip(graph.nodes, counted["fired"], strict=True)}
+        if name == "firings":
+            return sum(counted["fired"])
+        return tuple(counted["deepest"]) if name == "deepest_tag" else counted[name]
+
+    return LateStats.make(fill, engine=engine, dead_firings=0, seconds=seconds)
 
 
 def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseException:

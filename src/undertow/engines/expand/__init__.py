@@ -40,6 +40,8 @@ class ExpandPlan:
         self.graph = graph
         encoded = encode(graph)
         self.core = _core.decode_templates(encoded.rows, encoded.words, encoded.constants)
+        given = [graph.type_of(port) for port in graph.fetches]
+        self._gives = [None if t == CTL else t.dtype.numpy.type if t.rank == 0 else np.asarray for t in given]
 
     def run(
         self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
@@ -69,8 +71,5 @@ class ExpandPlan:
             raise
         if state is not None:
             state.update(host.state)
-        types = [self.graph.type_of(port) for port in self.graph.fetches]
-        results = [
-            checks.GO if type_ == CTL else checks.as_plain(value) for type_, value in zip(types, found, strict=True)
-        ]
+        results = [checks.GO if as_ is None else as_(value) for as_, value in zip(self._gives, found, strict=True)]
         return results, native.stats_of(self.graph, Expand.name, counted, time.perf_counter() - began)
