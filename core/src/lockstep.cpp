@@ -1274,6 +1274,7 @@ class Lockstep {
     }
     const Slot& from = main_->region->slots[z(item.index)];
     Column column = main_->columns[item.index];
+    if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
     column.stride = 0;
     if (is_worker_) column.block = nullptr;
     tables_.take(table, item.to, from, column, nullptr, 1);

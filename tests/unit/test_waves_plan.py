@@ -1,4 +1,8 @@
-"""Plans that are no plans: whatever the rows say, the core gives a ValueError, or runs to some end; it never crashes."""
+"""Plans that are no plans: whatever the rows say, the core gives a ValueError, or runs to some end; it never crashes.
+
+Only the rows that bind kernels are left as they are: what an operator may be given is known to the catalogue, whose
+type rules have checked it, and the core does not check it again.
+"""
 
 from __future__ import annotations
 
@@ -88,6 +92,7 @@ class Program:
     words: list[str]
     constants: list[Any]
     inputs: list[Any]
+    kernels: tuple[int, int]  # where the rows of kernels begin and end
 
 
 def plans() -> list[Program]:
@@ -113,8 +118,21 @@ def plans() -> list[Program]:
             encoded = encode(graph)
             constants = [np.asarray(value, order="C") for value in encoded.constants]
             inputs = [np.asarray(value, order="C") for value in args]
-            found.append(Program(graph, encoded.rows, encoded.words, constants, inputs))
+            ends = 5, end_of_kernels(encoded.rows.tolist())
+            found.append(Program(graph, encoded.rows, encoded.words, constants, inputs, ends))
     return found
+
+
+def end_of_kernels(rows: list[int]) -> int:
+    """Rows are a version, three counts, the number of kernels, and then the kernels: an operator, attributes, types."""
+    at = 5
+    for _ in range(rows[4]):
+        count, at = rows[at + 1], at + 2
+        for _ in range(count):
+            at += 3 if rows[at + 1] != 2 else 3 + 2 * rows[at + 2]
+        for _ in range(2):
+            at += 1 + 2 * rows[at]
+    return at
 
 
 def run(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) -> str:
@@ -144,8 +162,11 @@ def run(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) ->
     return "ran"
 
 
-def mutate(rows: Sequence[int] | npt.NDArray[np.int64], chance: random.Random) -> npt.NDArray[np.int64]:
-    found = np.array(rows)
+def mutate(program: Program, chance: random.Random) -> npt.NDArray[np.int64]:
+    begin, end = program.kernels
+    head, kernels, found = program.rows[:begin].copy(), program.rows[begin:end], program.rows[end:].copy()
+    if chance.random() < 0.02:
+        head[chance.randrange(4)] += chance.choice((-1, 1, 2**20, 2**40))
     for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
         at = chance.randrange(len(found))
         kind = chance.random()
@@ -163,13 +184,13 @@ def mutate(rows: Sequence[int] | npt.NDArray[np.int64], chance: random.Random) -
         elif kind < 0.98:
             found = np.insert(found, at, chance.choice((0, 1, -1, 5)))
         else:
-            found = found[:at].copy() if at else found
-    return found
+            found = found[: at + 1].copy()
+    return np.concatenate([head, kernels, found])
 
 
 def attack(programs: Sequence[Program], chance: random.Random) -> str:
     program = chance.choice(programs)
-    return run(program, mutate(program.rows, chance), chance)
+    return run(program, mutate(program, chance), chance)
 
 
 def test_plans_that_are_plans_run() -> None:
