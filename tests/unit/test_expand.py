@@ -58,8 +58,8 @@ def run(function: Any, *args: Any, **options: Any) -> tuple[Any, Any]:
 def test_only_what_works_is_a_step() -> None:
     """Switches, merges, starts and returns are waits between steps; one step of fib waits for two things.
 
-        less -> decided -> subtract -> call --+
-                        -> subtract -> call --+-> add
+    less -> decided -> subtract -> call --+
+                    -> subtract -> call --+-> add
     """
     template = Templates(fibonacci.graph(5).static).found[1, 0]
     kinds = sorted(event[0] for event in template.steps)

@@ -64,7 +64,7 @@ def plan_of(program: Library) -> ReferencePlan:
 
 
 def run(program: Library, *inputs: Any, **options: Any) -> list[Any]:
-    """Results of a run, after other engines and every scheduler have given the same, and left no frame or byte behind."""
+    """Results of a run, after other engines and every scheduler gave the same, and left no frame and no byte behind."""
     plan = plan_of(program)
     values = [np.asarray(value) for value in inputs]
     results, _ = plan.run(values, Options(**options))
