@@ -877,6 +877,8 @@ class Agenda {
         if (!read.is_shared) return read_entry(tables_, table, read);
         const Slot* slot;
         const Column from = column(*main_, read.index, slot);
+        if (from.data == nullptr || (slot->is_dynamic && from.lane<Box>(0)->data == nullptr))
+          throw Stop{Stop::Kind::Internal};
         return tables_.take(table, read.to, *slot, from, nullptr, 1);
       }
       case Item::Kind::Collect: {

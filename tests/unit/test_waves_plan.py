@@ -180,7 +180,7 @@ def mutate(program: Program, chance: random.Random) -> npt.NDArray[np.int64]:
             other = chance.randrange(len(found))
             found[[at, other]] = found[[other, at]]
         elif kind < 0.92:
-            found = np.delete(found, at)
+            found = np.delete(found, at) if len(found) > 1 else found
         elif kind < 0.98:
             found = np.insert(found, at, chance.choice((0, 1, -1, 5)))
         else:
