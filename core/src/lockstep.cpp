@@ -436,8 +436,8 @@ class Lockstep {
   static constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one thread
 
   bool goes_parallel(const Group& group) const {
-    if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 || group.request > 0 ||
-        group.lane > 0)
+    if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 ||
+        group.request > 0 || group.lane > 0)
       return false;
     if (!plan_.is_pure[z(group.group)]) return false;
     int64_t lanes = 0;
@@ -564,7 +564,8 @@ class Lockstep {
   static constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
 
   bool goes_narrow(const Group& group) const {
-    if (group.request > 0 || group.lane > 0 || options_.check_finite || options_.is_traced || !plan_.narrow->groups[z(group.group)])
+    if (group.request > 0 || group.lane > 0 || options_.check_finite || options_.is_traced ||
+        !plan_.narrow->groups[z(group.group)])
       return false;
     int64_t lanes = 0;
     for (const Request* request : group.requests) lanes += request->table->lanes;
@@ -1232,7 +1233,7 @@ class Lockstep {
         const int64_t* row = shape_of(from, column, first);
         shape.insert(shape.end(), row, row + from.rank());
         for (int64_t k = first + 1; from.is_dynamic && k < last; ++k)
-          if (column.lane<Box>(k)->shape != row) unequal(table, lane, from, column, first, last);
+          if (column.lane<Box>(k)->shape != row) unequal(table, inner.site, lane, from, column, first, last);
       }
       int64_t bytes = size_of(to.dtype);
       for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
@@ -1252,11 +1253,12 @@ class Lockstep {
     }
   }
 
-  [[noreturn]] void unequal(Table& table, int64_t lane, const Slot& slot, const Column& column, int64_t first,
-                            int64_t last) {
+  [[noreturn]] void unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column,
+                            int64_t first, int64_t last) {
     at_ = &table;
     operate_.lane = lane;
     Stop stop{Stop::Kind::UnequalResults};
+    stop.site = site;
     for (int64_t k = first; k < last; ++k) {
       const Box* box = column.lane<Box>(k);
       stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));
