@@ -16,14 +16,14 @@ constexpr int32_t kNever = INT32_MAX;
 
 /// What is known of a region.
 struct Facts {
-  std::vector<int32_t> phase;                    ///< of each program: the phase of the body; -1: it never runs
-  std::vector<std::vector<int32_t>> given;       ///< slots that are there when a program begins
-  std::vector<int32_t> written;                  ///< by slot: in which program, or never
-  int32_t parent = -1, number = -1, side = -1;   ///< of a branch, loop or map: where it stands
-  std::vector<int32_t> branch_visits;            ///< of each branch: programs that have run so far
-  std::vector<const BranchItem*> branch_items;   ///< the first of each
-  std::vector<const CallItem*> call_items;       ///< the first phase of each
-  std::vector<int32_t> call_phases;              ///< of each call: phases so far
+  std::vector<int32_t> phase;                   ///< of each program: the phase of the body; -1: it never runs
+  std::vector<std::vector<int32_t>> given;      ///< slots that are there when a program begins
+  std::vector<int32_t> written;                 ///< by slot: in which program, or never
+  int32_t parent = -1, number = -1, side = -1;  ///< of a branch, loop or map: where it stands
+  std::vector<int32_t> branch_visits;           ///< of each branch: programs that have run so far
+  std::vector<const BranchItem*> branch_items;  ///< the first of each
+  std::vector<const CallItem*> call_items;      ///< the first phase of each
+  std::vector<int32_t> call_phases;             ///< of each call: phases so far
   std::vector<const MapItem*> map_items;
   std::vector<int32_t> map_phases;
   std::vector<bool> loops;  ///< is it entered?
@@ -217,6 +217,7 @@ class Flow {
         if (first->body != map.body) fail("another map is resumed than was entered");
         check_visits(first->visits, facts.phase[z(program)], map.phase);
         if (map.phase == 0) read(r, map.counted);
+        if (map.phase > 0 && !map.outers.empty()) fail("what is around a map comes in a later phase");
         for (const auto* transfers : {&map.mapped, &map.outers})
           for (const Transfer& transfer : *transfers) read(r, transfer.from);
       }
@@ -256,7 +257,8 @@ class Flow {
     const Region& in = region(r);
     for (size_t phase = 0; phase < in.results.size() && phase < facts_[r].phase.size(); ++phase)
       for (int32_t slot : in.results[phase])
-        if (slot != kNoSlot && facts_[r].phase[phase] >= 0) find(static_cast<int32_t>(r), slot, static_cast<int32_t>(phase));
+        if (slot != kNoSlot && facts_[r].phase[phase] >= 0)
+          find(static_cast<int32_t>(r), slot, static_cast<int32_t>(phase));
     each_item(r, [&](int32_t program, const Item& item) {
       if (facts_[r].phase[z(program)] < 0) return;
       if (item.kind == Item::Kind::Branch) {
@@ -316,7 +318,8 @@ class Flow {
         last[z(body)] = maker;
         for (size_t r = 0; r < plan_.regions.size(); ++r)
           if (region(r).body == body)
-            for (const ReadItem* read : reads[r]) accept(region(r).slots[z(read->to)], hoisted(from, *call, read->index));
+            for (const ReadItem* read : reads[r])
+              accept(region(r).slots[z(read->to)], hoisted(from, *call, read->index));
         todo.insert(todo.end(), enters[z(body)].begin(), enters[z(body)].end());
       }
     }

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "narrow.h"
 #include "flow.h"
+#include "narrow.h"
 #include "undertow/isa.h"
 
 namespace undertow {
@@ -119,7 +119,8 @@ class Checker {
   static void accept_row(const Slot& lane, const Slot& stack, bool is_mapped) {
     if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) fail("a lane is no row of the stack");
     for (size_t axis = 0; axis < lane.shape.size(); ++axis)
-      if (lane.shape[axis] != stack.shape[axis + 1] && (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
+      if (lane.shape[axis] != stack.shape[axis + 1] &&
+          (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
         fail("a lane is no row of the stack");
   }
   static void below(int32_t number, int32_t count, const char* what) {
