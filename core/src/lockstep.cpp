@@ -453,8 +453,10 @@ class Lockstep {
     int64_t skipped = 0;
     for (size_t request = 0; request < group.requests.size(); ++request) {
       Table& table = *group.requests[request]->table;
-      for (int32_t slot : group.requests[request]->item->results)
+      const CallItem& item = *group.requests[request]->item;
+      for (int32_t slot : item.results)
         if (slot != kNoSlot) tables_.own(table, slot);
+      if (item.makes_entry) make_entries(table, item);  // workers only look at them
       for (int64_t lane = 0; lane < table.lanes;) {
         if (skipped == 0) {
           tasks.push_back({group.group, group.visits, group.asks, group.requests, request, lane, options_.width});
