@@ -17,6 +17,7 @@ import undertow as ut
 TREES = 256
 WIDTH = 100  # of the vectors at the nodes
 WORDS = 1000
+BAR = 1.25  # waves for each level of the deepest tree, forward
 
 
 @dataclass
@@ -128,6 +129,9 @@ def main() -> None:
         [[row["program"], f"{row['activations']:,}", f"{row['waves']:,}", f"{row['waves'] / deepest:.2f}",
           common.seconds(row["seconds"]), f"{TREES / row['seconds']:,.0f}"] for row in rows],
     )  # fmt: skip
+    for row in rows[:2]:
+        verdict = "about" if row["waves"] <= BAR * deepest else "MORE THAN"
+        print(f"{row['program']}: {row['waves']} waves, {verdict} the {deepest} levels of the deepest tree.")
     common.write(options.json, {"trees": TREES, "nodes": nodes, "deepest": deepest, "rows": rows})
 
 
