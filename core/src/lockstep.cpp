@@ -441,7 +441,10 @@ class Lockstep {
       return false;
     if (!plan_.is_pure[z(group.group)]) return false;
     int64_t lanes = 0;
-    for (const Request* request : group.requests) lanes += request->table->lanes;
+    for (const Request* request : group.requests) {
+      if (request->item->makes_entry) return false;  // entries stand in the callers' tables, which are not for sharing
+      lanes += request->table->lanes;
+    }
     return lanes > options_.width;
   }
 
