@@ -108,7 +108,6 @@ def by_alarm(delay):
 
 def by_kill(delay):
     """A real Ctrl-C, sent by another thread."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background may be told to ignore it
     timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
 
