@@ -130,12 +130,6 @@ def with_deep_stack(work: Callable[[], None]) -> None:
         raise raised[0]
 
 
-def load() -> str:
-    """How many processes want to run, where the system says so."""
-    cores = os.cpu_count() or 1
-    return f"{os.getloadavg()[0]:.0f} on {cores} cores" if hasattr(os, "getloadavg") else "not known"
-
-
 def machine() -> dict[str, Any]:
     """What a figure depends on besides the code."""
     model = platform.processor() or platform.machine()
@@ -147,7 +141,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": model,
         "cores": os.cpu_count(),
-        "load": load(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "numpy": version("numpy"),

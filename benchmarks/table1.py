@@ -118,7 +118,6 @@ MORE = {"tak": [(18, 12, 6), (22, 16, 8)]}
 QUICK = {"fib": [(24,), (27,)], "ack": [(3, 3), (3, 5)], "tak": [(18, 12, 6), (22, 16, 8)], "primes": [(1000,)]}
 PROBES = {"fib": (12,), "ack": (2, 4), "tak": (8, 5, 2), "primes": (20,)}  # small: they tell what a call costs
 ENGINES = ("reference", "expand", "waves")
-TWO = "waves, 2 threads"
 COUNTED = ("activations", "waves", "peak_frames", "peak_bytes", "max_depth")  # of what engines count
 FRAMES_BAR = 20e6  # bytes, of fib(33)
 
@@ -187,11 +186,15 @@ def jitted() -> dict[str, Callable[..., int]] | str:
 class Rival:
     """One way to run the programs, and what a call has cost it so far."""
 
-    def __init__(self, name: str, functions: dict[str, Callable[..., Any]] | str) -> None:
+    def __init__(self, name: str, functions: dict[str, Callable[..., Any]] | str, threads: int = 1) -> None:
         self.name = name
         self.missing = functions if isinstance(functions, str) else ""
         self.functions = {} if isinstance(functions, str) else functions
+        self.threads = threads
         self.cost: dict[str, float] = {}  # seconds per call, by program
+
+    def time(self, times: common.Times) -> float:
+        return times.best if self.threads == 1 else times.best_clock
 
 
 def rivals(graphs: dict[str, ut.Function]) -> list[Rival]:
@@ -203,7 +206,7 @@ def rivals(graphs: dict[str, ut.Function]) -> list[Rival]:
         there = common.has_options(engine=engine)
         made.append(Rival(engine, run(engine=engine, **common.on_threads(1)) if there else "not there"))
     if common.on_threads(2):
-        made.append(Rival(TWO, run(engine="waves", threads=2)))
+        made.append(Rival("waves, 2 threads", run(engine="waves", threads=2), threads=2))
     made.append(Rival("CPython", common.bind(FUNCTIONS, lambda function: function)))
     made.append(Rival("Numba", jitted()))
     made.append(Rival("C -O2", compiled()))
@@ -236,8 +239,7 @@ def row(name: str, args: tuple[int, ...], runners: list[Rival], graphs: dict, ex
         "args": args,
         "value": int(value),
         "calls": calls,
-        "seconds": {key: found.best for key, found in times.items()},  # of the processor
-        "clock": {key: found.best_clock for key, found in times.items()},
+        "seconds": {rival.name: rival.time(times[rival.name]) for rival in runners if rival.name in times},
         "spread": {key: found.spread for key, found in times.items()},
         "stats": counted,
         "printed": PRINTED[name].get(args),
@@ -245,7 +247,7 @@ def row(name: str, args: tuple[int, ...], runners: list[Rival], graphs: dict, ex
 
 
 def show(rows: list[dict], runners: list[Rival]) -> None:
-    names = [rival.name for rival in runners if rival.name != TWO]
+    names = [rival.name for rival in runners]
     missing = [f"{rival.name}: {rival.missing}" for rival in runners if rival.missing]
     label = {id(row): f"{row['program']}({', '.join(map(str, row['args']))})" for row in rows}
     lines = []
@@ -254,24 +256,21 @@ def show(rows: list[dict], runners: list[Rival]) -> None:
         times = [common.seconds(row["seconds"].get(name)) for name in names]
         lines.append([label[id(row)], *times, common.seconds(static), common.seconds(dynamic)])
     common.table(
-        "Table 1: time of one run, on one thread", ["program", *names, "paper, static", "paper, dynamic"], lines,
+        "Table 1: time of one run", ["program", *names, "paper, static", "paper, dynamic"], lines,
         [f"- : not there, or longer than the limit. {'; '.join(missing)}", f"Papers: {SOURCE}."],
     )  # fmt: skip
     lines = []
     for row in rows:
-        calls, taken, clock = row["calls"], row["seconds"], row["clock"]
-        each = [f"{taken[name] / calls * 1e9:,.3g}" if name in taken else "-" for name in names]
+        calls, taken = row["calls"], row["seconds"]
+        each = [f"{taken[name] / calls * 1e9:.3g}" if name in taken else "-" for name in names]
         host = f"{taken['CPython'] / taken['waves']:.2f}" if {"CPython", "waves"} <= taken.keys() else "-"
         printed = f"{row['printed'][0] / taken['waves']:,.0f}" if row["printed"] and "waves" in taken else "-"
-        speedup = f"{clock['waves'] / clock[TWO]:.2f}" if {"waves", TWO} <= clock.keys() else "-"
         worst = max(row["spread"].values())
-        lines.append([label[id(row)], f"{calls:,}", *each, host, printed, speedup, f"{worst:.0%}"])
+        lines.append([label[id(row)], f"{calls:,}", *each, host, printed, f"{worst:.0%}"])
     common.table(
-        "Nanoseconds per call, on one thread",
-        ["program", "calls", *names, "CPython/waves", "paper/waves", "waves 1/2 threads", "spread"], lines,
-        ["Every engine made exactly these calls. The papers' machine is another: orders of magnitude only.",
-         "Times are of the processor. The ratio of 1 to 2 threads is one of clock times: it says something only where",
-         f"nothing else runs (load now: {common.load()}). Spread: the largest median above its best."],
+        "Nanoseconds per call", ["program", "calls", *names, "CPython/waves", "paper/waves", "spread"], lines,
+        ["Every engine made exactly these calls. Times of the processor; with 2 threads, of the clock.",
+         "Spread: the largest median above its best."],
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ core of Undertow: kernels over lanes.";
   undertow::bind_kernel(module);
   undertow::bind_plan(module);
+  undertow::bind_expand(module);
   undertow::bind_fused(module);
   undertow::bind_matmul(module);
 }

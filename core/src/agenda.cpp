@@ -422,7 +422,7 @@ class Agenda {
   /// Say where the run was stopped.
   void locate(Stop& stop) {
     if (stop.tag.empty()) stop.tag = where();
-    if (stop.node < 0 && stop.site < 0) {
+    if (stop.node < 0) {
       stop.node = operate_.doing.node;
       stop.site = operate_.doing.site;
     }
@@ -857,7 +857,6 @@ class Agenda {
   [[noreturn]] void unequal(Frame& frame, const std::vector<Frame*>& lanes, const LoopItem::Exit& result,
                             const Slot& slot) {
     Stop stop{Stop::Kind::UnequalResults};
-    stop.site = lanes[0]->site;
     for (Frame* lane : lanes) {
       const Box* box = reinterpret_cast<const Box*>(place(*lane, result.from));
       stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));

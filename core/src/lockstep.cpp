@@ -180,7 +180,7 @@ class Lockstep {
   /// Say where the run was stopped.
   void locate(Stop& stop) {
     if (stop.tag.empty()) stop.tag = where();
-    if (stop.node < 0 && stop.site < 0) {
+    if (stop.node < 0) {
       const Doing doing = is_narrow_ ? narrow_.doing() : operate_.doing;
       stop.node = doing.node;
       stop.site = doing.site;
@@ -436,15 +436,12 @@ class Lockstep {
   static constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one thread
 
   bool goes_parallel(const Group& group) const {
-    if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 ||
-        group.request > 0 || group.lane > 0)
+    if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 || group.request > 0 ||
+        group.lane > 0)
       return false;
     if (!plan_.is_pure[z(group.group)]) return false;
     int64_t lanes = 0;
-    for (const Request* request : group.requests) {
-      if (request->item->makes_entry) return false;  // entries stand in the callers' tables, which are not for sharing
-      lanes += request->table->lanes;
-    }
+    for (const Request* request : group.requests) lanes += request->table->lanes;
     return lanes > options_.width;
   }
 
@@ -567,8 +564,7 @@ class Lockstep {
   static constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
 
   bool goes_narrow(const Group& group) const {
-    if (group.request > 0 || group.lane > 0 || options_.check_finite || options_.is_traced ||
-        !plan_.narrow->groups[z(group.group)])
+    if (group.request > 0 || group.lane > 0 || options_.check_finite || options_.is_traced || !plan_.narrow->groups[z(group.group)])
       return false;
     int64_t lanes = 0;
     for (const Request* request : group.requests) lanes += request->table->lanes;
@@ -1236,7 +1232,7 @@ class Lockstep {
         const int64_t* row = shape_of(from, column, first);
         shape.insert(shape.end(), row, row + from.rank());
         for (int64_t k = first + 1; from.is_dynamic && k < last; ++k)
-          if (column.lane<Box>(k)->shape != row) unequal(table, inner.site, lane, from, column, first, last);
+          if (column.lane<Box>(k)->shape != row) unequal(table, lane, from, column, first, last);
       }
       int64_t bytes = size_of(to.dtype);
       for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
@@ -1256,12 +1252,11 @@ class Lockstep {
     }
   }
 
-  [[noreturn]] void unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column,
-                            int64_t first, int64_t last) {
+  [[noreturn]] void unequal(Table& table, int64_t lane, const Slot& slot, const Column& column, int64_t first,
+                            int64_t last) {
     at_ = &table;
     operate_.lane = lane;
     Stop stop{Stop::Kind::UnequalResults};
-    stop.site = site;
     for (int64_t k = first; k < last; ++k) {
       const Box* box = column.lane<Box>(k);
       stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));
@@ -1279,6 +1274,7 @@ class Lockstep {
     }
     const Slot& from = main_->region->slots[z(item.index)];
     Column column = main_->columns[item.index];
+    if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
     column.stride = 0;
     if (is_worker_) column.block = nullptr;
     tables_.take(table, item.to, from, column, nullptr, 1);

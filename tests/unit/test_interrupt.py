@@ -108,7 +108,6 @@ def by_alarm(delay):
 
 def by_kill(delay):
     """A real Ctrl-C, sent by another thread."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background may be told to ignore it
     timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
 
@@ -172,7 +171,7 @@ def test_at_random_moments_on_waves(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["reference", "waves"])
+@pytest.mark.parametrize("engine", ["reference", "waves", "expand"])
 def test_signals_from_another_thread(tmp_path: Path, engine: str) -> None:
     out = run(
         tmp_path,
