@@ -76,13 +76,20 @@ def _definition(function: FunctionType) -> Definition:
     return found
 
 
-class Wrapped(Definition):
-    """A definition made from another one, with its parameters and what is annotated for them."""
+class Made(Definition):
+    """A definition made from another one."""
 
     def __init__(self, inner: Definition, name: str) -> None:
         super().__init__(inner.function)
         self.inner = inner
         self._name = name
+
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        return self.inner.children(value)
+
+
+class Wrapped(Made):
+    """A definition made from another one, with its parameters and what is annotated for them."""
 
     @property
     def closure(self) -> Closure:
@@ -93,9 +100,6 @@ class Wrapped(Definition):
 
     def note(self, name: str) -> Any:
         return None if name == "return" else self.inner.note(name)
-
-    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
-        return self.inner.children(value)
 
 
 class Checkpointed(Wrapped):
@@ -113,16 +117,11 @@ class Checkpointed(Wrapped):
         return self.inner.body(session, args, kwargs, check)
 
 
-class Adapted(Definition):
+class Adapted(Made):
     """A definition made from another one, with parameters of its own; it stands where that one does."""
 
     hands_key_on = True
     parameters: ClassVar[tuple[str, ...]]
-
-    def __init__(self, inner: Definition, name: str) -> None:
-        super().__init__(inner.function)
-        self.inner = inner
-        self._name = name
 
     @property
     def closure(self) -> Closure:
@@ -133,9 +132,6 @@ class Adapted(Definition):
         return self._adapted
 
     _adapted: Closure | None = None
-
-    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
-        return self.inner.children(value)
 
 
 class Bound(Adapted):

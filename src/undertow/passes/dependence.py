@@ -16,7 +16,7 @@ from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import ENTERS, entered_by, phase_of
 from undertow.ops.gradient import NoGradient, zero_tangent
 from undertow.ops.op import CATALOGUE
-from undertow.types import Type
+from undertow.passes.activity import is_float
 
 Slot = tuple[int, int]  # a parameter or a result: (phase, index)
 Relation = dict[Slot, int]  # result -> the parameters that it depends on, a bit for each
@@ -38,10 +38,6 @@ class Activity:
 
     ports: frozenset[Port]
     entered: Mapping[int, Key]  # by the call, loop or map
-
-
-def is_float(type: Type) -> bool:
-    return type.dtype.kind == "float"
 
 
 def has_tangent(op: str) -> bool:
