@@ -7,6 +7,7 @@ namespace undertow {
 
 void bind_kernel(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
+void bind_expand(nanobind::module_& module);
 void bind_fused(nanobind::module_& module);
 void bind_matmul(nanobind::module_& module);
 

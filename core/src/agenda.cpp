@@ -840,6 +840,7 @@ class Agenda {
     if (lanes.empty())
       for (size_t axis = 1; axis < to.shape.size(); ++axis)
         shape.push_back(to.shape[axis] == kUnknown ? 0 : to.shape[axis]);
+    if (!to.is_dynamic && shape != to.shape) throw Stop{Stop::Kind::Internal};
     int64_t bytes = size_of(to.dtype);
     for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
     std::byte* at = place(frame, result.to);
@@ -878,6 +879,8 @@ class Agenda {
         if (!read.is_shared) return read_entry(tables_, table, read);
         const Slot* slot;
         const Column from = column(*main_, read.index, slot);
+        if (from.data == nullptr || (slot->is_dynamic && from.lane<Box>(0)->data == nullptr))
+          throw Stop{Stop::Kind::Internal};
         return tables_.take(table, read.to, *slot, from, nullptr, 1);
       }
       case Item::Kind::Collect: {

@@ -441,10 +441,7 @@ class Lockstep {
       return false;
     if (!plan_.is_pure[z(group.group)]) return false;
     int64_t lanes = 0;
-    for (const Request* request : group.requests) {
-      if (request->item->makes_entry) return false;  // entries stand in the callers' tables, which are not for sharing
-      lanes += request->table->lanes;
-    }
+    for (const Request* request : group.requests) lanes += request->table->lanes;
     return lanes > options_.width;
   }
 
@@ -456,8 +453,10 @@ class Lockstep {
     int64_t skipped = 0;
     for (size_t request = 0; request < group.requests.size(); ++request) {
       Table& table = *group.requests[request]->table;
-      for (int32_t slot : group.requests[request]->item->results)
+      const CallItem& item = *group.requests[request]->item;
+      for (int32_t slot : item.results)
         if (slot != kNoSlot) tables_.own(table, slot);
+      if (item.makes_entry) make_entries(table, item);  // workers only look at them
       for (int64_t lane = 0; lane < table.lanes;) {
         if (skipped == 0) {
           tasks.push_back({group.group, group.visits, group.asks, group.requests, request, lane, options_.width});
@@ -1279,6 +1278,7 @@ class Lockstep {
     }
     const Slot& from = main_->region->slots[z(item.index)];
     Column column = main_->columns[item.index];
+    if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
     column.stride = 0;
     if (is_worker_) column.block = nullptr;
     tables_.take(table, item.to, from, column, nullptr, 1);

@@ -21,6 +21,7 @@ int64_t Pool::size_of_class(int number) {
 }
 
 Block* Pool::take(int64_t bytes) {
+  if (bytes > kMost) throw OverLimit{OverLimit::Kind::OutOfMemory};
   const int number = class_of(bytes + 128);
   const int64_t size = size_of_class(number);
   if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory, live_ + size};

@@ -738,6 +738,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
         }
         case Code::ReadShared: {
           uint64_t value = 0;
+          if (main_->columns[at->extra].data == nullptr) throw Stop{Stop::Kind::Internal};
           std::memcpy(&value, main_->columns[at->extra].data, z(at->a));
           cells[at->to] = value;
           break;

@@ -54,14 +54,8 @@ void Operate::fault(const Table& table, const OpItem& item, int64_t at) {
 }
 
 void Operate::run(Table& table, const OpItem& item) {
-  bool is_uniform = true, is_boxed = false;
-  for (Operand x : item.inputs) {
-    if (x < 0) continue;
-    const Column& column = table.columns[x];
-    is_uniform = is_uniform && column.stride == 0;
-    is_boxed = is_boxed || table.region->slots[z(x)].is_dynamic;
-  }
-  for (int32_t to : item.outputs) is_boxed = is_boxed || (to != kNoSlot && table.region->slots[z(to)].is_dynamic);
+  bool is_uniform = true;
+  for (Operand x : item.inputs) is_uniform = is_uniform && (x < 0 || table.columns[x].stride == 0);
   if (item.is_effect) is_uniform = false;
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   stats_.fired[z(item.node)] += table.lanes;
@@ -70,7 +64,7 @@ void Operate::run(Table& table, const OpItem& item) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-    if (is_boxed)
+    if (item.is_open)
       run_boxed(table, item, kernel, lanes, is_uniform);
     else if (!run_flat(table, item, kernel, lanes, is_uniform))
       run_static(table, item, kernel, lanes, is_uniform);
@@ -238,6 +232,8 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     if (item.outputs[k] == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
     const Slot& slot = table.region->slots[z(item.outputs[k])];
     const int64_t bytes = shapes[k].count() * size_of(slot.dtype);
+    if (!slot.is_dynamic && !std::ranges::equal(std::span(shapes[k].sizes, z(shapes[k].rank)), slot.shape))
+      throw Stop{Stop::Kind::Internal, item.node};
     if (!slot.is_dynamic && is_all) {
       made.push_back(nullptr);
       outputs.push_back(

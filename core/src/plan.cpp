@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "flow.h"
 #include "narrow.h"
 #include "undertow/isa.h"
 
@@ -114,11 +115,12 @@ class Checker {
     for (size_t axis = 0; axis < to.shape.size(); ++axis)
       if (to.shape[axis] != kUnknown && to.shape[axis] != from.shape[axis]) fail("a value of another shape goes there");
   }
-  static void accept_row(const Slot& lane, const Slot& stack) {
+  /// A lane of an array, or an array of lanes: which of them may know less of its lengths?
+  static void accept_row(const Slot& lane, const Slot& stack, bool is_mapped) {
     if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) fail("a lane is no row of the stack");
     for (size_t axis = 0; axis < lane.shape.size(); ++axis)
-      if (lane.shape[axis] != stack.shape[axis + 1] && lane.shape[axis] != kUnknown &&
-          stack.shape[axis + 1] != kUnknown)
+      if (lane.shape[axis] != stack.shape[axis + 1] &&
+          (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
         fail("a lane is no row of the stack");
   }
   static void below(int32_t number, int32_t count, const char* what) {
@@ -234,9 +236,9 @@ class Checker {
         if (body.kind != Region::Kind::Map) fail("a map enters no map");
         below(map.phase, static_cast<int32_t>(body.phases.size()), "a map has no such phase");
         if (map.phase == 0 && operand(in, map.counted).rank() == 0) fail("a map over a scalar");
-        for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from));
+        for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from), true);
         for (const Transfer& t : map.outers) accept(slot(body, t.to), operand(in, t.from));
-        for (const LoopItem::Exit& r : map.results) accept_row(operand(body, r.from), slot(in, r.to));
+        for (const LoopItem::Exit& r : map.results) accept_row(operand(body, r.from), slot(in, r.to), false);
         check_visits(in, body, map.visits, map.phase);
         break;
       }
@@ -347,6 +349,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
     return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];
   };
   const int32_t kernel_count = in.count();
+  std::vector<KernelTypes> kernel_types;
   for (int32_t k = 0; k < kernel_count; ++k) {
     const std::string& op = word();
     Attrs attrs;
@@ -375,20 +378,21 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           in.next();
       }
     }
-    std::vector<Type> types[2];
-    for (auto& list : types) {
+    KernelTypes types;
+    for (auto* list : {&types.inputs, &types.outputs}) {
       const int32_t count = in.count();
       for (int32_t i = 0; i < count; ++i) {
         const auto dtype = static_cast<DType>(in.between(0, kDTypes));
-        list.push_back({dtype, in.between(0, kMostAxes - 4)});
+        list->push_back({dtype, in.between(0, kMostAxes - 4)});
       }
     }
     kernel_ops.push_back(op);
     try {
-      kernels.push_back(bind(op, {attrs, types[0], types[1], functions()}));
+      kernels.push_back(bind(op, {attrs, types.inputs, types.outputs, functions()}));
     } catch (const std::exception&) {
       kernels.push_back(nullptr);  // the host says what is wrong with it
     }
+    kernel_types.push_back(std::move(types));
   }
   for (int kind = 0; kind < 8; ++kind) {
     const int32_t count = in.count();
@@ -538,6 +542,8 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   }
   if (!in.at_end()) fail("it goes on behind its end");
   Checker(*this).check();
+  check_kernels(*this, kernel_types);
+  check_flow(*this);
   find_pure(*this);
   narrow = compile_narrow(*this);
 }

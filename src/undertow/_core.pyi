@@ -144,3 +144,24 @@ class Plan:
 
 def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:
     """Make a plan of rows; a ValueError where they make no sense."""
+
+class Templates:
+    """A static graph as templates, ready to be copied. Holds nothing of any run."""
+
+    def run(
+        self,
+        inputs: Sequence[npt.NDArray[np.generic]],
+        apply: Callable[[int, list[Any]], list[Any]],
+        where: list[Any],
+        frames: int,
+        max_depth: int,
+        memory: int,
+        timeout: float,
+        check_finite: bool,
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Run once, as `Plan.run` does."""
+
+def decode_templates(
+    rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]
+) -> Templates:
+    """Make templates of rows; a ValueError where they make no sense."""

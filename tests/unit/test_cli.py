@@ -302,7 +302,7 @@ def test_doctor(undertow: Callable[..., Done]) -> None:
     assert done.code == 0
     found = {line[:20].strip(): line[20:].strip() for line in done.out.splitlines()}
     assert found["undertow"] == ut.__version__
-    assert found["engines"] == "reference (auto), demand, waves"
+    assert found["engines"] == "reference (auto), demand, waves, expand"
     assert {"Python", "numpy", "igraph", "cores", "memory", "torch (extra)", "dot (Graphviz)", "C++ compiler"} <= set(
         found
     )

@@ -12,7 +12,7 @@ import undertow as ut
 SCHEDULES: list[dict[str, Any]] = [{"scheduler": "fifo"}, {"scheduler": "lifo"}] + [
     {"scheduler": "random", "schedule_seed": seed} for seed in range(8)
 ]
-SCHEDULES += [{"engine": engine} for engine in ("demand", "waves")]
+SCHEDULES += [{"engine": engine} for engine in ("demand", "waves", "expand")]
 
 
 @ut.function

@@ -226,7 +226,7 @@ def test_checkpoints_draw_the_same_numbers_again() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
+@pytest.mark.parametrize("engine", ["reference", "demand", "waves", "expand"])
 def test_depth_is_data(engine: str) -> None:
     limit = sys.getrecursionlimit()
 

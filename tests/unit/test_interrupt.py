@@ -172,7 +172,7 @@ def test_at_random_moments_on_waves(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["reference", "waves"])
+@pytest.mark.parametrize("engine", ["reference", "waves", "expand"])
 def test_signals_from_another_thread(tmp_path: Path, engine: str) -> None:
     out = run(
         tmp_path,

@@ -16,6 +16,7 @@ from tests.unit.test_spec import MAP_PHASES, parse_library
 from undertow.engines.contract import SCHEDULERS, Engine, Options
 from undertow.engines.demand import Demand
 from undertow.engines.demand.run import explain
+from undertow.engines.expand import Expand
 from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.errors import Fault, FrameLimit, GraphError
@@ -283,7 +284,7 @@ NOISY = """
 """
 
 
-@pytest.mark.parametrize("engine", [Reference(), Demand(), Waves()], ids=lambda engine: str(engine.name))
+@pytest.mark.parametrize("engine", [Reference(), Demand(), Waves(), Expand()], ids=lambda engine: str(engine.name))
 @pytest.mark.parametrize("is_simple", [False, True])
 @pytest.mark.parametrize("n", [0, 2])
 def test_order_goes_through_later_phases(
@@ -390,14 +391,14 @@ def test_another_number_of_elements_is_a_fault(scheduler: str, count: int) -> No
     with pytest.raises(Fault, match=said) as error:
         plan.run([np.ones(3), np.float64(1), np.ones(count)], Options(scheduler=scheduler))
     assert "one element for each lane" in error.value.hint
-    for engine in (Demand(), Waves()):
+    for engine in (Demand(), Waves(), Expand()):
         with pytest.raises(Fault, match=said):
             engine.plan(plan.graph).run([np.ones(3), np.float64(1), np.ones(count)])
 
 
 def test_a_fault_in_a_later_phase_shows_its_lane() -> None:
     library = read(SQUARES.replace("dx: f64 = multiply b, 2.0:f64", "dx: f64 = log b"))
-    for engine in (Reference(), Waves()):
+    for engine in (Reference(), Waves(), Expand()):
         plan = engine.plan(flatten(library))
         with pytest.raises(Fault, match="log gave nan") as error:
             plan.run([np.array([1.0, -1.0]), np.float64(1), np.ones(2)], Options(check_finite=True))
@@ -412,6 +413,6 @@ def test_lanes_live_until_their_last_phase() -> None:
     assert Reference().plan(flatten(read(ONCE))).drain(inputs, lifo)[1].peak_frames <= both.peak_frames == 51
     with pytest.raises(FrameLimit):
         Reference().plan(flatten(program("squares"))).run(inputs, Options(frames=50))
-    for engine in (Demand(), Waves()):
+    for engine in (Demand(), Waves(), Expand()):
         with pytest.raises(FrameLimit):
             engine.plan(flatten(program("squares"))).run(inputs, Options(frames=50))

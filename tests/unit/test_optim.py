@@ -12,7 +12,7 @@ import pytest
 import undertow as ut
 from undertow.errors import Fault, TypeMismatch, UndertowError
 
-ENGINES = ("reference", "demand", "waves")
+ENGINES = ("reference", "demand", "waves", "expand")
 Formula = Callable[[list[Any], Any], Any]  # gradients of all steps, the first value -> the last value
 
 

@@ -31,7 +31,7 @@ class TestShortWay:
         assert [type(value) for value in inputs] == [np.float64, np.int32]
         assert scaled(4.5, 5) == 22.5
 
-    @pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
+    @pytest.mark.parametrize("engine", ["reference", "demand", "waves", "expand"])
     def test_each_type_of_argument_has_its_own(self, engine):
         scaled = made()
         array = np.arange(3.0, dtype=np.float32)

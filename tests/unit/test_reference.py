@@ -34,6 +34,7 @@ from tests.unit.test_flatten import (
 from tests.unit.test_spec import THREE_PHASES, parse_library
 
 from undertow.engines.contract import SCHEDULERS, Engine, Options, Plan
+from undertow.engines.expand import ExpandPlan
 from undertow.engines.reference import Reference, ReferencePlan
 from undertow.engines.reference.run import Run
 from undertow.engines.waves import WavesPlan
@@ -63,7 +64,7 @@ def plan_of(program: Library) -> ReferencePlan:
 
 
 def run(program: Library, *inputs: Any, **options: Any) -> list[Any]:
-    """Results of a run, after waves and every scheduler have given the same, and left no frame and no byte behind."""
+    """Results of a run, after other engines and every scheduler gave the same, and left no frame and no byte behind."""
     plan = plan_of(program)
     values = [np.asarray(value) for value in inputs]
     results, _ = plan.run(values, Options(**options))
@@ -76,8 +77,8 @@ def run(program: Library, *inputs: Any, **options: Any) -> list[Any]:
             assert (again.memory.bytes, again.memory.held) == (0, {})
             for one, other in zip(results, again.results, strict=True):
                 np.testing.assert_array_equal(one, other, strict=True)
-    for width in (1, 2, 4096):
-        found, _ = WavesPlan(plan.graph, width).run(values)
+    for other_plan in (*(WavesPlan(plan.graph, width) for width in (1, 2, 4096)), ExpandPlan(plan.graph)):
+        found, _ = other_plan.run(values)
         for one, other in zip(results, found, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, strict=True)
     return results

@@ -12,7 +12,7 @@ import undertow as ut
 from undertow.errors import CaptureError, Fault, TypeMismatch
 from undertow.frontend import tree
 
-ENGINES = ("reference", "demand", "waves")
+ENGINES = ("reference", "demand", "waves", "expand")
 WHOLE = np.array([[1, 1], [0, 0], [5, 5], [0, 0], [7, 7]], np.float32)
 
 

@@ -32,6 +32,8 @@ WAYS: list[dict[str, Any]] = [
     {"engine": "demand", "simplify": False},
     {"engine": "waves"},
     {"engine": "waves", "simplify": False},
+    {"engine": "expand"},
+    {"engine": "expand", "simplify": False},
 ]
 
 
@@ -245,7 +247,7 @@ def test_containers() -> None:
     assert found.rest["extra"][1] == 0
 
 
-@pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
+@pytest.mark.parametrize("engine", ["reference", "demand", "waves", "expand"])
 def test_variables_and_captured_arrays(engine: str) -> None:
     table, weight = ut.Variable(TABLE, name="table"), ut.Variable(np.ones(2), name="weight")
     array = np.arange(5.0)
@@ -267,7 +269,7 @@ def test_variables_and_captured_arrays(engine: str) -> None:
         assert len(found["a"].rows) == 3 and len(found["v"][0].rows) == 9
 
 
-@pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
+@pytest.mark.parametrize("engine", ["reference", "demand", "waves", "expand"])
 def test_lanes_of_a_map_give_whole_arrays(engine: str) -> None:
     """Each lane has its own gradient, from as many rows as it looked up."""
 

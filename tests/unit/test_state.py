@@ -14,7 +14,7 @@ from undertow.ir.graph import Attrs
 from undertow.ops.op import find
 from undertow.types import CTL, Type, f64, i64
 
-ENGINES = ("reference", "demand", "waves")
+ENGINES = ("reference", "demand", "waves", "expand")
 
 
 # --------------------------------------------------------------------------------------------------------------

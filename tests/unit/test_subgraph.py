@@ -372,7 +372,7 @@ def test_errors_in_captured_functions_show_their_line() -> None:
     assert caught.value.span is not None and "n.nothing" in caught.value.span.source()
 
 
-@pytest.mark.parametrize("engine", ["reference", "demand", "waves"])
+@pytest.mark.parametrize("engine", ["reference", "demand", "waves", "expand"])
 def test_variables(engine: str) -> None:
     count, other = ut.Variable(0, name="count"), ut.Variable(10, name="count")
     with ut.SubGraph(returns=ut.i64) as fib:

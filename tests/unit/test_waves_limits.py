@@ -20,7 +20,11 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.api.function import make_library
+from undertow.engines.contract import Options
+from undertow.engines.waves import WavesPlan
 from undertow.ir.trace import RunEnded, RunStarted, WaveStarted, read_trace
+from undertow.passes.flatten import flatten
 
 
 @ut.function
@@ -356,6 +360,62 @@ def test_runs_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@ut.function
+def scaled(w: ut.f64, n: ut.i64) -> ut.f64:
+    """Every lane of a map that calls it is an entry of its own, which is given `w`."""
+    if n <= 1:
+        return w
+    return scaled(w, n - 1) * 0.5 + scaled(w, n - 2) * w
+
+
+@ut.function
+def checked(n: ut.i64, k: ut.i64) -> ut.i64:
+    share = 1000 // (k - 700)
+    return share if n == 0 else checked(n - 1, 2 * k) + checked(n - 1, 2 * k + 1)
+
+
+def narrow_plan(function: Any, *args: Any, width: int = 8) -> Any:
+    return WavesPlan(flatten(make_library(function.library(*args), True, True)), width)
+
+
+def test_threads_give_the_same_bits() -> None:
+    """Chunks of one wave run on several threads: nothing depends on how many there are."""
+
+    @ut.function
+    def all_lanes(ws: ut.f64[200], n: ut.i64) -> ut.f64[200]:
+        return ut.map(lambda w: scaled(w, n), ws)
+
+    ws = np.linspace(-1, 1, 200)
+    plan = narrow_plan(all_lanes, ws, 6)
+    one, stats = plan.run([ws, np.int64(6)], Options(threads=1))
+    for _ in range(10):
+        for threads in (2, 4):
+            several, counted = plan.run([ws, np.int64(6)], Options(threads=threads))
+            np.testing.assert_array_equal(several[0], one[0], strict=True)
+            assert (counted.activations, counted.max_depth) == (stats.activations, stats.max_depth)
+            assert counted.deepest_tag == stats.deepest_tag and counted.per_node == stats.per_node
+
+
+def test_threads_report_the_same_fault() -> None:
+    """Where several tasks would fail, the first one is told, however soon others fail."""
+    plan = narrow_plan(checked, 12, 1)
+    expected = None
+    for threads in (1, 2, 3, 2, 4, 2):
+        with pytest.raises(ut.Fault, match="division by zero") as caught:
+            plan.run([np.int64(12), np.int64(1)], Options(threads=threads))
+        expected = expected or str(caught.value)
+        assert str(caught.value) == expected
+
+
+def test_threads_share_the_memory() -> None:
+    plan = narrow_plan(halves, np.ones(100), 16, width=16)
+    inputs = [np.ones(100), np.int64(16)]
+    for threads in (1, 2):
+        plan.run(inputs, Options(threads=threads, memory=2_000_000))
+        with pytest.raises(ut.FrameLimit, match="memory=20,000"):
+            plan.run(inputs, Options(threads=threads, memory=20_000))
 
 
 def test_the_interpreter_is_free_while_a_run_goes_on() -> None:

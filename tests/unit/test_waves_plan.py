@@ -1,10 +1,15 @@
-"""Plans: those of programs run to some end; what is no plan is a ValueError that says why."""
+"""Plans that are no plans: whatever the rows say, the core gives a ValueError, or runs to some end; it never crashes.
+
+Only the rows that bind kernels are left as they are: what an operator may be given is known to the catalogue, whose
+type rules have checked it, and the core does not check it again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +92,7 @@ class Program:
     words: list[str]
     constants: list[Any]
     inputs: list[Any]
+    kernels: tuple[int, int]  # where the rows of kernels begin and end
 
 
 def plans() -> list[Program]:
@@ -112,8 +118,21 @@ def plans() -> list[Program]:
             encoded = encode(graph)
             constants = [np.asarray(value, order="C") for value in encoded.constants]
             inputs = [np.asarray(value, order="C") for value in args]
-            found.append(Program(graph, encoded.rows, encoded.words, constants, inputs))
+            ends = 5, end_of_kernels(encoded.rows.tolist())
+            found.append(Program(graph, encoded.rows, encoded.words, constants, inputs, ends))
     return found
+
+
+def end_of_kernels(rows: list[int]) -> int:
+    """Rows are a version, three counts, the number of kernels, and then the kernels: an operator, attributes, types."""
+    at = 5
+    for _ in range(rows[4]):
+        count, at = rows[at + 1], at + 2
+        for _ in range(count):
+            at += 3 if rows[at + 1] != 2 else 3 + 2 * rows[at + 2]
+        for _ in range(2):
+            at += 1 + 2 * rows[at]
+    return at
 
 
 def run(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) -> str:
@@ -143,10 +162,49 @@ def run(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) ->
     return "ran"
 
 
+def mutate(program: Program, chance: random.Random) -> npt.NDArray[np.int64]:
+    begin, end = program.kernels
+    head, kernels, found = program.rows[:begin].copy(), program.rows[begin:end], program.rows[end:].copy()
+    if chance.random() < 0.02:
+        head[chance.randrange(4)] += chance.choice((-1, 1, 2**20, 2**40))
+    for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
+        at = chance.randrange(len(found))
+        kind = chance.random()
+        if kind < 0.35:
+            found[at] += chance.choice((-1, 1))
+        elif kind < 0.6:
+            found[at] = found[chance.randrange(len(found))]
+        elif kind < 0.75:
+            found[at] = chance.choice((0, 1, 2, 3, -1, -2, -(2**31), 2**31 - 1, 2**40, -(2**63), 2**63 - 1))
+        elif kind < 0.85:
+            other = chance.randrange(len(found))
+            found[[at, other]] = found[[other, at]]
+        elif kind < 0.92:
+            found = np.delete(found, at) if len(found) > 1 else found
+        elif kind < 0.98:
+            found = np.insert(found, at, chance.choice((0, 1, -1, 5)))
+        else:
+            found = found[: at + 1].copy()
+    return np.concatenate([head, kernels, found])
+
+
+def attack(programs: Sequence[Program], chance: random.Random) -> str:
+    program = chance.choice(programs)
+    return run(program, mutate(program, chance), chance)
+
+
 def test_plans_that_are_plans_run() -> None:
     for program in plans():
         for seed in range(4):
             assert run(program, program.rows, random.Random(seed)) in ("ran", "stopped")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spoiled_plans(seed: int) -> None:
+    """Mutations of rows; `wrong` ones are refused, or come to some end."""
+    programs = plans()
+    found = [attack(programs, random.Random(1000 * seed + k)) for k in range(150)]
+    assert "refused" in found and set(found) - {"refused"}
 
 
 def test_what_is_said() -> None:

@@ -44,6 +44,7 @@ class Pool {
 
  private:
   static constexpr int kClasses = 64 + 4 * 40;
+  static constexpr int64_t kMost = int64_t{1} << 46;  // bytes of a block: more than any machine has
   static int class_of(int64_t size);
   static int64_t size_of_class(int number);
   void recycle(Block* block);

@@ -47,6 +47,7 @@ struct OpItem {
   int32_t node;
   int32_t kernel;  ///< number in Plan::kernels, or -1: the host runs it
   bool is_effect;  ///< the host runs it, lane by lane
+  bool is_open;    ///< the shapes of its operands or results are known only while it runs
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;
 };
@@ -169,7 +170,8 @@ struct NarrowProgram;
 
 class Plan {
  public:
-  /// Decode; throws std::invalid_argument where the rows make no sense.
+  /// Decode; throws std::invalid_argument where the rows make no sense. What kernels are bound with is taken as it is:
+  /// it comes from the catalogue of operators, whose rules have checked it.
   Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

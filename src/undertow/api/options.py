@@ -17,11 +17,12 @@ from typing import Any
 
 from undertow.engines.contract import Engine, Options
 from undertow.engines.demand import Demand
+from undertow.engines.expand import Expand
 from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.errors import UndertowError, brief
 
-ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves()}
+ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
 DEFAULT_ENGINE = "reference"
 _LIMITS = {f.name for f in fields(Options)}
 

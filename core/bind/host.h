@@ -1,0 +1,30 @@
+// What every engine of the core needs of Python: arrays in and out, a host, and one way to run and to stop.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "arrays.h"
+#include "undertow/run.h"
+
+namespace undertow {
+
+using Ints = nanobind::ndarray<const int64_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+
+/// Arrays as the constants of a plan: aligned and padded.
+std::vector<Constant> constants_of(const std::vector<Array>& arrays);
+
+using Runner = std::function<std::vector<Value>(std::span<const View>, Host&, RunStats&)>;
+
+/// Run a plan, without the lock of the interpreter. `inputs` and `results` say what it takes and gives: null where
+/// nobody takes an input, and for order tokens. Gives (results, stats), results being None for order tokens; raises
+/// Stopped. Where `apply` raises, the tag that it was called for is put into `where`.
+nanobind::tuple run_with_host(const Runner& runner, std::span<const Slot* const> inputs,
+                              std::span<const Slot* const> results, const std::vector<Array>& arrays,
+                              nanobind::callable apply, nanobind::list where);
+
+}  // namespace undertow

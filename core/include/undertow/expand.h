@@ -1,0 +1,204 @@
+// The graph-expanding rival: every call makes a copy of the callee's graph, and tokens move one at a time.
+//
+// A template is one phase of a body. A copy of it has a slot for each value, a count for each step that waits for more
+// than one thing, and goes when all its steps have fired and all copies below it have gone. What later phases need goes
+// into a table by call path; the copy of a later phase is a fresh one and finds it there.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "undertow/run.h"
+
+namespace undertow::expand {
+
+/// A slot of the copy at hand, or, below zero, constant number ~operand.
+using Operand = int32_t;
+
+/// What an event sets off.
+struct Edge {
+  enum class Code : uint8_t {
+    Ready,  // step a
+    Count,  // one off count a, which step b waits for
+    Move,   // operand a to slot b
+    Share,  // the same for an array
+    Up,     // operand b is result a
+  };
+  Code code;
+  int32_t a, b;
+};
+
+struct Program {
+  int32_t first = 0, count = 0;  ///< in Plan::edges
+  int32_t tail = -1;             ///< the step that goes on right after it, if any
+  bool goes_up = false;          ///< does it hand results up?
+};
+
+struct Pair {
+  int32_t from, to;
+};
+
+struct Read {
+  int32_t to;
+  int32_t index;   ///< of what the entry was given, or slot of main
+  bool is_shared;  ///< by main
+};
+
+enum class StepCode : uint8_t {
+  Op,
+  Flat,
+  Host,
+  Branch,
+  Call,
+  Loop,
+  Map,
+  Again,
+  Collect,
+  Collected,
+  Pass,
+  Identity,
+  Cast,
+  // Scalar operators. Of four numeric dtypes each: I32, I64, F32, F64, in the order of DType.
+  Add,
+  Subtract = Add + 4,
+  Multiply = Subtract + 4,
+  Less = Multiply + 4,
+  LessEqual = Less + 4,
+  Greater = LessEqual + 4,
+  GreaterEqual = Greater + 4,
+  Equal = GreaterEqual + 4,
+  NotEqual = Equal + 4,
+  Minimum = NotEqual + 4,
+  Maximum = Minimum + 4,
+  Negative = Maximum + 4,
+  DivideF32 = Negative + 4,
+  DivideF64,
+  FloorDivide,
+  Remainder,
+  And,
+  Or,
+  Not,  // the whole divisions are of I64
+};
+
+/// Something that fires.
+struct Step {
+  StepCode code;
+  Operand a = 0, b = 0, c = 0;
+  int32_t to = 0;
+  int32_t node = -1;
+  int32_t extra = 0;  ///< number in the table of its kind
+  Program program;
+};
+
+struct Op {
+  int32_t kernel;
+  std::vector<Operand> inputs;
+  std::vector<int32_t> outputs;  ///< slots, or kNoSlot for order tokens
+  bool is_static = false;        ///< all shapes are known
+};
+
+struct Branch {
+  int32_t sizes[2];  ///< how many runs of steps begin in each side
+  Program sides[2];
+};
+
+struct Result {
+  bool is_there = false;
+  bool is_order = false;
+  int32_t node = -1;
+  int32_t to = kNoSlot;
+  Program program;
+};
+
+struct Entering {
+  enum class Kind : uint8_t { Call, Loop, Map };
+  Kind kind;
+  int32_t site, phase, callee;
+  bool has_path;
+  std::vector<Operand> hoists;  ///< given to the entry that it makes
+  int32_t entry;                ///< slot of the caller that holds it
+  std::vector<Pair> arguments;
+  std::vector<Pair> mapped;  ///< arrays, and slots of a lane for their elements
+  Operand counted;           ///< its leading length is the number of lanes; first phase only
+  int32_t lanes;             ///< slot for this number
+  int32_t lanes_too;
+  std::vector<Result> results;
+  Program done;
+  std::vector<int32_t> visits;  ///< of the callee, by the visits - 1 of the caller
+};
+
+struct Collect {
+  int32_t index;
+  bool is_rows;
+  Operand values[2];
+};
+
+struct Collected {
+  int32_t entry;
+  int32_t index;
+  Operand like;
+  int32_t to[2];
+};
+
+/// How many values of each kind: arrays come first, then entries, then scalars.
+struct Layout {
+  int32_t arrays, entries, all;
+};
+
+struct Template {
+  int32_t body, phase;
+  bool is_function;
+  Layout layout;
+  std::vector<Slot> slots;
+  Layout record;            ///< of the body: what phases leave to later ones
+  std::vector<Pair> loads;  ///< from the record
+  std::vector<Pair> saves;  ///< to the record
+  std::vector<Read> reads;
+  std::vector<uint32_t> counts;
+  int32_t size;  ///< runs of steps that begin outside of branches
+  Program start;
+  std::vector<Step> steps;
+  std::vector<std::vector<Pair>> again;  ///< arguments of the next iteration
+  int64_t counts_at;                     ///< bytes from the start of a copy
+  int32_t copy_size, record_size;        ///< by the numbers of Arena
+};
+
+class Plan {
+ public:
+  /// Decode; throws std::invalid_argument where the rows make no sense.
+  Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  struct Fetch {
+    bool is_order;
+    Slot slot;
+  };
+
+  std::vector<Template> templates;  // the first is main
+  std::vector<Edge> edges;
+  std::vector<Op> ops;
+  std::vector<Branch> branches;
+  std::vector<Entering> enterings;
+  std::vector<Collect> collects;
+  std::vector<Collected> collecteds;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<Slot> constant_slots;
+  std::vector<uint64_t> constants;  // scalars, or arrays as blocks that nobody counts
+  std::vector<int32_t> inputs;      // slots of main
+  std::vector<Fetch> fetches;
+  int32_t nodes = 0;
+  size_t most_operands = 0;
+
+ private:
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+};
+
+/// Run; gives a value for each fetch. Throws Stop, and what the host throws.
+std::vector<Value> run(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                       RunStats& stats);
+
+}  // namespace undertow::expand

@@ -1,0 +1,45 @@
+// Arrays of a run: a block that begins with its shape. Users are counted, but not of constants.
+#pragma once
+
+#include <cstring>
+
+#include "undertow/kernel.h"
+#include "undertow/memory.h"
+
+namespace undertow::expand {
+
+constexpr int64_t kConstant = -1;  // in place of a number of users
+
+/// Bytes before the elements: all lengths, in whole lines.
+constexpr int64_t shape_bytes(int rank) { return (int64_t{rank} * 8 + 63) / 64 * 64; }
+
+inline Block* as_array(uint64_t cell) { return reinterpret_cast<Block*>(cell); }
+inline uint64_t as_cell(const void* block) { return reinterpret_cast<uint64_t>(block); }
+inline int64_t* shape_of(Block* array) { return reinterpret_cast<int64_t*>(array->data()); }
+inline std::byte* data_of(Block* array, int rank) { return array->data() + shape_bytes(rank); }
+
+inline View view_of(Block* array, int rank, DType dtype) {
+  View view{data_of(array, rank), 0, shape_of(array), rank, dtype};
+  view.stride = view.bytes();
+  return view;
+}
+
+inline uint64_t shared(uint64_t cell) {
+  Block* array = as_array(cell);
+  if (array->refs != kConstant) ++array->refs;
+  return cell;
+}
+
+inline void drop(Pool& pool, Block* array) {
+  if (array != nullptr && array->refs != kConstant) pool.drop(array);
+}
+
+inline Block* make_array(Pool& pool, const int64_t* shape, int rank, DType dtype) {
+  int64_t bytes = size_of(dtype);
+  for (int axis = 0; axis < rank; ++axis) bytes *= shape[axis];
+  Block* array = pool.take(shape_bytes(rank) + bytes);
+  if (rank > 0) std::memcpy(shape_of(array), shape, static_cast<size_t>(rank) * 8);
+  return array;
+}
+
+}  // namespace undertow::expand

@@ -1,0 +1,150 @@
+// Copies of templates, and what they share: entries, the lanes of a map, and the table of what later phases need.
+#pragma once
+
+#include <vector>
+
+#include "undertow/expand.h"
+#include "undertow/memory.h"
+
+namespace undertow::expand {
+
+/// Says which activation: a hash of the caller's path, the site, and the number of the iteration or lane.
+struct Path {
+  uint64_t words[2] = {0, 0};
+
+  Path below(int32_t site, int64_t index) const {
+    const uint64_t label = (static_cast<uint64_t>(static_cast<uint32_t>(site)) << 40) ^ static_cast<uint64_t>(index);
+    Path path;
+    path.words[0] = mix(words[0] ^ (label * 0x9e3779b97f4a7c15u));
+    path.words[1] = mix(words[1] + (label ^ 0xd1b54a32d192ed03u) * 0x8cb92ba72f3d8dd7u);
+    return path;
+  }
+  bool operator==(const Path& other) const = default;
+
+ private:
+  static uint64_t mix(uint64_t x) {  // the last steps of splitmix64
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+};
+
+/// What was collected for one value that an entry was given.
+struct Sum {
+  bool is_there = false;
+  uint64_t cell = 0;             ///< a scalar, or an array
+  std::vector<int64_t> numbers;  ///< of rows
+  Block* rows = nullptr;
+  int64_t used = 0;  ///< bytes
+};
+
+/// What all activations below one share.
+struct Entry {
+  int64_t refs = 1;
+  const Entering* row;
+  const Template* caller;  ///< knows which of the values are arrays
+  std::vector<uint64_t> values;
+  std::vector<Sum> sums;
+  Entry *before = nullptr, *after = nullptr;  ///< in the list of all
+};
+
+struct Copy;
+
+/// The lanes of one map. They are made one by one, each when nothing else is left to do.
+struct Lanes {
+  Copy* parent;
+  const Entering* row;
+  int64_t count;
+  int64_t made = 0, ended = 0;
+  int32_t visits = 0;
+  struct Gathered {
+    int64_t lacking;
+    Block* array = nullptr;        ///< of scalars
+    std::vector<uint64_t> values;  ///< arrays
+  };
+  std::vector<Gathered> results = {};
+  Lanes *before = nullptr, *after = nullptr;
+};
+
+struct Copy {
+  const Template* made_of;
+  Copy* parent;
+  const Entering* row;
+  Entry* entry;
+  Lanes* lanes;
+  int64_t index;  ///< of the iteration or lane; -1 for calls
+  int32_t left;   ///< steps that have not fired, and copies below that have not gone
+  int32_t visits;
+  int64_t depth;
+  Path path;
+  uint64_t slots[1];
+
+  uint32_t* counts() { return reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(this) + made_of->counts_at); }
+};
+
+constexpr int64_t copy_head() { return static_cast<int64_t>(sizeof(Copy)) - 8; }
+
+/// Memory for copies and records, by size. What is given back is used again.
+class Arena {
+ public:
+  explicit Arena(Pool& pool) : pool_(pool) {}
+
+  /// Sizes are numbered, so that nothing is computed at each call.
+  static int32_t size_number(int64_t bytes) { return static_cast<int32_t>((bytes + 31) / 32); }
+  void reserve(int32_t number) {
+    if (static_cast<size_t>(number) >= free_.size()) free_.resize(static_cast<size_t>(number) + 1, nullptr);
+  }
+  void* take(int32_t number) {  ///< a number that was reserved
+    Free*& first = free_[static_cast<size_t>(number)];
+    if (first == nullptr) [[unlikely]]
+      return fresh(number);
+    Free* found = first;
+    first = found->next;
+    return found;
+  }
+  void give(void* object, int32_t number) {
+    Free* free = static_cast<Free*>(object);
+    free->next = free_[static_cast<size_t>(number)];
+    free_[static_cast<size_t>(number)] = free;
+  }
+
+ private:
+  struct Free {
+    Free* next;
+  };
+  void* fresh(int32_t number);
+
+  Pool& pool_;
+  std::vector<Free*> free_;
+  std::byte* at_ = nullptr;
+  std::byte* end_ = nullptr;
+  int64_t size_ = 128;
+};
+
+/// Records by path. Open addressing; a place is freed by moving up those behind it.
+class Table {
+ public:
+  explicit Table(Pool& pool) : pool_(pool) {}
+
+  /// The record of a path, or null.
+  uint64_t* get(const Path& path) { return size_ == 0 ? nullptr : find(path)->record; }
+  void put(const Path& path, uint64_t* record);  ///< of a path that has none
+  void remove(const Path& path);
+
+ private:
+  struct Row {
+    Path path;
+    uint64_t* record;
+  };
+  size_t home(const Path& path) const { return path.words[0] & (size_ - 1); }
+  Row* find(const Path& path);
+  void grow();
+
+  Pool& pool_;
+  Block* block_ = nullptr;
+  Row* rows_ = nullptr;
+  size_t size_ = 0;
+  size_t used_ = 0;
+};
+
+}  // namespace undertow::expand

@@ -1,0 +1,350 @@
+// Copies come and go: calls, iterations, lanes; entries; and what is kept for later phases.
+#include "run.h"
+
+namespace undertow::expand {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------------------------
+// Copies
+
+Copy* Run::open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits) {
+  if ((++opened_ & 0xfff) == 0) poll();
+  auto* copy = static_cast<Copy*>(arena_.take(made_of.copy_size));
+  copy->made_of = &made_of;
+  copy->parent = parent;
+  copy->row = row;
+  copy->lanes = nullptr;
+  copy->index = index;
+  copy->left = made_of.size;
+  copy->visits = visits;
+  copy->entry = nullptr;
+  copy->depth = 0;
+  if (parent != nullptr) {
+    copy->entry = parent->entry;
+    copy->depth = parent->depth + (made_of.is_function ? 1 : 0);
+    if (row->has_path) copy->path = parent->path.below(row->site, index);
+    ++parent->left;
+  } else {
+    copy->path = {};
+  }
+  const int32_t references = made_of.layout.arrays + made_of.layout.entries;
+  for (int32_t k = 0; k < references; ++k) copy->slots[k] = 0;
+  const uint32_t* const from = made_of.counts.data();
+  uint32_t* const to = copy->counts();
+  const size_t counts = made_of.counts.size();
+  for (size_t k = 0; k < counts; k += 4) std::memcpy(to + k, from + k, 16);
+  if (made_of.phase == 0) {
+    if (++frames_ > stats_.peak_frames) {
+      stats_.peak_frames = frames_;
+      if (frames_ > options_.frames) throw OverLimit{OverLimit::Kind::Frames};
+    }
+    if (made_of.is_function) {
+      ++stats_.activations;
+      if (copy->depth > stats_.max_depth) {
+        if (copy->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+        stats_.max_depth = copy->depth;
+        deepest_ = copy;
+      }
+    }
+  }
+  return copy;
+}
+
+/// All arguments are there: what waits for nothing else is ready.
+void Run::begin(Copy& copy) {
+  const Template& made_of = *copy.made_of;
+  if (made_of.phase > 0 && made_of.record.all > 0) load(copy);
+  for (const Read& read : made_of.reads) {
+    if (!read.is_shared && (copy.entry == nullptr || z(read.index) >= copy.entry->values.size()))
+      throw Stop{Stop::Kind::Internal};
+    const uint64_t value = read.is_shared ? main_->slots[read.index] : copy.entry->values[z(read.index)];
+    copy.slots[read.to] = read.to < made_of.layout.arrays ? shared(value) : value;
+  }
+  set_off(copy, made_of.start);
+  if (!tasks_.empty()) drain();
+  if (copy.left == 0) finish(&copy);
+}
+
+/// Every step has fired, and all copies below have gone.
+void Run::finish(Copy* copy) {
+  for (;;) {
+    const Template& made_of = *copy->made_of;
+    Copy* const parent = copy->parent;
+    if (parent == nullptr) return;  // main: others read what it shares, and the run is over soon
+    const bool is_last = copy->visits == made_of.phase + 1;
+    if (!is_last && made_of.record.all > 0) save(*copy);
+    const Layout& layout = made_of.layout;
+    for (int32_t k = 0; k < layout.arrays; ++k) drop(pool_, as_array(copy->slots[k]));
+    for (int32_t k = layout.arrays; k < layout.arrays + layout.entries; ++k)
+      drop_entry(reinterpret_cast<Entry*>(copy->slots[k]));
+    if (is_last) --frames_;
+    if (copy == deepest_) {
+      stats_.deepest = tag(*copy);
+      deepest_ = nullptr;
+    }
+    Lanes* const lanes = copy->lanes;
+    const Entering& row = *copy->row;
+    if (at_ == copy) at_ = parent;
+    arena_.give(copy, made_of.copy_size);
+    if (lanes != nullptr) {
+      --parent->left;  // another count is for all lanes together
+      if (++lanes->ended < lanes->count) return;
+      end_lanes(lanes);
+    }
+    if (row.done.count > 0) {
+      set_off(*parent, row.done);
+      drain();
+    }
+    if (--parent->left != 0) return;
+    copy = parent;
+  }
+}
+
+void Run::give(const Copy& from, Copy& to, std::span<const Pair> pairs) {
+  const int32_t arrays = to.made_of->layout.arrays;
+  for (const Pair& pair : pairs) {
+    const uint64_t value = cell(from, pair.from);
+    to.slots[pair.to] = pair.to < arrays ? shared(value) : value;
+  }
+}
+
+void Run::call(Copy& copy, const Entering& row) {
+  const int32_t visits = row.visits[z(copy.visits - 1)];
+  Copy* callee = open(plan_.templates[z(row.callee)], &copy, &row, row.kind == Entering::Kind::Loop ? 0 : -1, visits);
+  if (row.entry != kNoSlot) {
+    if (row.phase == 0) copy.slots[row.entry] = as_cell(make_entry(copy, row));
+    callee->entry = reinterpret_cast<Entry*>(copy.slots[row.entry]);
+  }
+  give(copy, *callee, row.arguments);
+  begin(*callee);
+}
+
+/// The next iteration of a loop. It is a copy beside this one, below the same caller.
+void Run::again(Copy& copy, const std::vector<Pair>& pairs) {
+  Copy* next = open(*copy.made_of, copy.parent, copy.row, copy.index + 1, copy.visits);
+  give(copy, *next, pairs);
+  begin(*next);
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Later phases
+
+/// Put into the table what later phases read. The copy is about to go.
+void Run::save(Copy& copy) {
+  const Template& made_of = *copy.made_of;
+  uint64_t* record = made_of.phase > 0 ? table_.get(copy.path) : nullptr;
+  if (record == nullptr) {
+    record = static_cast<uint64_t*>(arena_.take(made_of.record_size));
+    std::memset(record, 0, 8 * z(made_of.record.all));
+    table_.put(copy.path, record);
+  }
+  const int32_t references = made_of.layout.arrays + made_of.layout.entries;
+  for (const Pair& pair : made_of.saves) {
+    record[pair.to] = copy.slots[pair.from];
+    if (pair.from < references) copy.slots[pair.from] = 0;  // it goes over
+  }
+}
+
+/// What earlier phases have left. The last phase takes it all with it.
+void Run::load(Copy& copy) {
+  const Template& made_of = *copy.made_of;
+  uint64_t* record = table_.get(copy.path);
+  if (record == nullptr) throw Stop{Stop::Kind::Internal};
+  const bool is_last = copy.visits == made_of.phase + 1;
+  const Layout& layout = made_of.record;
+  for (const Pair& pair : made_of.loads) {
+    uint64_t& value = record[pair.from];
+    copy.slots[pair.to] = value;
+    if (pair.from >= layout.arrays + layout.entries || value == 0) continue;
+    if (is_last)
+      value = 0;
+    else if (pair.from < layout.arrays)
+      shared(value);
+    else
+      ++reinterpret_cast<Entry*>(value)->refs;
+  }
+  if (!is_last) return;
+  for (int32_t k = 0; k < layout.arrays; ++k) drop(pool_, as_array(record[k]));
+  for (int32_t k = layout.arrays; k < layout.arrays + layout.entries; ++k)
+    drop_entry(reinterpret_cast<Entry*>(record[k]));
+  table_.remove(copy.path);
+  arena_.give(record, made_of.record_size);
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Maps
+
+void Run::map(Copy& copy, const Entering& row) {
+  const auto length = [&](Operand x) { return shape_of(as_array(cell(copy, x)))[0]; };
+  const int64_t count = row.counted != kNoSlot ? length(row.counted) : static_cast<int64_t>(copy.slots[row.lanes]);
+  for (const Pair& pair : row.mapped)
+    if (length(pair.from) != count) {
+      Stop stop{row.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
+      stop.a = count;
+      stop.b = length(pair.from);
+      throw stop;
+    }
+  if (row.phase == 0 && row.lanes != kNoSlot) copy.slots[row.lanes] = static_cast<uint64_t>(count);
+  if (row.lanes_too != kNoSlot) copy.slots[row.lanes_too] = static_cast<uint64_t>(count);
+  auto* lanes = new Lanes{&copy, &row, count};
+  lanes->after = lanes_;
+  if (lanes_ != nullptr) lanes_->before = lanes;
+  lanes_ = lanes;
+  lanes->visits = row.visits[z(copy.visits - 1)];
+  for (const Result& result : row.results) {
+    Lanes::Gathered& made = lanes->results.emplace_back();
+    made.lacking = count;
+    if (!result.is_there || result.is_order || result.to == kNoSlot) continue;
+    const Slot& slot = copy.made_of->slots[z(result.to)];
+    if (slot.rank() == 1)
+      made.array = make_array(pool_, &count, 1, slot.dtype);
+    else
+      made.values.assign(z(count), 0);
+  }
+  ++copy.left;
+  if (count > 0) {
+    push(lanes, nullptr);
+    return;
+  }
+  for (size_t k = 0; k < row.results.size(); ++k)
+    if (row.results[k].is_there) put_together(*lanes, k);
+  drain();
+  end_lanes(lanes);
+  if (row.done.count > 0) {
+    set_off(copy, row.done);
+    drain();
+  }
+  --copy.left;  // it does not end with this: the step that fires now is still counted
+}
+
+void Run::make_lane(Lanes& lanes) {
+  const Entering& row = *lanes.row;
+  Copy& parent = *lanes.parent;
+  const int64_t index = lanes.made++;
+  if (lanes.made < lanes.count) push(&lanes, nullptr);
+  Copy* lane = open(plan_.templates[z(row.callee)], &parent, &row, index, lanes.visits);
+  lane->lanes = &lanes;
+  give(parent, *lane, row.arguments);
+  for (const Pair& pair : row.mapped) {
+    if (pair.to == kNoSlot) continue;
+    const Slot& slot = type(*parent.made_of, pair.from);
+    Block* const array = as_array(cell(parent, pair.from));
+    const int64_t* const shape = shape_of(array);
+    int64_t bytes = size_of(slot.dtype);
+    for (int axis = 1; axis < slot.rank(); ++axis) bytes *= shape[axis];
+    const std::byte* from = data_of(array, slot.rank()) + index * bytes;
+    if (slot.rank() == 1) {
+      lane->slots[pair.to] = 0;
+      std::memcpy(&lane->slots[pair.to], from, z(bytes));
+    } else {
+      Block* made = make_array(pool_, shape + 1, slot.rank() - 1, slot.dtype);
+      if (bytes > 0) std::memcpy(data_of(made, slot.rank() - 1), from, z(bytes));
+      lane->slots[pair.to] = as_cell(made);
+    }
+  }
+  begin(*lane);
+}
+
+void Run::end_lanes(Lanes* lanes) {
+  (lanes->before != nullptr ? lanes->before->after : lanes_) = lanes->after;
+  if (lanes->after != nullptr) lanes->after->before = lanes->before;
+  delete lanes;
+}
+
+void Run::gather(Copy& lane, const Result& result, int32_t number, Operand value) {
+  Lanes& lanes = *lane.lanes;
+  Lanes::Gathered& made = lanes.results[z(number)];
+  if (!result.is_order && result.to != kNoSlot && value != kNoSlot) {
+    const uint64_t found = cell(lane, value);
+    if (made.array != nullptr) {
+      const int64_t size = size_of(type(*lane.made_of, value).dtype);
+      std::memcpy(data_of(made.array, 1) + lane.index * size, &found, z(size));
+    } else {
+      made.values[z(lane.index)] = shared(found);
+    }
+  }
+  if (--made.lacking == 0) put_together(lanes, z(number));
+}
+
+/// All lanes have given a result.
+void Run::put_together(Lanes& lanes, size_t number) {
+  const Result& result = lanes.row->results[number];
+  Lanes::Gathered& made = lanes.results[number];
+  Copy& parent = *lanes.parent;
+  if (!result.is_order && result.to != kNoSlot) {
+    if (made.array == nullptr) {
+      const Slot& slot = parent.made_of->slots[z(result.to)];
+      const int rank = slot.rank();
+      std::vector<int64_t> shape(z(rank));
+      shape[0] = lanes.count;
+      for (int axis = 1; axis < rank; ++axis)
+        shape[z(axis)] =
+            lanes.count > 0 ? shape_of(as_array(made.values[0]))[axis - 1] : std::max<int64_t>(slot.shape[z(axis)], 0);
+      for (uint64_t value : made.values)
+        if (std::memcmp(shape_of(as_array(value)), shape.data() + 1, z(rank - 1) * 8) != 0) {
+          Stop stop{Stop::Kind::UnequalResults};
+          stop.node = result.node;
+          for (uint64_t each : made.values) {
+            const View view = view_of(as_array(each), rank - 1, slot.dtype);
+            Value copied;
+            copied.shape.assign(view.shape, view.shape + view.rank);
+            copied.bytes.resize(z(view.bytes()));
+            if (!copied.bytes.empty()) std::memcpy(copied.bytes.data(), view.data, copied.bytes.size());
+            stop.values.push_back(std::move(copied));
+            stop.types.push_back({slot.dtype, rank - 1});
+          }
+          at_ = &parent;
+          throw stop;
+        }
+      made.array = make_array(pool_, shape.data(), rank, slot.dtype);
+      std::byte* to = data_of(made.array, rank);
+      for (uint64_t& value : made.values) {
+        const View view = view_of(as_array(value), rank - 1, slot.dtype);
+        if (view.bytes() > 0) std::memcpy(to, view.data, z(view.bytes()));
+        to += view.bytes();
+        drop(pool_, as_array(value));
+      }
+      made.values.clear();
+    }
+    parent.slots[result.to] = as_cell(made.array);
+    made.array = nullptr;
+  }
+  tasks_.push_back({&parent, &result.program});
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Entries
+
+Entry* Run::make_entry(Copy& copy, const Entering& row) {
+  auto* entry = new Entry;
+  entry->row = &row;
+  entry->caller = copy.made_of;
+  entry->after = entries_;
+  if (entries_ != nullptr) entries_->before = entry;
+  entries_ = entry;
+  for (Operand x : row.hoists) {
+    const uint64_t value = cell(copy, x);
+    entry->values.push_back(type(*copy.made_of, x).rank() > 0 ? shared(value) : value);
+  }
+  entry->sums.resize(row.hoists.size());
+  return entry;
+}
+
+void Run::drop_entry(Entry* entry) {
+  if (entry == nullptr || --entry->refs > 0) return;
+  for (size_t k = 0; k < entry->values.size(); ++k)
+    if (type(*entry->caller, entry->row->hoists[k]).rank() > 0) {
+      drop(pool_, as_array(entry->values[k]));
+      if (entry->sums[k].is_there) drop(pool_, as_array(entry->sums[k].cell));
+    }
+  for (Sum& sum : entry->sums) pool_.drop(sum.rows);
+  (entry->before != nullptr ? entry->before->after : entries_) = entry->after;
+  if (entry->after != nullptr) entry->after->before = entry->before;
+  delete entry;
+}
+
+}  // namespace undertow::expand

@@ -1,0 +1,266 @@
+// Operators that are more than one instruction: kernels, the host, and sums over all activations below an entry.
+#include <algorithm>
+#include <cmath>
+
+#include "run.h"
+#include "undertow/elementwise.h"
+
+namespace undertow::expand {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+template <class T>
+void add(void* to, const void* from, int64_t count) {
+  T* out = static_cast<T*>(to);
+  const T* in = static_cast<const T*>(from);
+  for (int64_t k = 0; k < count; ++k) out[k] += in[k];
+}
+
+void add(DType dtype, void* to, const void* from, int64_t count) {
+  if (dtype == DType::F32)
+    add<float>(to, from, count);
+  else
+    add<double>(to, from, count);
+}
+
+Value copied(const View& view) {
+  Value value;
+  value.shape.assign(view.shape, view.shape + view.rank);
+  value.bytes.resize(z(view.bytes()));
+  if (!value.bytes.empty()) std::memcpy(value.bytes.data(), view.data, value.bytes.size());
+  return value;
+}
+
+template <class T>
+bool is_finite(const void* data, int64_t count) {
+  const T* values = static_cast<const T*>(data);
+  return std::all_of(values, values + count, [](T value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
+/// Field by field: a view that is put together and then copied as a whole waits for its own parts.
+static inline void set(View& view, void* data, int64_t stride, const int64_t* shape, int rank, DType dtype) {
+  view.data = data;
+  view.stride = stride;
+  view.shape = shape;
+  view.rank = rank;
+  view.dtype = dtype;
+}
+
+/// An operand as kernels take it. Scalars are copied to a place of their own, where there is room behind them.
+void Run::look(const Copy& copy, Operand x, size_t place, View& view) {
+  const Slot& slot = type(*copy.made_of, x);
+  const uint64_t value = cell(copy, x);
+  const int rank = slot.rank();
+  if (rank == 0) {
+    std::byte* at = scalars_ + place * z(kScalar);
+    std::memcpy(at, &value, 8);
+    set(view, at, slot.bytes, nullptr, 0, slot.dtype);
+    return;
+  }
+  Block* array = as_array(value);
+  set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
+  if (slot.is_dynamic) view.stride = view.bytes();
+}
+
+View Run::view(const Copy& copy, Operand x, size_t place) {
+  View found;
+  look(copy, x, place, found);
+  return found;
+}
+
+void Run::operate(Copy& copy, const Step& step) {
+  const Op& op = plan_.ops[z(step.extra)];
+  const Kernel& kernel = *plan_.kernels[z(op.kernel)];
+  const size_t count = op.inputs.size();
+  for (size_t k = 0; k < count; ++k) look(copy, op.inputs[k], k, inputs_[k]);
+  if (!op.is_static && kernel.shape(inputs_.data(), shapes_.data())) fault(copy, step);
+  for (size_t k = 0; k < op.outputs.size(); ++k) {
+    const Slot& slot = copy.made_of->slots[z(op.outputs[k])];
+    View& view = outputs_[k];
+    const int rank = slot.rank();
+    if (rank == 0) {
+      set(view, scalars_ + (count + k) * z(kScalar), slot.bytes, nullptr, 0, slot.dtype);
+      continue;
+    }
+    const int64_t* shape = op.is_static ? slot.shape.data() : shapes_[k].sizes;
+    Block* array = make_array(pool_, shape, rank, slot.dtype);
+    copy.slots[op.outputs[k]] = as_cell(array);
+    set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
+    if (!op.is_static) view.stride = view.bytes();
+  }
+  if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
+  for (size_t k = 0; k < op.outputs.size(); ++k)
+    if (outputs_[k].rank == 0) {
+      uint64_t& slot = copy.slots[op.outputs[k]];
+      slot = 0;
+      std::memcpy(&slot, outputs_[k].data, z(outputs_[k].stride));
+    }
+}
+
+/// An operator on scalars that has no code of its own.
+void Run::flat(Copy& copy, const Step& step) {
+  const Op& op = plan_.ops[z(step.extra)];
+  const Elementwise& each = *plan_.kernels[z(op.kernel)]->elementwise();
+  const Operand operands[3] = {step.a, step.b, step.c};
+  for (size_t k = 0; k < op.inputs.size(); ++k) {
+    const uint64_t value = cell(copy, operands[k]);
+    std::memcpy(scalars_ + k * z(kScalar), &value, 8);
+  }
+  if (each.scan != nullptr && each.scan(scalars_ + kScalar, 1) >= 0) fault(copy, step);
+  std::byte* const out = scalars_ + op.inputs.size() * z(kScalar);
+  each.flat[0](scalars_, scalars_ + kScalar, scalars_ + 2 * kScalar, out, 1);
+  uint64_t& slot = copy.slots[step.to];
+  slot = 0;
+  std::memcpy(&slot, out, z(size_of(each.output)));
+}
+
+void Run::ask_host(Copy& copy, const Step& step) {
+  const Op& op = plan_.ops[z(step.extra)];
+  for (size_t k = 0; k < op.inputs.size(); ++k) look(copy, op.inputs[k], k, inputs_[k]);
+  std::vector<Value> outputs(op.outputs.size());
+  host_.apply(step.node, {inputs_.data(), op.inputs.size()}, outputs);
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (op.outputs[k] == kNoSlot) continue;
+    const Slot& slot = copy.made_of->slots[z(op.outputs[k])];
+    const Value& value = outputs[k];
+    if (value.shape.size() != slot.shape.size()) throw Stop{Stop::Kind::Internal};
+    uint64_t cell = 0;
+    if (slot.rank() == 0) {
+      std::memcpy(&cell, value.bytes.data(), z(slot.bytes));
+    } else {
+      Block* array = make_array(pool_, value.shape.data(), slot.rank(), slot.dtype);
+      if (!value.bytes.empty()) std::memcpy(data_of(array, slot.rank()), value.bytes.data(), value.bytes.size());
+      cell = as_cell(array);
+    }
+    copy.slots[op.outputs[k]] = cell;
+  }
+}
+
+void Run::fault(const Copy& copy, const Step& step) {
+  Stop stop{Stop::Kind::Fault};
+  stop.node = step.node;
+  for (Operand x : plan_.ops[z(step.extra)].inputs) {
+    const View found = view(copy, x, 0);
+    stop.values.push_back(copied(found));
+    stop.types.push_back({found.dtype, found.rank});
+  }
+  throw stop;
+}
+
+void Run::check_finite(const Copy& copy, const Step& step) {
+  if (step.node < 0 || step.code == StepCode::Call || step.code == StepCode::Loop || step.code == StepCode::Map ||
+      step.code == StepCode::Collect)
+    return;
+  for (int32_t to : plan_.ops[z(step.extra)].outputs) {
+    if (to == kNoSlot) continue;
+    const Slot& slot = copy.made_of->slots[z(to)];
+    if (slot.dtype != DType::F32 && slot.dtype != DType::F64) continue;
+    const View found = view(copy, to, 0);
+    if (slot.dtype == DType::F32 ? is_finite<float>(found.data, found.count())
+                                 : is_finite<double>(found.data, found.count()))
+      continue;
+    Stop stop{Stop::Kind::NotFinite};
+    stop.node = step.node;
+    stop.values.push_back(copied(found));
+    stop.types.push_back({found.dtype, found.rank});
+    throw stop;
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Sums
+
+void Run::collect(Copy& copy, const Collect& row) {
+  if (copy.entry == nullptr || z(row.index) >= copy.entry->sums.size()) throw Stop{Stop::Kind::Internal};
+  Sum& sum = copy.entry->sums[z(row.index)];
+  if (row.is_rows) {
+    const View numbers = view(copy, row.values[0], 0), rows = view(copy, row.values[1], 1);
+    const int64_t count = numbers.count(), bytes = rows.bytes();
+    for (int64_t k = 0; k < count; ++k)
+      sum.numbers.push_back(numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
+                                                        : static_cast<const int64_t*>(numbers.data)[k]);
+    if (sum.rows == nullptr || sum.used + bytes > sum.rows->size - 192) {
+      Block* more = pool_.take(std::max<int64_t>(256, 2 * (sum.used + bytes)));
+      if (sum.used > 0) std::memcpy(more->data(), sum.rows->data(), z(sum.used));
+      pool_.drop(sum.rows);
+      sum.rows = more;
+    }
+    if (bytes > 0) std::memcpy(sum.rows->data() + sum.used, rows.data, z(bytes));
+    sum.used += bytes;
+    return;
+  }
+  const Slot& slot = type(*copy.made_of, row.values[0]);
+  const uint64_t value = cell(copy, row.values[0]);
+  if (!sum.is_there) {
+    sum.is_there = true;
+    sum.cell = slot.rank() > 0 ? shared(value) : value;
+  } else if (slot.rank() == 0) {
+    add(slot.dtype, &sum.cell, &value, 1);
+  } else {
+    const View more = view_of(as_array(value), slot.rank(), slot.dtype);
+    if (as_array(sum.cell)->refs != 1) {  // others read it: from now on it has memory of its own
+      Block* own = make_array(pool_, more.shape, more.rank, more.dtype);
+      std::memcpy(data_of(own, more.rank), data_of(as_array(sum.cell), more.rank), z(more.bytes()));
+      drop(pool_, as_array(sum.cell));
+      sum.cell = as_cell(own);
+    }
+    add(slot.dtype, data_of(as_array(sum.cell), more.rank), more.data, more.count());
+  }
+}
+
+void Run::collected(Copy& copy, const Collected& row) {
+  Entry* entry = reinterpret_cast<Entry*>(copy.slots[row.entry]);
+  if (entry == nullptr || z(row.index) >= entry->sums.size()) throw Stop{Stop::Kind::Internal};
+  Sum& sum = entry->sums[z(row.index)];
+  const View like = view(copy, row.like, 0);
+  if (row.to[1] != kNoSlot) {
+    collected_rows(copy, row, sum, like);
+    return;
+  }
+  if (like.rank == 0) {
+    copy.slots[row.to[0]] = sum.is_there ? sum.cell : 0;
+    return;
+  }
+  if (sum.is_there && sum.numbers.empty()) {
+    copy.slots[row.to[0]] = shared(sum.cell);
+    return;
+  }
+  Block* total = make_array(pool_, like.shape, like.rank, like.dtype);
+  copy.slots[row.to[0]] = as_cell(total);
+  const View out = view_of(total, like.rank, like.dtype);
+  if (out.bytes() == 0) return;
+  if (sum.is_there)
+    std::memcpy(out.data, data_of(as_array(sum.cell), like.rank), z(out.bytes()));
+  else
+    std::memset(out.data, 0, z(out.bytes()));
+  const int64_t width = out.bytes() / like.shape[0];
+  for (size_t k = 0; k < sum.numbers.size(); ++k) {
+    const int64_t number = sum.numbers[k] < 0 ? sum.numbers[k] + like.shape[0] : sum.numbers[k];
+    if (number < 0 || number >= like.shape[0]) throw Stop{Stop::Kind::Internal};
+    add(like.dtype, static_cast<std::byte*>(out.data) + number * width,
+        sum.rows->data() + static_cast<int64_t>(k) * width, width / size_of(like.dtype));
+  }
+}
+
+/// Numbers and rows as they were collected; of a sum of whole arrays that is every row.
+void Run::collected_rows(Copy& copy, const Collected& row, Sum& sum, const View& like) {
+  const int64_t all = sum.is_there ? like.shape[0] : 0;
+  const int64_t count = static_cast<int64_t>(sum.numbers.size()) + all;
+  Block* numbers = make_array(pool_, &count, 1, DType::I64);
+  if (row.to[0] != kNoSlot) copy.slots[row.to[0]] = as_cell(numbers);
+  std::vector<int64_t> shape(like.shape, like.shape + like.rank);
+  shape[0] = count;
+  Block* rows = make_array(pool_, shape.data(), like.rank, like.dtype);
+  copy.slots[row.to[1]] = as_cell(rows);
+  auto* to = reinterpret_cast<int64_t*>(data_of(numbers, 1));
+  to = std::copy(sum.numbers.begin(), sum.numbers.end(), to);
+  for (int64_t k = 0; k < all; ++k) *to++ = k;
+  std::byte* out = data_of(rows, like.rank);
+  if (sum.used > 0) std::memcpy(out, sum.rows->data(), z(sum.used));
+  if (all > 0 && like.bytes() > 0) std::memcpy(out + sum.used, data_of(as_array(sum.cell), like.rank), z(like.bytes()));
+}
+
+}  // namespace undertow::expand

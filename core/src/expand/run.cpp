@@ -1,0 +1,325 @@
+#include "run.h"
+
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+
+namespace undertow::expand {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+template <class T>
+T as(uint64_t cell) {
+  if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<double>(cell);
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(static_cast<uint32_t>(cell));
+  else
+    return static_cast<T>(cell);
+}
+
+template <class T>
+uint64_t cell_of(T value) {
+  if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<uint64_t>(value);
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<uint32_t>(value);
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return static_cast<uint32_t>(value);
+  else
+    return static_cast<uint64_t>(value);
+}
+
+}  // namespace
+
+Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
+    : plan_(plan),
+      options_(options),
+      host_(host),
+      stats_(stats),
+      edges_(plan.edges.data()),
+      constants_(plan.constants.data()),
+      pool_(options.memory),
+      arena_(pool_),
+      table_(pool_),
+      memory_(plan.most_operands * kScalar + 64) {
+  const auto address = reinterpret_cast<uintptr_t>(memory_.data());
+  scalars_ = memory_.data() + (64 - address % 64) % 64;
+  inputs_.resize(plan.most_operands);
+  outputs_.resize(plan.most_operands);
+  shapes_.resize(plan.most_operands);
+  stats_.fired.assign(z(plan.nodes), 0);
+  for (const Template& made_of : plan.templates) arena_.reserve(std::max(made_of.copy_size, made_of.record_size));
+  began_ = polled_ = std::chrono::steady_clock::now();
+}
+
+Run::~Run() {  // blocks go with the pool
+  while (entries_ != nullptr) {
+    Entry* next = entries_->after;
+    delete entries_;
+    entries_ = next;
+  }
+  while (lanes_ != nullptr) {
+    Lanes* next = lanes_->after;
+    delete lanes_;
+    lanes_ = next;
+  }
+}
+
+std::vector<Value> Run::run(std::span<const View> inputs) {
+  results_.assign(plan_.fetches.size(), 0);
+  missing_ = results_.size();
+  const auto note = [&] {
+    stats_.peak_bytes = pool_.peak();
+    if (at_ != nullptr) stats_.stopped = tag(*at_);
+    if (deepest_ != nullptr) stats_.deepest = tag(*deepest_);
+  };
+  try {
+    poll();
+    main_ = at_ = open(plan_.templates[0], nullptr, nullptr, -1, 1);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const int32_t slot = plan_.inputs[k];
+      if (slot == kNoSlot) continue;
+      const View& view = inputs[k];
+      if (view.rank == 0) {
+        main_->slots[slot] = 0;
+        std::memcpy(&main_->slots[slot], view.data, z(view.bytes()));
+      } else {
+        Block* array = make_array(pool_, view.shape, view.rank, view.dtype);
+        if (view.bytes() > 0) std::memcpy(data_of(array, view.rank), view.data, z(view.bytes()));
+        main_->slots[slot] = as_cell(array);
+      }
+    }
+    begin(*main_);
+    if (missing_ > 0) {
+      if (options_.check_finite)
+        loop<true>();
+      else
+        loop<false>();
+    }
+  } catch (const OverLimit& over) {
+    note();
+    constexpr Stop::Kind kinds[] = {Stop::Kind::Memory, Stop::Kind::Frames, Stop::Kind::Depth, Stop::Kind::OutOfMemory};
+    Stop stop{kinds[static_cast<int>(over.kind)]};
+    stop.node = step_ == nullptr ? -1 : step_->node;
+    stop.tag = stats_.stopped;
+    stop.a = over.bytes;
+    throw stop;
+  } catch (const std::bad_alloc&) {
+    note();
+    Stop stop{Stop::Kind::OutOfMemory};
+    stop.node = step_ == nullptr ? -1 : step_->node;
+    stop.tag = stats_.stopped;
+    throw stop;
+  } catch (Stop& stop) {
+    note();
+    if (stop.node < 0) stop.node = step_ == nullptr ? -1 : step_->node;
+    stop.tag = stats_.stopped;
+    throw;
+  } catch (...) {
+    note();
+    throw;
+  }
+  note();
+  std::vector<Value> values;
+  for (size_t k = 0; k < results_.size(); ++k) {
+    const Plan::Fetch& fetch = plan_.fetches[k];
+    Value value;
+    if (!fetch.is_order) {
+      const int rank = fetch.slot.rank();
+      const View view = rank == 0 ? View{&results_[k], 0, nullptr, 0, fetch.slot.dtype}
+                                  : view_of(as_array(results_[k]), rank, fetch.slot.dtype);
+      value.shape.assign(view.shape, view.shape + rank);
+      value.bytes.resize(z(view.bytes()));
+      if (!value.bytes.empty()) std::memcpy(value.bytes.data(), view.data, value.bytes.size());
+    }
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+std::vector<Label> Run::tag(const Copy& copy) {
+  std::vector<Label> labels;
+  for (const Copy* at = &copy; at->parent != nullptr; at = at->parent) labels.push_back({at->row->site, at->index});
+  return labels;
+}
+
+void Run::poll() {
+  const auto now = std::chrono::steady_clock::now();
+  if (std::chrono::duration<double>(now - began_).count() > options_.timeout) throw Stop{Stop::Kind::Timeout};
+  if (now - polled_ > std::chrono::milliseconds(20)) {
+    polled_ = now;
+    host_.poll();
+  }
+}
+
+void Run::grow() {
+  const size_t used = ready_.size();
+  ready_.resize(std::max<size_t>(64, used * 2));
+  top_ = ready_.data() + used;
+  end_ = ready_.data() + ready_.size();
+}
+
+/// A result goes to the caller. What it sets off there comes when the program at hand has ended: a chain of tail calls
+/// would else be a recursion.
+void Run::up(Copy& copy, int32_t number, Operand value) {
+  Copy* parent = copy.parent;
+  if (parent == nullptr) {
+    if (value != kNoSlot) {
+      const uint64_t found = cell(copy, value);
+      results_[z(number)] = type(*copy.made_of, value).rank() > 0 ? shared(found) : found;
+    }
+    --missing_;
+    return;
+  }
+  if (z(number) >= copy.row->results.size()) return;
+  const Result& result = copy.row->results[z(number)];
+  if (!result.is_there) return;
+  if (copy.lanes != nullptr) {
+    gather(copy, result, number, value);
+    return;
+  }
+  if (result.to != kNoSlot && value != kNoSlot) {
+    const uint64_t found = cell(copy, value);
+    parent->slots[result.to] = result.to < parent->made_of->layout.arrays ? shared(found) : found;
+  }
+  if (!result.program.goes_up)
+    set_off(*parent, result.program);
+  else
+    tasks_.push_back({parent, &result.program});
+}
+
+void Run::drain() {
+  while (!tasks_.empty()) {
+    const Task task = tasks_.back();
+    tasks_.pop_back();
+    set_off(*task.copy, *task.program);
+  }
+}
+
+template <bool kIsStrict>
+void Run::loop() {
+  while (missing_ > 0) {
+    Ready next = hand_;
+    hand_.what = nullptr;
+    if (next.what == nullptr) {
+      if (top_ == ready_.data()) throw Stop{Stop::Kind::Internal};
+      --top_;
+      next.what = top_->what;
+      next.step = top_->step;
+    }
+    if (next.step == nullptr) [[unlikely]] {
+      Lanes& lanes = *static_cast<Lanes*>(next.what);
+      at_ = lanes.parent;
+      make_lane(lanes);
+      continue;
+    }
+    Copy& copy = *static_cast<Copy*>(next.what);
+    at_ = &copy;
+    uint64_t* const slots = copy.slots;
+    const Step* const steps = copy.made_of->steps.data();
+    // A run of steps: each goes on to the next without a token.
+    for (const Step* now = next.step;;) {
+      const Step& step = *now;
+      const Program* program = &step.program;
+      step_ = now;
+      const auto a = [&] { return cell(copy, step.a); };
+      const auto b = [&] { return cell(copy, step.b); };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wswitch"  // a scalar operator has a name and four numbers
+      switch (step.code) {
+        // clang-format off
+#define UNDERTOW_EACH(name, result)                                                                              \
+      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 0): { using T = int32_t; result; } break;    \
+      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 1): { using T = int64_t; result; } break;    \
+      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 2): { using T = float; result; } break;      \
+      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 3): { using T = double; result; } break;
+      UNDERTOW_EACH(Add, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) + as<T>(b()))))
+      UNDERTOW_EACH(Subtract, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) - as<T>(b()))))
+      UNDERTOW_EACH(Multiply, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) * as<T>(b()))))
+      UNDERTOW_EACH(Less, slots[step.to] = as<T>(a()) < as<T>(b()))
+      UNDERTOW_EACH(LessEqual, slots[step.to] = as<T>(a()) <= as<T>(b()))
+      UNDERTOW_EACH(Greater, slots[step.to] = as<T>(a()) > as<T>(b()))
+      UNDERTOW_EACH(GreaterEqual, slots[step.to] = as<T>(a()) >= as<T>(b()))
+      UNDERTOW_EACH(Equal, slots[step.to] = as<T>(a()) == as<T>(b()))
+      UNDERTOW_EACH(NotEqual, slots[step.to] = as<T>(a()) != as<T>(b()))
+      UNDERTOW_EACH(Minimum, slots[step.to] = cell_of<T>(as<T>(b()) < as<T>(a()) ? as<T>(b()) : as<T>(a())))
+      UNDERTOW_EACH(Maximum, slots[step.to] = cell_of<T>(as<T>(a()) < as<T>(b()) ? as<T>(b()) : as<T>(a())))
+      UNDERTOW_EACH(Negative, slots[step.to] = cell_of<T>(static_cast<T>(-as<T>(a()))))
+#undef UNDERTOW_EACH
+      case StepCode::DivideF32: slots[step.to] = cell_of(as<float>(a()) / as<float>(b())); break;
+      case StepCode::DivideF64: slots[step.to] = cell_of(as<double>(a()) / as<double>(b())); break;
+      case StepCode::And: slots[step.to] = a() & b() & 1; break;
+      case StepCode::Or: slots[step.to] = (a() | b()) & 1; break;
+      case StepCode::Not: slots[step.to] = (a() & 1) ^ 1; break;
+      case StepCode::Identity: slots[step.to] = a(); break;
+      case StepCode::Cast: slots[step.to] = cell_of(static_cast<double>(as<int64_t>(a()))); break;
+        // clang-format on
+        case StepCode::FloorDivide:
+        case StepCode::Remainder: {
+          const int64_t x = as<int64_t>(a()), y = as<int64_t>(b());
+          if (y == 0) fault(copy, step);
+          int64_t quotient = y == -1 ? -x : x / y;
+          int64_t rest = y == -1 ? 0 : x % y;
+          if (rest != 0 && ((rest < 0) != (y < 0))) {
+            --quotient;
+            rest += y;
+          }
+          slots[step.to] = cell_of(step.code == StepCode::FloorDivide ? quotient : rest);
+          break;
+        }
+        case StepCode::Branch: {
+          const Branch& branch = plan_.branches[z(step.extra)];
+          const int side = (a() & 1) != 0 ? 0 : 1;
+          copy.left += branch.sizes[side];
+          program = &branch.sides[side];
+          break;
+        }
+        case StepCode::Call:
+        case StepCode::Loop:
+          call(copy, plan_.enterings[z(step.extra)]);
+          break;
+        case StepCode::Map:
+          map(copy, plan_.enterings[z(step.extra)]);
+          break;
+        case StepCode::Again:
+          again(copy, copy.made_of->again[z(step.extra)]);
+          break;
+        case StepCode::Op:
+          operate(copy, step);
+          break;
+        case StepCode::Flat:
+          flat(copy, step);
+          break;
+        case StepCode::Host:
+          ask_host(copy, step);
+          break;
+        case StepCode::Collect:
+          collect(copy, plan_.collects[z(step.extra)]);
+          break;
+        case StepCode::Collected:
+          collected(copy, plan_.collecteds[z(step.extra)]);
+          break;
+        case StepCode::Pass:
+          break;
+      }
+#pragma GCC diagnostic pop
+      if (step.node >= 0) ++stats_.fired[z(step.node)];
+      if constexpr (kIsStrict) check_finite(copy, step);
+      set_off(copy, *program);
+      if (program->tail < 0) break;
+      now = steps + program->tail;
+    }
+    if (!tasks_.empty()) drain();
+    if (--copy.left == 0) finish(&copy);
+  }
+}
+
+std::vector<Value> run(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                       RunStats& stats) {
+  Run made(plan, options, host, stats);
+  return made.run(inputs);
+}
+
+}  // namespace undertow::expand

@@ -1,0 +1,142 @@
+// One run: copies, the tokens that are ready, and the loop that fires them.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "array.h"
+#include "copy.h"
+
+namespace undertow::expand {
+
+class Run {
+ public:
+  Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+  ~Run();
+
+  std::vector<Value> run(std::span<const View> inputs);
+
+ private:
+  struct Ready {
+    void* what;  ///< a copy; or lanes, if there is no step
+    const Step* step;
+  };
+  struct Task {  // a program that is to be run
+    Copy* copy;
+    const Program* program;
+  };
+  // run.cpp: the loop, and what a firing sets off
+  template <bool kIsStrict>
+  void loop();
+  void set_off(Copy& copy, const Program& program);
+  void up(Copy& copy, int32_t result, Operand value);
+  void drain();
+  /// One that is ready waits in hand, so that most of them never go to the stack.
+  void push(void* what, const Step* step) {
+    if (hand_.what != nullptr) stack();
+    hand_.what = what;
+    hand_.step = step;
+  }
+  void stack() {
+    if (top_ == end_) [[unlikely]]
+      grow();
+    top_->what = hand_.what;
+    top_->step = hand_.step;
+    ++top_;
+  }
+  void grow();
+  void poll();
+  static std::vector<Label> tag(const Copy& copy);
+
+  // open.cpp: copies come and go
+  Copy* open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits);
+  void begin(Copy& copy);
+  void load(Copy& copy);
+  void save(Copy& copy);
+  void finish(Copy* copy);
+  void give(const Copy& from, Copy& to, std::span<const Pair> pairs);
+  void call(Copy& copy, const Entering& row);
+  void again(Copy& copy, const std::vector<Pair>& pairs);
+  void map(Copy& copy, const Entering& row);
+  void make_lane(Lanes& lanes);
+  void end_lanes(Lanes* lanes);
+  void gather(Copy& lane, const Result& result, int32_t number, Operand value);
+  void put_together(Lanes& lanes, size_t number);
+  Entry* make_entry(Copy& copy, const Entering& row);
+  void drop_entry(Entry* entry);
+
+  // operate.cpp: operators
+  void operate(Copy& copy, const Step& step);
+  void ask_host(Copy& copy, const Step& step);
+  void flat(Copy& copy, const Step& step);
+  void collect(Copy& copy, const Collect& row);
+  void collected(Copy& copy, const Collected& row);
+  void collected_rows(Copy& copy, const Collected& row, Sum& sum, const View& like);
+  void check_finite(const Copy& copy, const Step& step);
+  [[noreturn]] void fault(const Copy& copy, const Step& step);
+  void look(const Copy& copy, Operand x, size_t place, View& view);
+  View view(const Copy& copy, Operand x, size_t place);
+
+  uint64_t cell(const Copy& copy, Operand x) const { return x >= 0 ? copy.slots[x] : constants_[~x]; }
+  const Slot& type(const Template& of, Operand x) const {
+    return x >= 0 ? of.slots[static_cast<size_t>(x)] : plan_.constant_slots[static_cast<size_t>(~x)];
+  }
+
+  const Plan& plan_;
+  const RunOptions& options_;
+  Host& host_;
+  RunStats& stats_;
+  const Edge* edges_;
+  const uint64_t* constants_;
+  Pool pool_;
+  Arena arena_;
+  Table table_;
+  Scratch scratch_;
+  std::vector<std::byte> memory_;  ///< for scalars that kernels take and give
+  std::byte* scalars_;             ///< aligned, kScalar bytes each
+  std::vector<View> inputs_, outputs_;
+  std::vector<Shape> shapes_;
+  Ready hand_{nullptr, nullptr};
+  std::vector<Ready> ready_;  ///< the stack
+  Ready *top_ = nullptr, *end_ = nullptr;
+  std::vector<Task> tasks_;
+  Copy* main_ = nullptr;
+  Copy* at_ = nullptr;  ///< that fires now
+  const Step* step_ = nullptr;
+  Copy* deepest_ = nullptr;   ///< the first at the greatest depth, until its tag is noted
+  Entry* entries_ = nullptr;  ///< all
+  Lanes* lanes_ = nullptr;    ///< all
+  std::vector<uint64_t> results_;
+  size_t missing_ = 0;
+  int64_t frames_ = 0;
+  uint64_t opened_ = 0;
+  std::chrono::steady_clock::time_point began_, polled_;
+};
+
+inline void Run::set_off(Copy& copy, const Program& program) {
+  const Edge* edge = edges_ + program.first;
+  for (const Edge* end = edge + program.count; edge != end; ++edge) switch (edge->code) {
+      case Edge::Code::Ready:
+        push(&copy, copy.made_of->steps.data() + edge->a);
+        break;
+      case Edge::Code::Count:
+        if (--copy.counts()[edge->a] == 0) push(&copy, copy.made_of->steps.data() + edge->b);
+        break;
+      case Edge::Code::Move:
+        copy.slots[edge->b] = cell(copy, edge->a);
+        break;
+      case Edge::Code::Share:
+        copy.slots[edge->b] = shared(cell(copy, edge->a));
+        break;
+      case Edge::Code::Up:
+        up(copy, edge->a, edge->b);
+        break;
+    }
+}
+
+constexpr int64_t kScalar = 128;  // a scalar, and what a kernel may read or write behind it
+
+}  // namespace undertow::expand

@@ -1,0 +1,22 @@
+// What a plan must be besides a list of numbers in range, so that no run can go wrong.
+#pragma once
+
+#include "undertow/plan.h"
+
+namespace undertow {
+
+/// Check the order in which things happen: every slot is written once, and before it is read; branches, loops and maps
+/// belong to one place each, and are entered as often as they have programs; phases come one after the other; entries
+/// are given what those below them read. Numbers are in range already. Throws std::invalid_argument.
+void check_flow(const Plan& plan);
+
+/// What a kernel was made for.
+struct KernelTypes {
+  std::vector<Type> inputs, outputs;
+};
+
+/// Check that operators get what their kernels were made for; and, where all lengths are known, that what they give
+/// fits where it goes; else note that a run must look. Throws std::invalid_argument.
+void check_kernels(Plan& plan, std::span<const KernelTypes> types);
+
+}  // namespace undertow

@@ -1,0 +1,54 @@
+#include "reader.h"
+
+#include <optional>
+
+namespace undertow {
+
+BoundKernel read_kernel(Rows& in, std::span<const std::string> words) {
+  const auto word = [&]() -> const std::string& {
+    return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];
+  };
+  BoundKernel found;
+  found.op = word();
+  Attrs attrs;
+  const int32_t attr_count = in.count();
+  for (int32_t a = 0; a < attr_count; ++a) {
+    const std::string& name = word();
+    switch (in.between(0, 4)) {
+      case 0:
+        attrs.set(name, in.next());
+        break;
+      case 1:
+        attrs.set(name, word());
+        break;
+      case 2: {
+        OptionalInts items;
+        const int32_t count = in.count();
+        for (int32_t i = 0; i < count; ++i) {
+          const bool is_there = in.flag();
+          const int64_t value = in.next();
+          items.push_back(is_there ? std::optional(value) : std::nullopt);
+        }
+        attrs.set(name, std::move(items));
+        break;
+      }
+      default:
+        in.next();
+    }
+  }
+  for (auto* list : {&found.inputs, &found.outputs}) {
+    const int32_t count = in.count();
+    for (int32_t i = 0; i < count; ++i) {
+      const auto dtype = static_cast<DType>(in.between(0, kDTypes));
+      list->push_back({dtype, in.between(0, kMostAxes - 4)});
+    }
+  }
+  try {
+    found.kernel = bind(found.op, {attrs, found.inputs, found.outputs, functions()});
+  } catch (const std::exception&) {
+    found.kernel = nullptr;  // the host says what is wrong with it
+  }
+  return found;
+}
+
+}  // namespace undertow

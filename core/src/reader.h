@@ -1,0 +1,59 @@
+// Read rows of integers: every number is looked at once, here, so that a run need not.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "undertow/attrs.h"
+#include "undertow/isa.h"
+#include "undertow/kernel.h"
+
+namespace undertow {
+
+[[noreturn]] inline void not_a_plan(const char* what) {
+  throw std::invalid_argument(std::string("not a plan: ") + what);
+}
+
+class Rows {
+ public:
+  static constexpr int64_t kMost = int64_t{1} << 24;  // of anything that is counted
+
+  explicit Rows(std::span<const int64_t> rows) : rows_(rows) {}
+
+  int64_t next() {
+    if (at_ >= rows_.size()) not_a_plan("it ends too early");
+    return rows_[at_++];
+  }
+  int32_t between(int64_t low, int64_t high) {
+    const int64_t value = next();
+    if (value < low || value >= high) not_a_plan("a number is out of range");
+    return static_cast<int32_t>(value);
+  }
+  int32_t count() {
+    const int64_t value = next();
+    if (value < 0 || value > kMost || static_cast<uint64_t>(value) > rows_.size() - at_ + 1)
+      not_a_plan("a count is wrong");
+    return static_cast<int32_t>(value);
+  }
+  bool flag() { return between(0, 2) != 0; }
+  bool at_end() const { return at_ == rows_.size(); }
+
+ private:
+  std::span<const int64_t> rows_;
+  size_t at_ = 0;
+};
+
+struct BoundKernel {
+  std::string op;
+  std::unique_ptr<Kernel> kernel;  ///< null: the host runs it
+  std::vector<Type> inputs, outputs;
+};
+
+/// A kernel: its operator, attributes and types.
+BoundKernel read_kernel(Rows& in, std::span<const std::string> words);
+
+}  // namespace undertow

@@ -1,0 +1,285 @@
+"""Templates as rows of integers: what the core decodes. Names and attributes end here.
+
+`core/src/expand/decode.cpp` reads just what is written here, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED, NODE, PASSED, RESULT, Event
+from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
+from undertow.engines.native import NO_SLOT, Encoded, Writer, type_row
+from undertow.ir.graph import Const, Port, StaticGraph
+from undertow.ir.walk import STARTS
+from undertow.ops.op import CATALOGUE
+from undertow.types import CTL
+
+VERSION = 1
+_KINDS = {"call": 0, "loop": 1, "map": 2}
+_OP, _BRANCH, _ENTER, _AGAIN, _COLLECT, _COLLECTED, _PASS = range(7)
+_READY, _COUNT, _MOVE, _UP = range(4)  # what stands in programs
+
+
+def encode(graph: StaticGraph) -> Encoded:
+    """Everything that the core must know of a graph."""
+    return _Encoder(graph).run()
+
+
+class _Encoder(Writer):
+    def __init__(self, graph: StaticGraph) -> None:
+        super().__init__(graph)
+        self.templates = Templates(graph)
+        self.facts = self.templates.facts
+        self.order = {key: number for number, key in enumerate(self.templates.found)}
+        self.slots = {key: self._slots(template) for key, template in self.templates.found.items()}
+        self.records = {body: self._arranged(values) for body, values in self.templates.records.items()}
+        self.has_path = self.templates.has_path()
+        self.steps: dict[Event, int] = {}  # of the template at hand
+        self.counts: dict[Event, int] = {}  # of those steps that wait for several events: number of the count
+        self.tails: dict[Event, Event] = {}  # of an event: the step that goes on right after it
+        self.template: Template
+
+    def run(self) -> Encoded:
+        out: list[int] = [len(self.order)]
+        for template in self.templates.found.values():
+            out += self.write_template(template)
+        main = self.slots[0, 0]
+        out += [len(self.graph.inputs), *(main.get(Port(number), NO_SLOT) for number in self.graph.inputs)]
+        out.append(len(self.graph.fetches))
+        for port in self.graph.fetches:
+            type_ = self.graph.type_of(port)
+            out += [0] if type_ == CTL else [1, *type_row(type_)]
+        return self.encoded([VERSION, len(self.graph.nodes)], out)
+
+    # -- slots ---------------------------------------------------------------------------------------------
+
+    def _kind(self, value: Port | Cell) -> int:
+        """0: an array, 1: an entry, 2: a scalar."""
+        if isinstance(value, Cell):
+            return 1 if value.kind == "entry" else 2
+        return 0 if self.graph.type_of(value).shape else 2
+
+    def _arranged(self, values: Iterable[Port | Cell]) -> dict[Port | Cell, int]:
+        """Numbers for values: arrays first, then entries, then scalars."""
+        return {value: number for number, value in enumerate(sorted(values, key=self._kind))}
+
+    def _slots(self, template: Template) -> dict[Port | Cell, int]:
+        """A slot for each value that is used, and one for each that an operator makes."""
+        values: dict[Port | Cell, None] = {}
+        for event in template.steps:
+            if event[0] == NODE:
+                types = self.graph.nodes[event[1]].types
+                values.update({Port(event[1], k): None for k, type_ in enumerate(types) if type_ != CTL})
+        values.update(dict.fromkeys(sorted_values(template.uses)))
+        return self._arranged(values)
+
+    def counts_of(self, values: Iterable[Port | Cell]) -> list[int]:
+        """How many arrays, entries, and values in all."""
+        kinds = [self._kind(value) for value in values]
+        return [kinds.count(0), kinds.count(1), len(kinds)]
+
+    def place(self, value: Place) -> int:
+        """The number of an operand: of a slot, or below zero of a constant."""
+        if isinstance(value, Const):
+            return self.constant(value)
+        return self.slots[self.template.body, self.template.phase][value]
+
+    def at(self, value: Port | Cell) -> int:
+        """The slot of a value that may have none."""
+        return self.slots[self.template.body, self.template.phase].get(value, NO_SLOT)
+
+    # -- templates -----------------------------------------------------------------------------------------
+
+    def write_template(self, template: Template) -> list[int]:
+        self.template = template
+        key = template.body, template.phase
+        slots, record = self.slots[key], self.records[template.body]
+        self.steps = {event: number for number, event in enumerate(template.steps)}
+        several = (event for event, waits in template.steps.items() if len(waits) > 1)
+        self.counts = {event: number for number, event in enumerate(several)}
+        self.tails = self._find_tails(template)
+        row = [template.body, template.phase, int(self.graph.regions[template.body].kind == "function")]
+        row += self.counts_of(slots)
+        for value in slots:
+            row += [2, 0] if isinstance(value, Cell) else type_row(self.graph.type_of(value))
+        row += self.counts_of(record)
+        row += pairs((record[value], slots[value]) for value in template.loads)
+        row += pairs((slots[value], record[value]) for value in template.saves)
+        row += pairs((slots[value], *self.source_of_read(value)) for value in template.reads)
+        row += [len(self.counts), *(len(template.steps[event]) for event in self.counts)]
+        row += [self.size_of(template.body), *self.program(None)]
+        row.append(len(self.steps))
+        for event in self.steps:
+            row += self.write_step(event)
+        return row
+
+    def source_of_read(self, value: Port) -> tuple[int, int]:
+        """What a hoist_read reads: a number of what the entry was given, or a slot of main."""
+        source = self.graph.nodes[value.node].inputs[0]
+        assert isinstance(source, Port)
+        maker = self.graph.nodes[source.node]
+        if maker.op == "hoist":
+            return maker.attrs.integer("index"), 0
+        found = self.facts.value_of(source)
+        assert isinstance(found, Port)
+        return self.slots[0, 0][found], 1
+
+    def _find_tails(self, template: Template) -> dict[Event, Event]:
+        """Steps run on without a token: one that only a certain other step makes ready comes right after that."""
+        woken: dict[Event, int] = {}
+        for program in template.programs.values():
+            for action in program:
+                if isinstance(action, Wake):
+                    woken[action.step] = woken.get(action.step, 0) + 1
+        found: dict[Event, Event] = {}
+        for event, program in template.programs.items():
+            if event is None or (event not in template.steps and event[0] != ALIVE):
+                continue
+            for action in program:
+                if isinstance(action, Wake) and woken[action.step] == 1 and action.step not in self.counts:
+                    found[event] = action.step
+        return found
+
+    def size_of(self, region: int) -> int:
+        """How many runs of steps begin in a region."""
+        tails = set(self.tails.values())
+        return sum(found == region and event not in tails for event, found in self.template.regions.items())
+
+    def program(self, event: Event | None) -> list[int]:
+        """What an event sets off, and the step that goes on."""
+        row: list[int] = []
+        tail = None if event is None else self.tails.get(event)
+        for action in self.template.programs.get(event, ()):
+            if isinstance(action, Up):
+                row += [_UP, action.index, NO_SLOT if action.value is None else self.place(action.value)]
+            elif isinstance(action, Move):
+                if action.source is not None and self.at(action.merge) != NO_SLOT:
+                    row += [_MOVE, self.place(action.source), self.at(action.merge)]
+            elif action.step in self.counts:
+                row += [_COUNT, self.counts[action.step], self.steps[action.step]]
+            elif action.step != tail:
+                row += [_READY, self.steps[action.step], 0]
+        return [len(row) // 3, *row, -1 if tail is None else self.steps[tail]]
+
+    # -- steps ---------------------------------------------------------------------------------------------
+
+    def write_step(self, event: Event) -> list[int]:
+        program = self.program(event)
+        if event[0] == NODE:
+            node = self.graph.nodes[event[1]]
+            if node.op in ("collect", "collect_rows"):
+                values = [self.place(self.facts.value_of(x)) for x in node.inputs]
+                index = node.attrs.integer("index")
+                return [_COLLECT, *program, event[1], index, len(values) - 1, values[0], values[-1]]
+            if node.op in ("collected", "collected_rows"):
+                return [_COLLECTED, *program, *self.write_collected(event[1])]
+            return [_OP, *program, *self.write_op(event[1])]
+        if event[0] == DECIDED:
+            pred = Port(event[1], event[2])
+            row = [_BRANCH, *program, self.place(self.facts.value_of(pred))]
+            for side in self.facts.pairs[pred, event[3]]:
+                row += [self.size_of(side), *self.program((ALIVE, side))]
+            return row
+        if event[0] == ENTERED:
+            return [_ENTER, *program, *self.write_entering(event[1], event[2])]
+        if event[0] == AGAIN:
+            given = [n for n in self.facts.nexts[event[1]] if self.graph.nodes[n].types[0] != CTL]
+            moved = [(self.value(n), self.at(self.templates.arguments[n])) for n in given]
+            moved += [(slot, slot) for n in self.facts.outers.get(event[1], ()) for slot in [self.at(Port(n))]]
+            return [_AGAIN, *program, *pairs(pair for pair in moved if pair[1] != NO_SLOT)]
+        assert event[0] == PASSED
+        return [_PASS, *program]
+
+    def value(self, number: int) -> int:
+        """The place of the first operand of a node."""
+        return self.place(self.facts.value_of(self.graph.nodes[number].inputs[0]))
+
+    def write_op(self, number: int) -> list[int]:
+        node, op = self.graph.nodes[number], CATALOGUE[self.graph.nodes[number].op]
+        is_effect = op.effect or op.state is not None
+        inputs = [self.place(self.facts.value_of(x)) for x in node.inputs]
+        outputs = [self.at(Port(number, k)) for k in range(len(node.types))]
+        kernel = -1 if is_effect else self.kernel(node)
+        return [number, kernel, len(inputs), *inputs, len(outputs), *outputs]
+
+    def write_collected(self, number: int) -> list[int]:
+        node = self.graph.nodes[number]
+        to = [self.at(Port(number, k)) for k in range(len(node.types))]
+        cell = self.at(Cell("entry", node.attrs.integer("site")))
+        return [cell, node.attrs.integer("index"), self.value(number), to[0], to[1] if len(to) > 1 else NO_SLOT]
+
+    def write_entering(self, number: int, phase: int) -> list[int]:
+        graph, nodes, templates = self.graph, self.graph.nodes, self.templates
+        site, members = graph.sites[number - 1], self.facts.entered[number, phase]
+        callee = self.slots[site.callee, phase]
+        arguments: list[tuple[int, int]] = []
+        mapped: list[tuple[int, int]] = []
+        hoists: dict[int, int] = {}
+        counted = first = NO_SLOT
+        for n in members:
+            node = nodes[n]
+            if node.op in ("call_start", "enter_start"):
+                continue
+            if node.op == "fan_start":
+                counted = self.value(n) if phase == 0 else NO_SLOT
+                first = self.at(Port(n, 1))
+            elif node.types[0] == CTL:
+                continue
+            elif node.op == "hoist":
+                hoists[node.attrs.integer("index")] = self.value(n)
+            elif templates.arguments.get(n) in callee:
+                (mapped if node.op == "fan" else arguments).append((self.value(n), callee[templates.arguments[n]]))
+            elif node.op == "fan":
+                mapped.append((self.value(n), NO_SLOT))  # nobody reads it, but it must have as many elements
+        if phase == 0:
+            for n in self.facts.outers.get(number, ()):
+                if Port(n) in callee:
+                    arguments.append((self.value(n), callee[Port(n)]))
+        start = next(n for n in members if nodes[n].op in STARTS)
+        row = [
+            start,
+            _KINDS[site.kind],
+            number,
+            phase,
+            self.order[site.callee, phase],
+            int(site.callee in self.has_path),
+        ]
+        row += [len(hoists), *(hoists[index] for index in sorted(hoists)), self.at(Cell("entry", number))]
+        row += pairs(arguments) + pairs(mapped)
+        row += [counted, self.at(Cell("lanes", number)), first]
+        row += self.write_results(number, phase)
+        row += self.program((DONE, number, phase))
+        visits = self.visits(number)
+        return [*row, len(visits), *visits]
+
+    def write_results(self, site: int, phase: int) -> list[int]:
+        """For each result of the body entered: where it goes, and what that sets off."""
+        graph = self.graph
+        taken = {}
+        for event in self.template.timing.waits:
+            if event[0] == RESULT and self.template.timing.waits[event] == frozenset([(ENTERED, site, phase)]):
+                taken[graph.nodes[event[1]].attrs.integer("index")] = event[1]
+        row = [max(taken, default=-1) + 1]
+        for index in range(row[0]):
+            if index not in taken:
+                row += [0]
+                continue
+            n = taken[index]
+            row += [1, n, int(graph.nodes[n].types[0] == CTL), self.at(Port(n)), *self.program((RESULT, n))]
+        return row
+
+    def visits(self, site: int) -> list[int]:
+        """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
+        caller = self.facts.owner[self.graph.sites[site - 1].caller]
+        phases = [p for s, p in self.facts.entered if s == site]
+        return [
+            max((p + 1 for p in phases if self.facts.phase_entered(site, p) < count), default=0)
+            for count in range(1, self.facts.phase_count[caller] + 1)
+        ]
+
+
+def pairs(rows: Iterable[Sequence[int]]) -> list[int]:
+    """How many rows, then all of them."""
+    listed = list(rows)
+    return [len(listed), *(x for row in listed for x in row)]

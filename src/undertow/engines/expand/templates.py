@@ -1,0 +1,318 @@
+"""Templates: what a copy of one phase of a body consists of, and what happens in it after what.
+
+A *program* is what an event sets off: steps that become ready or have one thing less to wait for, values that come to a
+merge, results that go up to the caller. A merge is no step; what arrives there goes on to whoever waits for it, so the
+program of an event contains those of the merges that it reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from undertow.engines.expand.events import (
+    AGAIN,
+    DECIDED,
+    ENTERED,
+    MERGED,
+    NODE,
+    PASSED,
+    Event,
+    Events,
+    Facts,
+    Timing,
+)
+from undertow.ir.graph import Operand, Port, StaticGraph
+from undertow.ir.walk import BACK, STARTS, is_inward, phase_of
+from undertow.types import CTL
+
+T = TypeVar("T")
+
+FIRES = (NODE, ENTERED, DECIDED, AGAIN, PASSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A place of a caller that is no value of the graph: the entry that a site has made, or how many lanes it has."""
+
+    kind: str  # "entry" or "lanes"
+    site: int
+
+
+Place = Operand | Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A step has one thing less to wait for."""
+
+    step: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A value comes to a merge; None: an order token."""
+
+    source: Operand | None
+    merge: Port
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A result goes to the caller; None: an order token."""
+
+    index: int
+    value: Operand | None
+
+
+Action = Wake | Move | Up
+Programs = dict[Event | None, list[Action]]  # None: when a copy begins
+
+
+@dataclass(slots=True, eq=False)
+class Template:
+    """One phase of a body."""
+
+    body: int
+    phase: int
+    timing: Timing
+    steps: dict[Event, list[Event]] = field(default_factory=dict)  # what fires, with what it waits for
+    regions: dict[Event, int] = field(default_factory=dict)  # where it stands
+    programs: Programs = field(default_factory=dict)
+    uses: set[Port | Cell] = field(default_factory=set)  # values that need a slot, loads and saves included
+    saves: list[Port | Cell] = field(default_factory=list)
+    loads: list[Port | Cell] = field(default_factory=list)
+    reads: list[Port] = field(default_factory=list)  # values of hoist_read
+
+
+class Templates:
+    """All templates of a graph, by body and phase."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.facts = Facts(graph)
+        self.arguments = self._find_arguments()
+        self.results = self._find_results()
+        awaited = self._find_awaited()
+        shared = (port for ports in awaited.values() for port in ports)
+        self.shared = set(self._values(shared))  # of main, read by others
+        self.found: dict[tuple[int, int], Template] = {}
+        for body, count in enumerate(self.facts.phase_count):
+            if graph.regions[body].kind == "branch":
+                continue
+            for phase in range(count):
+                timing = Timing(self.facts, body, phase, awaited)
+                self.found[body, phase] = Template(body, phase, timing)
+        for template in self.found.values():
+            self._find_steps(template)
+            self._find_programs(template)
+        self.records: dict[int, list[Port | Cell]] = {}  # of a body: what later phases read of earlier ones
+        for body in {body for body, _ in self.found}:
+            self._find_uses(body)
+            phases = range(self.facts.phase_count[body])
+            self.records[body] = [value for phase in phases for value in self.found[body, phase].saves]
+
+    # -- between bodies ------------------------------------------------------------------------------------
+
+    def _find_arguments(self) -> dict[int, Port]:
+        """For each node that hands an argument in: the value of the body entered that it becomes."""
+        found: dict[int, Port] = {}
+        for number, node in enumerate(self.graph.nodes):
+            if node.op == "merge" and self.facts.is_tag_merge(node):
+                found.update({x.node: Port(number) for x in node.inputs if isinstance(x, Port)})
+            elif node.op == "fan":
+                found[number] = Port(number)
+        return found
+
+    def _find_results(self) -> dict[tuple[int, int], dict[int, Operand]]:
+        """(body, phase) -> index -> what is given up to the caller; of main, to the run."""
+        found: dict[tuple[int, int], dict[int, Operand]] = {(0, 0): dict(enumerate(self.graph.fetches))}
+        for node in self.graph.nodes:
+            if node.op in BACK:
+                body = self.graph.sites[node.attrs.integer("site") - 1].callee
+                found.setdefault((body, phase_of(node)), {})[node.attrs.integer("index")] = node.inputs[0]
+        return found
+
+    def _find_awaited(self) -> dict[int, set[Port]]:
+        """For each body the values of main that it, or what it enters, reads: they are there before it is entered."""
+        graph, owner = self.graph, self.facts.owner
+        found: dict[int, set[Port]] = {}
+        for node in graph.nodes:
+            if node.op == "hoist_read":
+                source = node.inputs[0]
+                if isinstance(source, Port) and graph.nodes[source.node].op != "hoist":
+                    found.setdefault(owner[node.region], set()).add(source)
+        return closed(found, self._callers())
+
+    def _callers(self) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = {}
+        for site in self.graph.sites:
+            found.setdefault(site.callee, set()).add(self.facts.owner[site.caller])
+        return found
+
+    def has_path(self) -> set[int]:
+        """The bodies whose copies must know their path: those that are visited again, and what leads to them."""
+        again = {body: {0} for body, count in enumerate(self.facts.phase_count) if count > 1}
+        return set(closed(again, self._callers()))
+
+    # -- within a template ---------------------------------------------------------------------------------
+
+    def _find_steps(self, template: Template) -> None:
+        timing, graph = template.timing, self.graph
+        for event, waits in timing.waits.items():
+            if event[0] not in FIRES:
+                continue
+            template.steps[event] = timing.fewest(waits)
+            if event[0] == NODE:
+                region = graph.nodes[event[1]].region
+            elif event[0] == DECIDED:
+                region = event[3]
+            elif event[0] == AGAIN:
+                region = graph.nodes[self.facts.nexts[event[1]][0]].region
+            else:
+                members = self.facts.entered[event[1], event[2]]
+                region = next(graph.nodes[n].region for n in members if graph.nodes[n].op in STARTS)
+            template.regions[event] = region
+
+    def _find_programs(self, template: Template) -> None:
+        """What each event sets off. Merges last: what arrives at one goes on at once."""
+        timing, facts = template.timing, self.facts
+        own: Programs = {}
+
+        def attach(action: Action, events: Events, region: int) -> None:
+            few = timing.fewest(events)
+            if len(few) > 1:
+                step = (PASSED, len(template.steps))
+                template.steps[step] = few
+                template.regions[step] = region
+                few = [step]
+            own.setdefault(few[0] if few else None, []).append(action)
+
+        for event, sides in timing.arrivals.items():
+            node = self.graph.nodes[event[1]]
+            for operand, events in zip(node.inputs, sides, strict=True):
+                assert isinstance(operand, Port)
+                source = None if node.types[0] == CTL else facts.value_of(operand)
+                attach(Move(source, Port(event[1])), events, facts.region_of(operand))
+        for index, operand in self.results.get((template.body, template.phase), {}).items():
+            source = None if self.graph.type_of(operand) == CTL else facts.value_of(operand)
+            attach(Up(index, source), timing.look(operand), template.body)
+        for event, waits in template.steps.items():
+            others: list[Event | None] = [*waits] or [None]
+            for other in others:
+                own.setdefault(other, []).append(Wake(event))
+        # Later merges first, so that what an event sets off is known when it is looked at.
+        for event in sorted(timing.arrivals, key=lambda e: -timing.numbers[e]):
+            own[event] = list(_expanded(own.get(event, []), own))
+        for key in list(own):
+            if key is None or key[0] != MERGED:
+                template.programs[key] = list(_expanded(own[key], own))
+
+    def _find_uses(self, body: int) -> None:
+        """Which values each phase reads, hands on, or keeps for later phases; the last phase first."""
+        needed: set[Port | Cell] = set()  # by later phases
+        for phase in reversed(range(self.facts.phase_count[body])):
+            template = self.found[body, phase]
+            template.saves = [value for value in sorted_values(needed) if self.phase_of_value(value) == phase]
+            uses = template.uses
+            uses.update(template.saves)
+            if body == 0:
+                uses.update(value for value in self.shared if isinstance(value, Port))
+            for event in template.steps:
+                uses.update(x for x in self._operands(event) if isinstance(x, Port | Cell))
+            moves: dict[Port | Cell, list[Operand | None]] = {}  # to each merge, what may come there
+            for program in template.programs.values():
+                for action in program:
+                    if isinstance(action, Up) and isinstance(action.value, Port):
+                        uses.add(action.value)
+                    elif isinstance(action, Move):
+                        moves.setdefault(action.merge, []).append(action.source)
+            todo = list(uses)
+            while todo:
+                for source in moves.pop(todo.pop(), ()):
+                    if isinstance(source, Port):
+                        uses.add(source)
+                        todo.append(source)
+            for value in sorted_values(uses):
+                if isinstance(value, Port) and self.graph.nodes[value.node].op == "hoist_read":
+                    template.reads.append(value)
+                elif self.phase_of_value(value) < phase:
+                    template.loads.append(value)
+            needed.update(template.loads)
+
+    def _operands(self, event: Event) -> Iterator[Place]:
+        """The values that a step reads, and the cells that it uses. Order tokens are no values."""
+        graph, facts = self.graph, self.facts
+        if event[0] == NODE:
+            node = graph.nodes[event[1]]
+            yield from self._values(node.inputs)
+            if node.op in ("collected", "collected_rows"):
+                yield Cell("entry", node.attrs.integer("site"))
+        elif event[0] == DECIDED:
+            yield facts.value_of(Port(event[1], event[2]))
+        elif event[0] == AGAIN:
+            for number in facts.nexts[event[1]]:
+                yield from self._values(graph.nodes[number].inputs)
+            yield from (
+                Port(number) for number in facts.outers.get(event[1], ()) if graph.nodes[number].types[0] != CTL
+            )
+        elif event[0] == ENTERED:
+            site, phase = event[1:]
+            for number in facts.entered[site, phase]:
+                yield from self._values(graph.nodes[number].inputs)
+                if graph.nodes[number].op == "hoist" or (phase > 0 and self.makes_entry(site)):
+                    yield Cell("entry", site)
+            if phase == 0:
+                for number in facts.outers.get(site, ()):
+                    yield from self._values(graph.nodes[number].inputs)
+            elif graph.sites[site - 1].kind == "map":
+                yield Cell("lanes", site)
+
+    def _values(self, operands: Iterable[Operand]) -> Iterator[Operand]:
+        for operand in operands:
+            if self.graph.type_of(operand) != CTL:
+                yield self.facts.value_of(operand)
+
+    def makes_entry(self, site: int) -> bool:
+        return any(self.graph.nodes[n].op == "hoist" for n in self.facts.entered[site, 0])
+
+    def phase_of_value(self, value: Port | Cell) -> int:
+        """The phase of its body in which a value comes to be."""
+        if isinstance(value, Cell):
+            return self.facts.phase_entered(value.site, 0)
+        node = self.graph.nodes[value.node]
+        return phase_of(node) if is_inward(node, value.index) else self.facts.phases[value.node]
+
+
+def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
+    """A program with those of the merges that it reaches; what they hand on is named as what has arrived."""
+    for action in program:
+        yield action
+        if not isinstance(action, Move):
+            continue
+        for then in own.get((MERGED, action.merge.node), ()):
+            if isinstance(then, Move) and then.source == action.merge:
+                yield Move(action.source, then.merge)
+            elif isinstance(then, Up) and then.value == action.merge:
+                yield Up(then.index, action.source)
+            else:
+                yield then
+
+
+def sorted_values(values: Iterable[Port | Cell]) -> list[Port | Cell]:
+    """In one order whatever the run: sets have none."""
+    return sorted(values, key=lambda v: (1, v.site, v.kind) if isinstance(v, Cell) else (0, *v, ""))
+
+
+def closed(found: dict[int, set[T]], callers: dict[int, set[int]]) -> dict[int, set[T]]:
+    """What is found of bodies, and of all that they enter."""
+    whole = {body: set(items) for body, items in found.items()}
+    todo = list(whole)
+    while todo:
+        body = todo.pop()
+        for caller in callers.get(body, ()):
+            if not whole[body] <= whole.setdefault(caller, set()):
+                whole[caller] |= whole[body]
+                todo.append(caller)
+    return whole
