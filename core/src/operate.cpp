@@ -64,11 +64,15 @@ void Operate::run(Table& table, const OpItem& item) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-    const bool is_done = kernel.is_view() && run_view(table, item);
-    if (!is_done && item.is_open)
-      run_boxed(table, item, kernel, lanes, is_uniform);
-    else if (!is_done && !run_flat(table, item, kernel, lanes, is_uniform))
-      run_static(table, item, kernel, lanes, is_uniform);
+    const bool is_same = item.is_same && is_uniform && !kernel.is_view();
+    if (is_same ? !kept_.recall(table, item) : !kernel.is_view() || !run_view(table, item)) {
+      kept_.show(table, item);
+      if (item.is_open)
+        run_boxed(table, item, kernel, lanes, is_uniform);
+      else if (!run_flat(table, item, kernel, lanes, is_uniform))
+        run_static(table, item, kernel, lanes, is_uniform);
+      if (is_same) kept_.remember(table, item);
+    }
   }
   if (options_.check_finite) check_finite(table, item);
 }
@@ -134,7 +138,7 @@ Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const Vi
     for (size_t k = 0; k < inputs.size(); ++k) in[k] = moved(inputs[k]);
     for (size_t k = 0; k < outputs.size(); ++k) out[k] = moved(outputs[k]);
     const int64_t now = std::min(most, lanes - done);
-    if (const Fault found = kernel.run(now, in, out.data(), scratch_)) return {found.code, done + found.lane};
+    if (const Fault found = kernel.run(now, in, out.data(), scratch_, kept_)) return {found.code, done + found.lane};
     worked(now * bytes);
   }
   return {};

@@ -550,7 +550,9 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   check_kernels(*this, kernel_types);
   check_flow(*this);
   find_pure(*this);
-  lane_bytes = lane_bytes_of(*this);
+  const Shared shared(*this);
+  shared.mark_operands(*this);
+  lane_bytes = lane_bytes_of(*this, shared);
   narrow = compile_narrow(*this);
 }
 

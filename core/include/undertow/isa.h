@@ -48,8 +48,9 @@ struct GemmFunctions {
   /// out[i, c] += a[i * a_row] * b[c]: a last row of B that ends where memory does.
   void (*add_products)(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row);
 
-  /// out[i] = the sum of a[i * a_row + j] * x[j] over j < k, for i < m.
-  void (*rows_times)(int64_t m, int64_t k, const void* a, int64_t a_row, const void* x, void* out, int64_t out_step);
+  /// out[v * out_row + i * out_step] = the sum of a[i * a_row + j] * x[v * x_row + j] over j < k, for i < m, v < many.
+  void (*rows_times)(int64_t m, int64_t many, int64_t k, const void* a, int64_t a_row, const void* x, int64_t x_row,
+                     void* out, int64_t out_row, int64_t out_step);
 };
 
 struct Functions {

@@ -40,6 +40,7 @@ class Pool {
     if (block != nullptr && --block->refs == 0) recycle(block);
   }
   int64_t live() const { return live_; }
+  int64_t room() const { return limit_ - live_; }
   int64_t peak() const { return peak_; }
 
  private:

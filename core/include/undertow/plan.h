@@ -50,6 +50,8 @@ struct OpItem {
   bool is_open;    ///< the shapes of its operands or results are known only while it runs
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;
+  uint64_t shared = 0;   ///< bit k: all waves below an entry see the same operand k
+  bool is_same = false;  ///< of all operands that holds, so the result is the same too
 };
 
 struct Transfer {
