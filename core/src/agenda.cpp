@@ -371,15 +371,11 @@ class Agenda {
       const int32_t number = main.params[0][k];
       if (number == kNoSlot) continue;
       const Slot& slot = main.slots[z(number)];
-      const int64_t bytes = inputs[k].bytes();
       if (is_small(slot)) {
-        std::memcpy(place(*main_, number), inputs[k].data, z(bytes));
+        std::memcpy(place(*main_, number), inputs[k].data, z(inputs[k].bytes()));
         continue;
       }
-      Block* block = tables_.pool.take(bytes);
-      if (bytes > 0) std::memcpy(block->data(), inputs[k].data, z(bytes));
-      *reinterpret_cast<Box*>(place(*main_, number)) = {block, block->data(),
-                                                        tables_.shape({inputs[k].shape, z(inputs[k].rank)})};
+      *reinterpret_cast<Box*>(place(*main_, number)) = tables_.lent(inputs[k]);
     }
     queue(main_);
   }
