@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "agenda/outline.h"
 #include "flow.h"
 #include "narrow.h"
 #include "undertow/isa.h"
@@ -552,6 +553,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   find_pure(*this);
   lane_bytes = lane_bytes_of(*this);
   narrow = compile_narrow(*this);
+  outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 
 Plan::~Plan() = default;
