@@ -118,6 +118,11 @@ void collect_product(Tables& tables, Table& table, const CollectItem& item, Scra
 void put_block(Tables& tables, Table& table, int32_t number, int64_t lane, Block* block,
                std::span<const int64_t> shape) {
   const Slot& slot = table.region->slots[z(number)];
+  if (!slot.is_dynamic && slot.offset < 0 && table.lanes == 1) {
+    tables.drop(table, number);
+    table.columns[number] = {block, block->data(), 0};
+    return;
+  }
   std::byte* out = tables.own(table, number, table.lanes == 1);
   if (slot.is_dynamic) {
     reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables.shape(shape)};

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "agenda/outline.h"
 #include "flow.h"
 #include "narrow.h"
 #include "undertow/isa.h"
@@ -554,6 +555,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   shared.mark_operands(*this);
   lane_bytes = lane_bytes_of(*this, shared);
   narrow = compile_narrow(*this);
+  outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 
 Plan::~Plan() = default;
