@@ -53,11 +53,18 @@ struct GemmFunctions {
                      void* out, int64_t out_row, int64_t out_step);
 };
 
+constexpr int kUpdates = 7;
+constexpr int kMostUpdated = 3;  // a parameter, and what is remembered of it
+
+/// n elements of a parameter and its slots, by a gradient: out may be in. See optimize.h.
+using Update = void (*)(int64_t n, const void* g, const void* const* in, void* const* out, const double* settings);
+
 struct Functions {
   const char* name;
   const FlatRows* flat[3];  // arith, logic, math
   const RowFunctions* rows;
   const GemmFunctions* gemm[kDTypes];  // null but for F32 and F64
+  const Update* updates[kDTypes];      // the same
 };
 
 /// The best table that this machine can run, or the one that the environment variable UNDERTOW_ISA names.
