@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "clock.h"
 #include "entries.h"
 #include "operate.h"
 #include "table.h"
@@ -220,6 +221,7 @@ class Agenda {
 
   std::vector<Value> run(std::span<const View> inputs) {
     began_ = last_poll_ = std::chrono::steady_clock::now();
+    clock_.start(options_.is_timed);
     try {
       start(inputs);
       while (run_next()) {
@@ -409,6 +411,7 @@ class Agenda {
   void finish_stats() {
     stats_.peak_frames = peak_frames_;
     stats_.peak_bytes = tables_.pool.peak();
+    clock_.stop(stats_);
   }
 
   std::vector<Label> tag(const Frame* frame) const {
@@ -503,6 +506,7 @@ class Agenda {
     }
     stats_.peak_width = std::max(stats_.peak_width, lanes);
     if (options_.is_traced) host_.wave(number, lanes, batch_[0]->depth, phase, stage_number);
+    clock_.to(Step::Rest);
     const int64_t before = tables_.frames;
     Table* table = tables_.make(region, lanes, 1);
     tables_.frames = before;
@@ -598,6 +602,7 @@ class Agenda {
   }
 
   void enter(Frame& frame, Table& table, int64_t lane, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Branch:
         return enter_branch(frame, table, lane, plan_.branches[z(item.number)]);
@@ -871,6 +876,7 @@ class Agenda {
   // -- entries -------------------------------------------------------------------------------------------------
 
   void straight(Table& table, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Op:
         return operate_.run(table, plan_.ops[z(item.number)]);
@@ -907,6 +913,7 @@ class Agenda {
   Tables tables_;
   Operate operate_;
   Scratch scratch_;
+  StepClock clock_;
   Store<Frame> store_;
   Store<Entry> entry_store_;
   Frame* main_ = nullptr;

@@ -1,6 +1,7 @@
 // One run of a plan: what it is told, what it tells, and what it needs of its host.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -37,7 +38,12 @@ struct RunOptions {
   bool check_finite = false;
   bool is_traced = false;
   int64_t threads = 1;
+  bool is_timed = false;  ///< is `RunStats::seconds` asked for?
 };
+
+/// What a run may be busy with: an item of some kind, lanes of a narrow wave one by one, or something else.
+enum class Step : uint8_t { Operator, Branch, Call, Loop, Map, Entry, Narrow, Rest };
+using StepSeconds = std::array<double, static_cast<size_t>(Step::Rest) + 1>;
 
 struct Label {
   int32_t site;
@@ -79,6 +85,7 @@ struct RunStats {
   std::vector<Label> deepest;
   std::vector<Label> stopped;  ///< where the host has stopped the run
   std::vector<int64_t> fired;  ///< lanes by node, of operators
+  StepSeconds seconds{};       ///< by kind of step, of all threads together; where that is asked for
 };
 
 /// Run; gives a value for each result of main. Throws Stop, and what the host throws. Waves in lockstep go depth first.
