@@ -25,8 +25,8 @@ State = MutableMapping[str, Result]  # the values of variables, by the names tha
 class Options:
     """How to run; what an engine has no use for it ignores. None means: no limit."""
 
-    scheduler: str = "fifo"  # which ready node fires next: "fifo", "lifo" or "random"
-    schedule_seed: int = 0  # of the random scheduler
+    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: whatever suits
+    schedule_seed: int | None = None  # of the random scheduler
     seed: int | None = None  # of the program's own random numbers
     frames: int | None = None  # at once
     max_depth: int | None = None  # of nested calls; loops and maps add none
@@ -37,7 +37,7 @@ class Options:
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
 
     def __post_init__(self) -> None:
-        if self.scheduler not in SCHEDULERS:
+        if self.scheduler is not None and self.scheduler not in SCHEDULERS:
             raise UndertowError(
                 f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}"
             )
@@ -53,9 +53,9 @@ class Options:
             self._check_number("threads", int)
             if self.threads < 1:
                 raise UndertowError(f"threads={self.threads} is below one", hint="leave threads out to use every core")
-        self._check_number("schedule_seed", int)
-        if self.seed is not None:
-            self._check_number("seed", int)
+        for name in ("seed", "schedule_seed"):
+            if getattr(self, name) is not None:
+                self._check_number(name, int)
         if not isinstance(self.check_finite, (bool, np.bool_)):
             raise UndertowError(
                 f"check_finite={brief(self.check_finite)} is not True or False", hint="write check_finite=True"
