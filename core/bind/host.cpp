@@ -76,13 +76,17 @@ class PythonHost : public Host {
 
   void poll() override {
     nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (PyErr_CheckSignals() == 0) return;
+    raised.emplace();
+    throw Interrupted{};
   }
 
   void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
     nb::gil_scoped_acquire lock;
     trace_(region, lanes, depth, phase, stage);
   }
+
+  std::optional<nb::python_error> raised;  ///< by a signal
 
  private:
   nb::callable apply_;
@@ -213,8 +217,10 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
     } catch (const std::bad_alloc&) {  // there was not even room to say where
       stopped = Stop{Stop::Kind::OutOfMemory};
     }
+  } catch (const Interrupted&) {
+    throw nb::python_error(std::move(*host.raised));
   } catch (const nb::python_error&) {
-    for (nb::handle label : tag_of(stats.stopped)) where.append(label);
+    where.extend(tag_of(stats.stopped));
     throw;
   }
   if (stopped) {

@@ -242,6 +242,8 @@ class Agenda {
       Stop stop{Stop::Kind::OutOfMemory};
       locate(stop);
       throw stop;
+    } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+      throw;
     } catch (...) {  // the host's
       stats_.stopped = where();
       throw;
@@ -516,6 +518,7 @@ class Agenda {
     stats_.peak_width = std::max(stats_.peak_width, lanes);
     if (options_.is_traced) host_.wave(number, lanes, batch_[0]->depth, phase, stage_number);
     clock_.to(Step::Rest);
+    now_ = batch_[0];
     const int64_t before = tables_.frames;
     Table* table = tables_.make(region, lanes, 1);
     tables_.frames = before;

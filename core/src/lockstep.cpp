@@ -139,6 +139,8 @@ class Lockstep {
       Stop stop{Stop::Kind::OutOfMemory};
       locate(stop);
       throw stop;
+    } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+      throw;
     } catch (...) {  // the host's
       stats_.stopped = where();
       throw;

@@ -17,12 +17,15 @@ struct Value {
   std::vector<std::byte> bytes;
 };
 
+/// Thrown by a host that wants the run to end at once, wherever that is.
+struct Interrupted {};
+
 /// What runs operators that act on the world, and those that have no kernel; and may stop the run by throwing.
 class Host {
  public:
   virtual ~Host() = default;
   virtual void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) = 0;
-  virtual void poll() = 0;  ///< called every few milliseconds
+  virtual void poll() = 0;  ///< called every few milliseconds; may throw Interrupted
   /// Lanes of a region begin a phase, or a stage of it, together; only where the run is traced.
   virtual void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) {
     (void)region, (void)lanes, (void)depth, (void)phase, (void)stage;
