@@ -32,6 +32,7 @@ Agenda::Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats
 
 std::vector<Value> Agenda::run(std::span<const View> inputs) {
   began_ = last_poll_ = std::chrono::steady_clock::now();
+  clock_.start(options_.is_timed);
   try {
     start(inputs);
     while (run_next()) {
@@ -52,6 +53,8 @@ std::vector<Value> Agenda::run(std::span<const View> inputs) {
     Stop stop{Stop::Kind::OutOfMemory};
     locate(stop);
     throw stop;
+  } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+    throw;
   } catch (...) {  // the host's
     stats_.stopped = where();
     throw;
@@ -100,6 +103,7 @@ void Agenda::finish_stats() {
   while (deepest_ != nullptr) climb();
   stats_.peak_frames = frames_.peak();
   stats_.peak_bytes = tables_.pool.peak();
+  clock_.stop(stats_);
 }
 
 std::vector<Label> Agenda::tag(Frame* frame) {
@@ -188,6 +192,8 @@ void Agenda::run_stage(const StagePlan& stage) {
   }
   stats_.peak_width = std::max(stats_.peak_width, lanes);
   if (options_.is_traced) host_.wave(stage.region, lanes, batch_[0]->depth, stage.phase, stage.number);
+  clock_.to(Step::Rest);
+  now_ = batch_[0];
   const int64_t before = tables_.frames;
   Table* table = tables_.make(region, lanes, 1);
   tables_.frames = before;
@@ -261,6 +267,7 @@ void Agenda::load(Table& table, int32_t number) {
 }
 
 void Agenda::straight(Table& table, const Item& item) {
+  clock_.to(item.kind);
   switch (item.kind) {
     case Item::Kind::Op:
       return operate_.run(table, plan_.ops[z(item.number)]);
