@@ -508,7 +508,7 @@ class Agenda {
     tables_.frames = before;
     give_entries(*table);
     for (int32_t slot : outline.loads) load(*table, slot);
-    for (const Item& item : stage.straight) straight(*table, item);
+    for (const Item& item : options_.check_finite ? stage.straight : stage.fused) straight(*table, item);
     for (int32_t slot : outline.stores) {
       const Column from = table->columns[slot];
       if (from.data == nullptr) throw Stop{Stop::Kind::Internal};
@@ -874,6 +874,8 @@ class Agenda {
     switch (item.kind) {
       case Item::Kind::Op:
         return operate_.run(table, plan_.ops[z(item.number)]);
+      case Item::Kind::Fused:
+        return operate_.run(table, plan_.fuseds[z(item.number)]);
       case Item::Kind::Read: {
         const ReadItem& read = plan_.reads[z(item.number)];
         if (!read.is_shared) return read_entry(tables_, table, read);

@@ -104,7 +104,7 @@ class Lockstep {
     stats_.fired.assign(z(plan.nodes), 0);
     lane_bytes_.assign(z(plan.groups), 0);
     for (const Region& region : plan.regions)
-      for (const Slot& slot : region.slots) lane_bytes_[z(region.group)] += slot.bytes;
+      for (const Slot& slot : region.slots) lane_bytes_[z(region.group)] += slot.is_inner ? 0 : slot.bytes;
   }
 
   std::vector<Value> run(std::span<const View> inputs) {
@@ -830,7 +830,7 @@ class Lockstep {
         return;
       }
       const Stage& stage = self->program->stages[self->stage];
-      for (const Item& item : stage.straight) straight(table, item);
+      for (const Item& item : options_.check_finite ? stage.straight : stage.fused) straight(table, item);
       if (stage.entered.empty()) {
         ++self->stage;
         continue;
@@ -857,6 +857,9 @@ class Lockstep {
     switch (item.kind) {
       case Item::Kind::Op:
         operate_.run(table, plan_.ops[z(item.number)]);
+        break;
+      case Item::Kind::Fused:
+        operate_.run(table, plan_.fuseds[z(item.number)]);
         break;
       case Item::Kind::Read:
         read(table, plan_.reads[z(item.number)]);

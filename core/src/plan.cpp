@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "flow.h"
+#include "fuse.h"
 #include "narrow.h"
 #include "undertow/isa.h"
 
@@ -285,6 +286,8 @@ class Checker {
         }
         break;
       }
+      case Kind::Fused:
+        fail("an item stands in the wrong place");
     }
   }
 
@@ -495,6 +498,8 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           collecteds.push_back(collected);
           break;
         }
+        case Item::Kind::Fused:
+          break;
       }
   }
   const int32_t region_count = in.count();
@@ -546,6 +551,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   check_flow(*this);
   find_pure(*this);
   narrow = compile_narrow(*this);
+  fuse(*this);
 }
 
 Plan::~Plan() = default;

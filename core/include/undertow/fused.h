@@ -47,13 +47,10 @@ class Fused {
 
   /// A register for all lanes: lane k starts k * stride bytes behind data. Stride 0: all lanes share it.
   struct Lanes {
-    std::byte* data = nullptr;
-    int64_t stride = 0;
+    std::byte* data;
+    int64_t stride;
 
-    template <class T = std::byte>
-    T* lane(int64_t k) const {
-      return reinterpret_cast<T*>(data + k * stride);
-    }
+    std::byte* lane(int64_t k) const { return data + k * stride; }
   };
 
   /// Which instruction stopped, and in which lane.

@@ -122,6 +122,9 @@ class Kernel {
   /// Bit k: the first output may be written over operand k.
   uint64_t in_place() const { return in_place_; }
 
+  /// Where the result is a part of the first operand, as it stands there: how many elements come before it; else -1.
+  virtual int64_t part_at(const View& operand) const { return (void)operand, -1; }
+
   /// How to work on flat pieces, for operators on each element; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
 
