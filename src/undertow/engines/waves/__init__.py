@@ -53,10 +53,12 @@ class Waves:
 class WavesPlan:
     """A static graph made ready. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto") -> None:
+    def __init__(
+        self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto", put_off: bool = True
+    ) -> None:
         self.graph = graph
         self.width = width
-        encoded = encode(graph)
+        encoded = encode(graph, put_off)
         self.schedule = encoded.schedule if schedule == "auto" else schedule
         self.is_free = schedule == "auto"
         constants = [np.asarray(value, order="C") for value in encoded.constants]
