@@ -127,6 +127,7 @@ Late late_of(const Plan& plan, size_t r, const Stage& stage, Readers& readers) {
   unique(reads);
   unique(writes);
   std::ranges::set_difference(reads, writes, std::back_inserter(late.takes));
+  for (int32_t slot : writes) late.bytes += plan.regions[r].slots[z(slot)].bytes;
   for (const Item& item : late.items) readers.note(r, item, -1);
   for (int32_t slot : writes)
     if (readers.count(r, slot) > 0) late.gives.push_back(slot);
@@ -173,7 +174,9 @@ void Waiting::add(const Late& late, Table& table, void* fiber, size_t wave) {
     if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
     if (column.block != nullptr) ++column.block->refs;
     columns_.push_back(column);
+    bytes += column.stride * table.lanes;
   }
+  bytes += late.bytes * table.lanes;
   lanes += table.lanes;
 }
 
@@ -261,7 +264,7 @@ void Waiting::clear(Tables& tables) {
   for (const Part& part : parts) tables.pool.drop(part.entries);
   columns_.clear();
   parts.clear();
-  lanes = 0;
+  lanes = bytes = 0;
 }
 
 }  // namespace undertow

@@ -1,8 +1,8 @@
 // Steps that may wait: rows of many tables go through the same operators together.
 //
-// A *held* run of operators is one that only returns need (a leaf of a tree): its fiber waits until the deepest wave has
-// nobody left to call, and then the rows of all waves run as one table. What feeds nothing but collects waits without
-// holding anybody: its operands are kept, and run together when many rows have come, or their entry is over.
+// A *held* run of operators is one that only returns need (a leaf of a tree): its fiber waits until the deepest wave
+// has nobody left to call, and then the rows of all waves run as one table. What feeds nothing but collects waits
+// without holding anybody: its operands are kept, and run together when many rows have come, or their entry is over.
 #pragma once
 
 #include "table.h"
@@ -39,6 +39,7 @@ class Waiting {
 
   std::vector<Part> parts;
   int64_t lanes = 0;
+  int64_t bytes = 0;  ///< of all rows, when they run
 
  private:
   void join_column(Tables& tables, Table& joint, int32_t slot, size_t take, size_t takes);

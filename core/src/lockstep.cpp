@@ -282,7 +282,7 @@ class Lockstep {
 
   void step() {
     Wave& wave = waves_[deep_ - 1];
-    if (held_lanes_ >= options_.width) {
+    if (is_full_) {
       run_held();
     } else if (!wave.ready.empty()) {
       Fiber* next = wave.ready.back();
@@ -870,8 +870,8 @@ class Lockstep {
 
   // -- steps that wait -----------------------------------------------------------------------------------------
 
-  static constexpr int64_t kWideEnough = 128;  // lanes that run as they are
-  static constexpr int64_t kMostKept = 1024;
+  static constexpr int64_t kWideEnough = 128;              // lanes that run as they are
+  static constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one thing
 
   /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
   bool put_off(Fiber* self, const Stage& stage) {
@@ -881,15 +881,22 @@ class Lockstep {
     const size_t count = waits ? stage.late_from : stage.straight.size();
     for (size_t k = 0; k < count; ++k) straight(table, stage.straight[k]);
     if (!waits) return false;
-    waiting_[z(stage.late)].add(plan_.lates[z(stage.late)], table, self, deep_ - 1);
-    (stage.is_held ? held_lanes_ : kept_lanes_) += table.lanes;
-    if (!stage.is_held && kept_lanes_ >= kMostKept) run_kept();
-    return stage.is_held;
+    const Late& late = plan_.lates[z(stage.late)];
+    Waiting& waiting = waiting_[z(stage.late)];
+    waiting.add(late, table, self, deep_ - 1);
+    (late.is_held ? held_lanes_ : kept_lanes_) += table.lanes;
+    if (waiting.bytes < kMostBytes) return late.is_held;
+    if (late.is_held)
+      is_full_ = true;
+    else
+      run_kept();
+    return late.is_held;
   }
 
   /// Run what fibers of any wave wait for.
   void run_held() {
     held_lanes_ = 0;
+    is_full_ = false;
     for (size_t number = 0; number < waiting_.size(); ++number) {
       if (!plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
       run_together(number);
@@ -939,8 +946,9 @@ class Lockstep {
 
   /// Does a chunk come back to those who made its entries?
   bool ends_entry(const Chunk& chunk) const {
-    return is_outermost(&chunk) || std::ranges::any_of(
-        chunk.pieces, [](const Piece* piece) { return !piece->parent->calls[z(piece->call)].entries.empty(); });
+    return is_outermost(&chunk) || std::ranges::any_of(chunk.pieces, [](const Piece* piece) {
+             return !piece->parent->calls[z(piece->call)].entries.empty();
+           });
   }
 
   /// A fiber is at its end.
@@ -1420,6 +1428,7 @@ class Lockstep {
   std::vector<Part> parts_;
   std::vector<Waiting> waiting_;  ///< for each of the plan's lates
   int64_t held_lanes_ = 0, kept_lanes_ = 0;
+  bool is_full_ = false;          ///< are there too many held rows to wait for more?
   const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
   const Waiting::Part* joint_parts_ = nullptr;
   std::vector<int32_t> index_[2];

@@ -101,8 +101,8 @@ struct Sides {
 struct Table {
   const Region* region;
   int64_t lanes;
-  int32_t visits;  ///< phases that will be visited
-  bool are_frames = false;     ///< are its lanes counted as such?
+  int32_t visits;           ///< phases that will be visited
+  bool are_frames = false;  ///< are its lanes counted as such?
   Column* columns;
   Block* block = nullptr;      ///< of the columns themselves, and of the values of the small ones
   std::byte* small = nullptr;  ///< these values

@@ -145,9 +145,9 @@ struct Item {
 struct Stage {
   std::vector<Item> straight;
   std::vector<Item> entered;
-  int32_t late = -1;       ///< number in Plan::lates, where some of the straight run may wait for other tables
-  size_t late_from = 0;    ///< the first of these
-  bool is_held = false;    ///< what comes behind them waits too
+  int32_t late = -1;     ///< number in Plan::lates, where some of the straight run may wait for other tables
+  size_t late_from = 0;  ///< the first of these
+  bool is_held = false;  ///< what comes behind them waits too
 };
 
 /// Operators that may wait, until those of many tables run as one. See late.h.
@@ -158,6 +158,7 @@ struct Late {
   std::vector<int32_t> gives;  ///< slots that they write and others read
   int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
   bool is_held;
+  int64_t bytes = 0;  ///< of a row: all that they write
 };
 
 struct Program {

@@ -53,9 +53,7 @@ class Waves:
 class WavesPlan:
     """A static graph made ready. Holds nothing of any run."""
 
-    def __init__(
-        self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto", put_off: bool = True
-    ) -> None:
+    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto", put_off: bool = True) -> None:
         self.graph = graph
         self.width = width
         encoded = encode(graph, put_off)

@@ -17,6 +17,7 @@ from undertow.engines.waves.items import BRANCH, COLLECT, OP, READ, Item, Items,
 from undertow.ir.graph import Port
 from undertow.ops.op import CATALOGUE
 
+_FEW = 4  # operators
 Place = tuple[int, int]  # a region, and which of its programs
 
 
@@ -55,7 +56,7 @@ def _held(items: Items) -> Iterator[Place]:
 
 def _hold(items: Items, stage: Stage) -> Stage:
     steps = stage.straight
-    if not all(_is_pure(items, step) for step in steps) or not any(_makes_array(items, step) for step in steps):
+    if not all(_is_pure(items, step) for step in steps) or not _is_worth_it(items, steps):
         return stage
     return Stage([], stage.entered, steps, is_held=True)
 
@@ -109,8 +110,11 @@ def _may_be_kept(items: Items, step: Item) -> bool:
     return all(items.graph.type_of(x).is_static for x in node.inputs) and all(t.is_static for t in node.types)
 
 
-def _makes_array(items: Items, step: Item) -> bool:
-    return step.kind == OP and any(type_.rank > 0 for type_ in items.graph.nodes[step.key[1]].types)
+def _is_worth_it(items: Items, steps: list[Item]) -> bool:
+    """A product, or several operators of which some make arrays: to wait costs as much as two or three of them."""
+    nodes = [items.graph.nodes[step.key[1]] for step in steps if step.kind == OP]
+    makes_arrays = any(type_.rank > 0 for node in nodes for type_ in node.types)
+    return makes_arrays and (len(nodes) >= _FEW or any(node.op == "matmul" for node in nodes))
 
 
 def _takes_array(items: Items, step: Item) -> bool:
