@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "entries.h"
+#include "late.h"
 #include "narrow.h"
 #include "operate.h"
 #include "table.h"
@@ -34,6 +35,7 @@ struct Fiber {
   int64_t pending = 0;      ///< what it entered and has not come back
   Fiber* parent = nullptr;  ///< waits for it
   const LoopItem* loop = nullptr;
+  bool is_past = false;  ///< the straight run of its stage has been run for it, with that of others
 };
 
 }  // namespace
@@ -92,7 +94,8 @@ class Lockstep {
         stats_(stats),
         tables_(plan, options.memory),
         operate_(plan, tables_, host, options, stats),
-        narrow_(plan, tables_, host, options, stats) {
+        narrow_(plan, tables_, host, options, stats),
+        waiting_(plan.lates.size()) {
     narrow_.context = this;
     narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
     operate_.context = this;
@@ -151,6 +154,12 @@ class Lockstep {
   std::vector<Label> tag(const Table& table, int64_t lane) const {
     std::vector<Label> labels;
     const Table* at = &table;
+    if (at == joint_) {
+      const Waiting::Part* part = joint_parts_;
+      while (lane >= part->at + part->lanes) ++part;
+      at = part->table;
+      lane -= part->at;
+    }
     while (at != nullptr && at->region->kind != Region::Kind::Main) {
       switch (at->region->kind) {
         case Region::Kind::Function: {
@@ -293,7 +302,9 @@ class Lockstep {
 
   void step() {
     Wave& wave = waves_[deep_ - 1];
-    if (!wave.ready.empty()) {
+    if (is_full_) {
+      run_held();
+    } else if (!wave.ready.empty()) {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
       advance(wave, next);
@@ -306,6 +317,8 @@ class Lockstep {
       make_groups(wave);
     } else if (!wave.resumed.empty()) {
       start_resumed(wave);
+    } else if (held_lanes_ > 0) {
+      run_held();
     } else if (wave.waiting > 0) {
       throw Stop{Stop::Kind::Internal};  // a phase was asked for by some lanes of a chunk and not by others
     } else {
@@ -781,6 +794,7 @@ class Lockstep {
     Wave& above = waves_[deep_ - 1];
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_) note_deepest();
+    if (kept_lanes_ > 0 && ends_entry(*chunk)) run_kept();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
     if (is_outermost(chunk)) {  // who waits is told when all workers are done
       end_chunk(chunk);
@@ -868,7 +882,8 @@ class Lockstep {
         return;
       }
       const Stage& stage = self->program->stages[self->stage];
-      for (const Item& item : options_.check_finite ? stage.straight : stage.fused) straight(table, item);
+      if (!self->is_past && put_off(self, stage)) return;
+      self->is_past = false;
       if (stage.entered.empty()) {
         ++self->stage;
         continue;
@@ -879,6 +894,91 @@ class Lockstep {
       complete(*self);
       ++self->stage;
     }
+  }
+
+  // -- steps that wait -----------------------------------------------------------------------------------------
+
+  static constexpr int64_t kWideEnough = 128;              // lanes that run as they are
+  static constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one thing
+
+  /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
+  bool put_off(Fiber* self, const Stage& stage) {
+    Table& table = *self->table;
+    bool waits = stage.late >= 0 && table.lanes < kWideEnough;
+    if (waits && !stage.is_held) waits = !options_.check_finite;  // who fails must still be there
+    const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
+    const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
+    for (size_t k = 0; k < (waits ? late_from : items.size()); ++k) straight(table, items[k]);
+    if (!waits) return false;
+    const Late& late = plan_.lates[z(stage.late)];
+    Waiting& waiting = waiting_[z(stage.late)];
+    waiting.add(late, table, self, deep_ - 1);
+    (late.is_held ? held_lanes_ : kept_lanes_) += table.lanes;
+    if (waiting.bytes < kMostBytes) return late.is_held;
+    if (late.is_held)
+      is_full_ = true;
+    else
+      run_kept();
+    return late.is_held;
+  }
+
+  /// Run what fibers of any wave wait for.
+  void run_held() {
+    held_lanes_ = 0;
+    is_full_ = false;
+    for (size_t number = 0; number < waiting_.size(); ++number) {
+      if (!plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
+      run_together(number);
+      for (const Waiting::Part& part : waiting_[number].parts) {
+        Fiber* fiber = static_cast<Fiber*>(part.fiber);
+        fiber->is_past = true;
+        waves_[part.wave].ready.push_back(fiber);
+      }
+      waiting_[number].clear(tables_);
+    }
+  }
+
+  /// Run what nobody waits for.
+  void run_kept() {
+    kept_lanes_ = 0;
+    const Table* before = at_;
+    for (size_t number = 0; number < waiting_.size(); ++number) {
+      if (plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
+      run_together(number);
+      waiting_[number].clear(tables_);
+    }
+    at_ = before;
+  }
+
+  void run_together(size_t number) {
+    const Late& late = plan_.lates[number];
+    const std::vector<Item>& items = options_.check_finite ? late.items : late.fused;
+    Waiting& waiting = waiting_[number];
+    if (waiting.parts.size() == 1 && late.is_held) {
+      at_ = waiting.parts[0].table;
+      for (const Item& item : items) straight(*waiting.parts[0].table, item);
+      return;
+    }
+    Table* joint = waiting.join(tables_, plan_, late);
+    at_ = main_;  // those who waited for nothing may be gone
+    if (late.is_held) {
+      at_ = joint_ = joint;
+      joint_parts_ = waiting.parts.data();
+    }
+    for (const Item& item : items) straight(*joint, item);
+    if (late.is_held) waiting.share(tables_, late, *joint);
+    joint_ = nullptr;
+    at_ = main_;
+    tables_.end(joint);
+    ++stats_.joint_runs;
+    stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
+  }
+
+  /// Does a chunk come back to those who made its entries?
+  bool ends_entry(const Chunk& chunk) const {
+    return is_outermost(&chunk) || std::ranges::any_of(chunk.pieces, [](const Piece* piece) {
+             return !piece->parent->calls[z(piece->call)].entries.empty();
+           });
   }
 
   /// A fiber is at its end.
@@ -1362,6 +1462,11 @@ class Lockstep {
   Store<Fiber> fiber_store_;
   Store<Request> request_store_;
   std::vector<Part> parts_;
+  std::vector<Waiting> waiting_;  ///< for each of the plan's lates
+  int64_t held_lanes_ = 0, kept_lanes_ = 0;
+  bool is_full_ = false;          ///< are there too many held rows to wait for more?
+  const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
+  const Waiting::Part* joint_parts_ = nullptr;
   std::vector<int32_t> index_[2];
   Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;

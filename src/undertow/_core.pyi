@@ -110,6 +110,11 @@ class RunStats:
     def step_seconds(self) -> dict[str, float]:
         """By kind of step, of all threads together; where the run was `timed`."""
     @property
+    def joint_runs(self) -> int:
+        """Runs of operators for the lanes of several tables at once, and how many tables these were."""
+    @property
+    def joint_tables(self) -> int: ...
+    @property
     def peak_frames(self) -> int: ...
     @property
     def peak_bytes(self) -> int: ...
