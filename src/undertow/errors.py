@@ -88,6 +88,10 @@ class GradientMismatch(UndertowError):
     """A derivative is not what differences of values, or the other mode, say that it is."""
 
 
+class DataError(UndertowError):
+    """Text or values are not trees, or trees are not of the form that is asked for."""
+
+
 class SaveError(UndertowError):
     """A function cannot be saved."""
 
