@@ -89,7 +89,9 @@ class GradientMismatch(UndertowError):
 
 
 class DataError(UndertowError):
-    """Text or values are not trees, or trees are not of the form that is asked for."""
+    """Text or values are not trees, or not of the form that is asked for. `lines` are bad lines, each with a reason."""
+
+    lines: tuple[tuple[int, str], ...] = ()
 
 
 class SaveError(UndertowError):

@@ -1,0 +1,72 @@
+"""Trees from files, whatever format they are in."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from undertow.data import write
+from undertow.data.forest import Forest
+from undertow.data.nested import from_nested
+from undertow.data.parse import parse_brackets, parse_listops, parse_sexpressions
+from undertow.data.scan import refuse
+from undertow.errors import DataError, brief
+
+
+def read(path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Forest:
+    """The trees in a file: `brackets`, `sexpressions`, `listops`, `jsonl` (a tree on each line) or `npz`.
+
+    Without `format` it is known by the end of the name: .txt, .mrg, .ptb and .bracket hold brackets, .sexp and .lisp
+    S-expressions, .tsv ListOps. Options go to the reader of that format, as in `read("train.txt", min_count=2)`.
+    """
+    name = Path(path).suffix.removeprefix(".").lower()
+    format = format or _ENDINGS.get(name)
+    if format not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise DataError(f"{brief(format or Path(path).name)} is no format of trees", hint=f"the formats are {known}")
+    if format == "npz":
+        return write.load(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise DataError(f"{os.fspath(path)!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
+    try:
+        return FORMATS[format](text, **options)
+    except DataError as fault:
+        fault.what = f"{os.fspath(path)}: {fault.what}"
+        raise
+
+
+def parse_jsonl(text: str, **options: Any) -> Forest:
+    """A tree on each line, as JSON: texts, lists, and objects with `word`, `label`, `children` and other fields."""
+    problems: dict[int, str] = {}
+    trees: list[Any] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            trees.append(json.loads(line))
+            from_nested(trees[-1:])
+        except (ValueError, RecursionError) as fault:
+            problems[number] = f"this is not JSON ({fault})" if isinstance(fault, ValueError) else "it is too deep"
+        except DataError as fault:
+            problems[number] = fault.what.replace(" in tree 0", "").replace(" of tree 0", "")
+    refuse(problems, text, "each should be a tree")
+    return from_nested(trees, **options)
+
+
+FORMATS: dict[str, Callable[..., Forest]] = {
+    "brackets": parse_brackets,
+    "sexpressions": parse_sexpressions,
+    "listops": parse_listops,
+    "jsonl": parse_jsonl,
+    "npz": write.load,
+}
+_ENDINGS = {
+    "txt": "brackets", "mrg": "brackets", "ptb": "brackets", "bracket": "brackets", "brackets": "brackets",
+    "sexp": "sexpressions", "lisp": "sexpressions", "sexpressions": "sexpressions",
+    "tsv": "listops", "json": "jsonl", "jsonl": "jsonl", "npz": "npz",
+}  # fmt: skip
