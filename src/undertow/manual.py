@@ -51,7 +51,13 @@ _TITLES = {
     "undertow.frontend.rows": "Sparse rows",
     "undertow.api.optim": "Optimizers",
     "undertow.data.forest": "Trees",
-    "undertow.data.vocabulary": "Vocabularies",
+    "undertow.data.vocabulary": "Vocabularies of trees",
+    "undertow.data.parse": "Trees from text",
+    "undertow.data.write": "Trees as text",
+    "undertow.data.nested": "Trees from nested values",
+    "undertow.data.files": "Files of trees",
+    "undertow.data.generate": "Trees made by rule",
+    "undertow.data.film_grammar": "A treebank made by a grammar",
     "undertow.frontend.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.debug_functions": "Effects",
@@ -103,6 +109,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             yield f"| `{name}` | the dtype {value.name}: {value.size} byte{'s' * (value.size > 1)} an element |"
         elif inspect.isclass(value):
             yield f"| `{name}` | {_cell(value)} |"
+        elif not callable(value):
+            yield f"| `{name}` | `{value!r}` |"
         else:
             yield f"| `{name}{signature(value)}` | {_cell(value)} |"
     if module == "undertow.api.function":
@@ -117,6 +125,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         yield from _methods(undertow.IndexedRows, "Sparse rows have these methods")
     if module == "undertow.data.forest":
         yield from _methods(undertow.data.Forest, "A forest has these methods")
+    if module == "undertow.data.vocabulary":
+        yield from _methods(undertow.data.Vocabulary, "A vocabulary has these methods")
     if module == "undertow.api.optim":
         yield from _methods(undertow.optim.Optimizer, "An optimizer has these methods")
         yield from _methods(undertow.optim.Updater, "An updater has these methods")

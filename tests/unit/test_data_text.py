@@ -110,7 +110,7 @@ def test_every_bad_line_is_named() -> None:
         10: "a `)` closes nothing",
     }
     text = str(caught.value)
-    assert text.startswith("7 lines are not trees, of 9:\n  line 2: 1 `)` is missing: (1 (2 a) (3 b)\n")
+    assert text.startswith("7 bad lines among 9; each should be a tree:\n  line 2: 1 `)` is missing: (1 (2 a) (3 b)\n")
 
 
 def test_many_bad_lines_are_folded() -> None:
@@ -176,7 +176,7 @@ def test_listops_as_binary_trees() -> None:
     forest = data.parse_listops(LINES, binary=True)
     assert forest.is_binary and len(forest) == 2
     assert [LISTOPS.word(n) for n in forest.word if n >= 0] == (
-        ["MAX", "2", "MIN", "9", "9", "]", "]"] + ["MED", "1", "7", "3", "6", "]"]
+        ["MAX", "2", "MIN", "9", "9", "]", "]", "MED", "1", "7", "3", "6", "]"]
     )
     assert forest.label[forest.roots].tolist() == [9, 4]
     assert forest.label.tolist().count(-1) == forest.size - 3 - 7  # three expressions and seven digits have values
@@ -233,7 +233,7 @@ def test_read(tmp_path: Path, name: str, text: str, options: dict[str, Any]) -> 
 def test_read_says_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_text("(1 a", encoding="utf-8")
-    with pytest.raises(ut.DataError, match=r"bad.txt: 1 line is not trees|line 1"):
+    with pytest.raises(ut.DataError, match=r"bad.txt: 1 bad line among 1; each should be a tree"):
         data.read(path, per_line=True)
     path.write_bytes(b"\xff\xfe(")
     with pytest.raises(ut.DataError, match="not text in UTF-8"):

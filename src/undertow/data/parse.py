@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from undertow.data.expressions import LISTOPS, listops_values
 from undertow.data.forest import Forest
-from undertow.data.listops import SYMBOLS, evaluate
 from undertow.data.scan import ATOM, CLOSE, OPEN, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError
@@ -124,13 +124,13 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     plain = bodies.translate(str.maketrans("[]", "()", "()"))
     tokens, worse = by_line(scan(plain))
     problems |= worse
-    for atom in set(tokens.atoms) - set(SYMBOLS.words):
+    for atom in set(tokens.atoms) - set(LISTOPS.words):
         hits = np.flatnonzero(tokens.kind == ATOM)[[k for k, a in enumerate(tokens.atoms) if a == atom]]
         _note(problems, tokens.line[hits], f"{atom} is neither a digit nor one of MIN MAX MED SM FIRST LAST")
     _note(problems, _misplaced(tokens), "an operator comes first in its brackets, and has arguments")
     refuse(problems, text, _VALUE)
-    forest = parse_sexpressions(plain, SYMBOLS, binary=False, per_line=True)
-    values = evaluate(forest)
+    forest = parse_sexpressions(plain, LISTOPS, binary=False, per_line=True)
+    values = listops_values(forest)
     wanted = np.array([int(pair[0]) for pair in pairs if pair != [""]], np.int64)
     lines = np.array([number for number, pair in enumerate(pairs, 1) if pair != [""]], np.int64)
     found = values[forest.roots]
@@ -139,9 +139,9 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     refuse(problems, text, _VALUE)
     if not binary:
         return _with_labels(forest, values)
-    pieces = parse_sexpressions(bodies.replace("[", ""), SYMBOLS, head=False, binary=True, per_line=True)
+    pieces = parse_sexpressions(bodies.replace("[", ""), LISTOPS, head=False, binary=True, per_line=True)
     label = np.where((pieces.word >= 0) & (pieces.word < 10), pieces.word, -1)
-    closes = np.flatnonzero((pieces.right >= 0) & (pieces.word[pieces.right] == SYMBOLS["]"]))
+    closes = np.flatnonzero((pieces.right >= 0) & (pieces.word[pieces.right] == LISTOPS["]"]))
     inner = values[forest.word >= 10]
     # Both number whole expressions by where they begin: the outermost of those that begin together comes first.
     label[closes] = inner

@@ -1,4 +1,4 @@
-"""Forests as text and as files: brackets, S-expressions, and the arrays themselves.
+"""Forests as text: brackets, S-expressions, the lines of ListOps.
 
 >>> from undertow.data.parse import parse_brackets
 >>> to_brackets(parse_brackets("(3 (2 a) (4 film))"))
@@ -7,16 +7,14 @@
 
 from __future__ import annotations
 
-import os
-import zipfile
 from typing import Any
 
 import numpy as np
 
+from undertow.data.expressions import LISTOPS
 from undertow.data.forest import Forest
 from undertow.data.nested import name_of
 from undertow.data.parse import NO_LABEL, NO_WORD
-from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 
 
@@ -61,37 +59,32 @@ def _atom(name: Any, nothing: str) -> str:
     return text
 
 
-def save(forest: Forest, path: str | os.PathLike[str]) -> None:
-    """Write a forest as a file of arrays (`.npz`), with the words and the names of labels."""
-    arrays: dict[str, Any] = {"depths": forest.depths, "word": forest.word, "label": forest.label}
-    arrays["binary"] = np.array(forest.is_binary)
-    arrays |= {f"field.{name}": values for name, values in forest.fields.items()}
-    for name, names in (("vocabulary", forest.vocabulary), ("labels", forest.labels)):
-        if names is not None:
-            arrays[name] = np.array(names.words, np.str_)
-            arrays[f"{name}.unknown"] = np.array([] if names.unknown is None else [names.unknown], np.str_)
-    with open(path, "wb") as file:
-        np.savez_compressed(file, **arrays)
+def to_listops(forest: Forest) -> str:
+    """Trees of n-ary ListOps as the published data has them: the value, a tab, and brackets that read it in pairs.
 
-
-def load(path: str | os.PathLike[str]) -> Forest:
-    """Read what `save` wrote. Nothing in such a file is ever run."""
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            arrays = {name: held[name] for name in held.files}
-        names = {name: _names(arrays, name) for name in ("vocabulary", "labels")}
-        fields = {name.removeprefix("field."): a for name, a in arrays.items() if name.startswith("field.")}
-        return Forest.from_depths(
-            arrays["depths"], arrays["word"], arrays["label"], fields, bool(arrays["binary"]), **names
-        )
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as fault:
-        raise DataError(
-            f"{os.fspath(path)!r} does not hold a forest: {fault}", hint="ut.data.save writes such files"
-        ) from None
-
-
-def _names(arrays: dict[str, Any], name: str) -> Any:
-    if name not in arrays:
-        return None
-    unknown = arrays[f"{name}.unknown"].tolist()
-    return Vocabulary(tuple(arrays[name].tolist()), unknown[0] if unknown else None)
+    >>> from undertow.data.parse import parse_listops
+    >>> to_listops(parse_listops("9\\t[MAX 2 9 ]"))
+    '9\\t( ( ( [MAX 2 ) 9 ) ] )\\n'
+    """
+    if forest.vocabulary is not LISTOPS or forest.is_binary:
+        raise DataError("these are not trees of n-ary ListOps", hint="ut.data.listops and parse_listops make them")
+    words = [LISTOPS.word(n) for n in forest.word.tolist()]
+    counts = np.diff(forest.offsets).tolist()
+    # In pairs: `( ( ( [MAX 2 ) 9 ) ] )`. One bracket for each argument and one for the end, then one closes after each.
+    heads = [f"{'( ' * (n + 1)}[{word}" if n else word for word, n in zip(words, counts, strict=True)]
+    closes = np.maximum(forest.depths - np.append(forest.depths[1:], 0) + (np.array(counts) == 0) - 1, 0)
+    ends = np.append(forest.depths[1:] == 0, True)
+    lines: list[str] = []
+    line: list[str] = []
+    for head, count, depth, close, end in zip(
+        heads, counts, forest.depths.tolist(), closes.tolist(), ends.tolist(), strict=True
+    ):
+        line.append(head)
+        if count == 0 and depth > 0:
+            line.append(")" + " ] ) )" * close)
+        if end:
+            text = " ".join(line)
+            lines.append(text.removesuffix(" )") if depth > 0 else text)
+            line = []
+    values = forest.label[forest.roots].tolist()
+    return "".join(f"{value}\t{text}\n" for value, text in zip(values, lines, strict=True))

@@ -1,18 +1,21 @@
-"""Trees from files, whatever format they are in."""
+"""Files of trees: of text in any format, and of the arrays of a forest."""
 
 from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from undertow.data import write
+import numpy as np
+
 from undertow.data.forest import Forest
 from undertow.data.nested import from_nested
 from undertow.data.parse import parse_brackets, parse_listops, parse_sexpressions
 from undertow.data.scan import refuse
+from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 
 
@@ -28,7 +31,7 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
         known = ", ".join(FORMATS)
         raise DataError(f"{brief(format or Path(path).name)} is no format of trees", hint=f"the formats are {known}")
     if format == "npz":
-        return write.load(path)
+        return load(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as fault:
@@ -58,12 +61,48 @@ def parse_jsonl(text: str, **options: Any) -> Forest:
     return from_nested(trees, **options)
 
 
+def save(forest: Forest, path: str | os.PathLike[str]) -> None:
+    """Write a forest as a file of arrays (`.npz`), with the words and the names of labels."""
+    arrays: dict[str, Any] = {"depths": forest.depths, "word": forest.word, "label": forest.label}
+    arrays["binary"] = np.array(forest.is_binary)
+    arrays |= {f"field.{name}": values for name, values in forest.fields.items()}
+    for name, names in (("vocabulary", forest.vocabulary), ("labels", forest.labels)):
+        if names is not None:
+            arrays[name] = np.array(names.words, np.str_)
+            arrays[f"{name}.unknown"] = np.array([] if names.unknown is None else [names.unknown], np.str_)
+    with open(path, "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Forest:
+    """Read what `save` wrote. Nothing in such a file is ever run."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+        names = {name: _names(arrays, name) for name in ("vocabulary", "labels")}
+        fields = {name.removeprefix("field."): a for name, a in arrays.items() if name.startswith("field.")}
+        return Forest.from_depths(
+            arrays["depths"], arrays["word"], arrays["label"], fields, bool(arrays["binary"]), **names
+        )
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as fault:
+        raise DataError(
+            f"{os.fspath(path)!r} does not hold a forest: {fault}", hint="ut.data.save writes such files"
+        ) from None
+
+
+def _names(arrays: dict[str, Any], name: str) -> Any:
+    if name not in arrays:
+        return None
+    unknown = arrays[f"{name}.unknown"].tolist()
+    return Vocabulary(tuple(arrays[name].tolist()), unknown[0] if unknown else None)
+
+
 FORMATS: dict[str, Callable[..., Forest]] = {
     "brackets": parse_brackets,
     "sexpressions": parse_sexpressions,
     "listops": parse_listops,
     "jsonl": parse_jsonl,
-    "npz": write.load,
+    "npz": load,
 }
 _ENDINGS = {
     "txt": "brackets", "mrg": "brackets", "ptb": "brackets", "bracket": "brackets", "brackets": "brackets",
