@@ -53,7 +53,7 @@ _TITLES = {
     "undertow.data.forest": "Trees",
     "undertow.data.vocabulary": "Vocabularies of trees",
     "undertow.data.parse": "Trees from text",
-    "undertow.data.write": "Trees as text",
+    "undertow.data.unparse": "Trees as text",
     "undertow.data.nested": "Trees from nested values",
     "undertow.data.files": "Files of trees",
     "undertow.data.generate": "Trees made by rule",

@@ -15,6 +15,7 @@ from undertow.data.forest import Forest
 from undertow.data.nested import from_nested
 from undertow.data.parse import parse_brackets, parse_listops, parse_sexpressions
 from undertow.data.scan import refuse
+from undertow.data.unparse import to_brackets, to_jsonl, to_listops, to_sexpressions
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 
@@ -25,11 +26,7 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
     Without `format` it is known by the end of the name: .txt, .mrg, .ptb and .bracket hold brackets, .sexp and .lisp
     S-expressions, .tsv ListOps. Options go to the reader of that format, as in `read("train.txt", min_count=2)`.
     """
-    name = Path(path).suffix.removeprefix(".").lower()
-    format = format or _ENDINGS.get(name)
-    if format not in FORMATS:
-        known = ", ".join(FORMATS)
-        raise DataError(f"{brief(format or Path(path).name)} is no format of trees", hint=f"the formats are {known}")
+    format = format_of(path, format)
     if format == "npz":
         return load(path)
     try:
@@ -41,6 +38,24 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
     except DataError as fault:
         fault.what = f"{os.fspath(path)}: {fault.what}"
         raise
+
+
+def write(forest: Forest, path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Write trees to a file, in the format that its name or `format` says: the same as in `read`."""
+    format = format_of(path, format)
+    if format == "npz":
+        save(forest, path)
+    else:
+        Path(path).write_text(WRITERS[format](forest), encoding="utf-8")
+
+
+def format_of(path: str | os.PathLike[str], format: str | None) -> str:
+    """The format that is asked for, or else the one that a file's name ends in."""
+    found = format or _ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
+    if found not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise DataError(f"{brief(format or Path(path).name)} is no format of trees", hint=f"the formats are {known}")
+    return found
 
 
 def parse_jsonl(text: str, **options: Any) -> Forest:
@@ -103,6 +118,12 @@ FORMATS: dict[str, Callable[..., Forest]] = {
     "listops": parse_listops,
     "jsonl": parse_jsonl,
     "npz": load,
+}
+WRITERS: dict[str, Callable[[Forest], str]] = {
+    "brackets": to_brackets,
+    "sexpressions": to_sexpressions,
+    "listops": to_listops,
+    "jsonl": to_jsonl,
 }
 _ENDINGS = {
     "txt": "brackets", "mrg": "brackets", "ptb": "brackets", "bracket": "brackets", "brackets": "brackets",

@@ -196,6 +196,23 @@ class Forest:
         """The depth of every node below its root."""
         return select.depths(self)
 
+    # -- to look at --------------------------------------------------------------------------------------------
+
+    def text(self, most: int = 10) -> str:
+        """The first trees drawn with letters, for terminals."""
+        from undertow.data.picture import text  # who only computes needs no pictures
+
+        return text(self, most)
+
+    def svg(self, most: int = 6) -> str:
+        """The first trees as an SVG picture: words and labels, coloured by label."""
+        from undertow.data.picture import svg
+
+        return svg(self, most)
+
+    def _repr_svg_(self) -> str | None:
+        return self.svg() if isinstance(self.word, np.ndarray) and len(self) else None
+
     # -- as a value ------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:

@@ -23,8 +23,8 @@ from undertow.data.expressions import (
 )
 from undertow.data.forest import Forest
 from undertow.data.parse import parse_listops
+from undertow.data.unparse import to_listops
 from undertow.data.vocabulary import Vocabulary
-from undertow.data.write import to_listops
 from undertow.errors import DataError, brief
 
 

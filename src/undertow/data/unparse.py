@@ -1,4 +1,4 @@
-"""Forests as text: brackets, S-expressions, the lines of ListOps.
+"""Forests as text: brackets, S-expressions, JSON, the lines of ListOps.
 
 >>> from undertow.data.parse import parse_brackets
 >>> to_brackets(parse_brackets("(3 (2 a) (4 film))"))
@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
 from undertow.data.expressions import LISTOPS
 from undertow.data.forest import Forest
-from undertow.data.nested import name_of
+from undertow.data.nested import name_of, to_nested
 from undertow.data.parse import NO_LABEL, NO_WORD
 from undertow.errors import DataError, brief
 
@@ -37,6 +38,14 @@ def to_sexpressions(forest: Forest) -> str:
     inner = np.diff(forest.offsets) > 0
     heads = [f"({word}" if has else word for word, has in zip(words, inner.tolist(), strict=True)]
     return _closed(forest, heads, inner)
+
+
+def to_jsonl(forest: Forest) -> str:
+    """The trees as JSON, a line each, with all that nodes have."""
+    try:
+        return "".join(f"{json.dumps(tree, ensure_ascii=False)}\n" for tree in to_nested(forest, "dicts"))
+    except RecursionError:
+        raise DataError("a tree is too deep for JSON", hint="ut.data.save and to_sexpressions take any depth") from None
 
 
 def _closed(forest: Forest, heads: list[str], is_open: Any) -> str:
