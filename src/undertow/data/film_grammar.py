@@ -16,6 +16,7 @@ from undertow.data.vocabulary import Vocabulary
 # Words with their sentiment, -2 to 2, by part of speech.
 _WORDS: dict[str, dict[str, int]] = {
     "Det": dict.fromkeys(("the", "a", "this", "every"), 0),
+    "Article": dict.fromkeys(("a", "the"), 0),
     "Noun": dict.fromkeys(("film", "plot", "story", "cast", "script", "scene", "director", "comedy"), 0),
     "Verdict": {"masterpiece": 2, "triumph": 2, "delight": 1, "bore": -1, "mess": -1, "disaster": -2},
     "Adj": {
@@ -38,7 +39,7 @@ _RULES: dict[str, tuple[tuple[int, tuple[str, ...], str], ...]] = {
     "NP": ((1, ("Det", "NBar"), "right"),),
     "NBar": ((2, ("Noun",), ""), (1, ("AP", "NBar"), "sum")),
     "VP": ((3, ("Is", "AP"), "right"), (1, ("Is", "Thing"), "right"), (2, ("Verb", "NP"), "sum")),
-    "Thing": ((1, ("Det", "Verdict"), "right"), (1, ("Not", "Thing"), "not")),
+    "Thing": ((1, ("Article", "Verdict"), "right"), (1, ("Not", "Thing"), "not")),
     "AP": ((4, ("Adj",), ""), (1, ("Very", "AP"), "very"), (1, ("Not", "AP"), "not")),
 }
 _DEEPEST = 12  # from there on, phrases are as short as they can be
@@ -59,7 +60,7 @@ def sentiment(trees: int = 1000, seed: int = 0, max_depth: int = _DEEPEST) -> Fo
             depths.append(node.depth)
             words.append(node.word)
             labels.append(node.score + 2)
-    vocabulary = Vocabulary(tuple(word for part in _WORDS.values() for word in part))
+    vocabulary = Vocabulary(tuple(dict.fromkeys(word for part in _WORDS.values() for word in part)))
     numbers = [vocabulary[word] if word else -1 for word in words]
     return Forest.from_depths(depths, numbers, labels, binary=True, vocabulary=vocabulary)
 
