@@ -189,7 +189,7 @@ class Forest:
     @functools.cached_property
     def ends(self) -> Array:
         """For each tree, the number after its last node."""
-        return np.append(self.roots[1:], np.int32(self.size)).astype(np.int32)
+        return np.append(self.roots, np.int32(self.size))[1:]
 
     @functools.cached_property
     def depths(self) -> Array:
