@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -281,3 +282,28 @@ def test_number_of_trees_is_not_known_at_capture() -> None:
 
     with pytest.raises(ut.TypeMismatch, match="known only at run time"):
         count(small())
+
+
+@pytest.mark.parametrize("binary", [None, False])
+def test_functions_of_forests_are_saved(tmp_path: Path, binary: bool | None) -> None:
+    """With all sizes of forests: their lengths are no part of the signature."""
+
+    @ut.function
+    def weight(forest, node: ut.i32) -> ut.f64:
+        below = ut.map(lambda child: weight(forest, child), forest.children(node))
+        return forest.field("weight")[node] + ut.sum(below)
+
+    forest = small(binary=binary)
+    expected = weight(forest, 0)
+    ut.save(weight, tmp_path / "weight.ut")
+    loaded = ut.load(tmp_path / "weight.ut")
+    assert loaded(forest, 0) == expected
+    assert loaded(forest[2], 0) == forest.field("weight")[8]
+    with pytest.raises(ut.TypeMismatch, match="was not saved for"):
+        loaded(Forest.from_depths([0]), 0)
+
+
+@pytest.mark.parametrize("known", [[True], [1, []], [True, ["a", "a"]], [True, [1]], [True, "ab"], [True, [], 3]])
+def test_files_with_wrong_forests(known: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        Forest.__undertow_token__(known)

@@ -244,10 +244,18 @@ class Forest:
 
     def __undertow_parts__(self) -> tuple[Token, list[Any]]:
         # What is for people only is no part of the structure: another vocabulary is no reason to capture again.
-        names = (*_ARRAYS, *(("left", "right") if self.is_binary else ()), *self.fields)
-        known = (self.is_binary, tuple(self.fields))
         held = [getattr(self, name) for name in _ARRAYS] + [*(self.sides or ()), *self.fields.values()]
-        return ("object", len(names), Forest, names, known), held
+        return _token(self.is_binary, tuple(self.fields)), held
+
+    @staticmethod
+    def __undertow_token__(known: Sequence[Any]) -> Token:
+        """The token that a file describes; a ValueError if there can be none."""
+        is_binary, names = known
+        if type(is_binary) is not bool or type(names) is not list or len(set(names)) != len(names):
+            raise ValueError(known)
+        if not all(type(name) is str for name in names):
+            raise ValueError(known)
+        return _token(is_binary, tuple(names))
 
     @classmethod
     def __undertow_whole__(cls, known: Any, held: Sequence[Any]) -> Forest:
@@ -265,6 +273,11 @@ class Forest:
 
 
 _ARRAYS = ("word", "label", "offsets", "child", "roots")
+
+
+def _token(is_binary: bool, fields: tuple[str, ...]) -> Token:
+    names = (*_ARRAYS, *(("left", "right") if is_binary else ()), *fields)
+    return "object", len(names), Forest, names, (is_binary, fields)
 
 
 def _replaced(forest: Forest, **changes: Any) -> Forest:
