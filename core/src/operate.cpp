@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "undertow/elementwise.h"
 
@@ -217,7 +218,17 @@ void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel,
 
 void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
   std::vector<Group> groups;
-  for (int64_t k = 0; k < lanes; ++k) {
+  // Where all lanes read the same open values (the arrays of a forest), they are one group: no keys are made.
+  bool is_shared = lanes > 0;
+  for (size_t i = 0; i < item.inputs.size() && is_shared; ++i) {
+    const bool decides = ((kernel.deciding() >> i) & 1) != 0 || tables_.slot(*table.region, item.inputs[i]).is_dynamic;
+    is_shared = !decides || tables_.column(table, item.inputs[i]).stride == 0;
+  }
+  if (is_shared) {
+    groups.push_back({{}, std::vector<int32_t>(z(lanes))});
+    std::iota(groups[0].lanes.begin(), groups[0].lanes.end(), 0);
+  }
+  for (int64_t k = 0; k < lanes && !is_shared; ++k) {
     std::vector<int64_t> key;
     for (size_t i = 0; i < item.inputs.size(); ++i) {
       const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
@@ -273,8 +284,8 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     const Box* first = column.lane<Box>(group.lanes[0]);
     inputs[i] = {first->data, 0, first->shape, slot.rank(), slot.dtype};
     const int64_t bytes = inputs[i].bytes();
-    bool is_same = true, is_row = true;
-    for (int64_t k = 1; k < lanes && (is_same || is_row); ++k) {
+    bool is_same = true, is_row = column.stride != 0;
+    for (int64_t k = 1; k < lanes && column.stride != 0 && (is_same || is_row); ++k) {
       const std::byte* data = column.lane<Box>(group.lanes[z(k)])->data;
       is_same = is_same && data == first->data;
       is_row = is_row && data == first->data + k * bytes;
