@@ -1,10 +1,10 @@
 #include "narrow.h"
 
-#include <bit>
 #include <cstring>
 #include <map>
 #include <string_view>
-#include <type_traits>
+
+#include "scalar.h"
 
 namespace undertow {
 namespace {
@@ -612,41 +612,6 @@ std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan) {
 // Running
 
 namespace {
-
-template <class T>
-T as(uint64_t cell) {
-  if constexpr (std::is_same_v<T, double>)
-    return std::bit_cast<double>(cell);
-  else if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<float>(static_cast<uint32_t>(cell));
-  else
-    return static_cast<T>(cell);
-}
-
-template <class T>
-uint64_t cell_of(T value) {
-  if constexpr (std::is_same_v<T, double>)
-    return std::bit_cast<uint64_t>(value);
-  else if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<uint32_t>(value);
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return static_cast<uint32_t>(value);
-  else
-    return static_cast<uint64_t>(value);
-}
-
-template <class T>
-T floor_divide(T x, T y) {
-  if (y == -1) return -x;  // the least number has no opposite: it wraps
-  return x / y - (x % y != 0 && ((x % y < 0) != (y < 0)) ? 1 : 0);
-}
-
-template <class T>
-T remainder(T x, T y) {
-  if (y == -1) return 0;
-  const T rest = x % y;
-  return rest != 0 && ((rest < 0) != (y < 0)) ? rest + y : rest;
-}
 
 /// The labels of the loops that a frame is in.
 void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
