@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "entries.h"
-#include "narrow.h"
+#include "narrow/run.h"
 #include "operate.h"
 #include "table.h"
 #include "undertow/run.h"

@@ -6,7 +6,7 @@
 
 #include "agenda/outline.h"
 #include "flow.h"
-#include "narrow.h"
+#include "narrow/program.h"
 #include "undertow/isa.h"
 
 namespace undertow {

@@ -1,4 +1,7 @@
-"""Narrow waves: a few lanes that cannot become more run one by one. Same values, counts and tags as everywhere."""
+"""Narrow waves: a few lanes that cannot become more run one by one. Same values, counts and tags as everywhere.
+
+The expand engine has codes for operators on numbers too, and is looked at alongside.
+"""
 
 import operator
 from collections.abc import Callable
@@ -101,7 +104,9 @@ def test_operators_give_what_they_give_elsewhere(dtype: Any, x: int, y: int) -> 
 
     args = 2, np.dtype(str(dtype).replace("i", "int").replace("f", "float")).type(x), y
     for function in numbers, tests:
-        np.testing.assert_equal(function.run(*args, engine="waves"), function.run(*args, engine="reference"))
+        expected = function.run(*args, engine="reference")
+        for engine in "waves", "expand":
+            np.testing.assert_equal(function.run(*args, engine=engine), expected)
 
 
 def test_faults_know_their_operands() -> None:
@@ -110,8 +115,8 @@ def test_faults_know_their_operands() -> None:
         return 7 // by if n == 0 else down(n - 1, by - 1)
 
     said = []
-    for engine in "reference", "waves":
+    for engine in "reference", "waves", "expand":
         with pytest.raises(ut.RunError, match="by zero") as caught:
             down.run(3, 3, engine=engine)
         said.append(str(caught.value))
-    assert said[0] == said[1]
+    assert said[0] == said[1] == said[2]
