@@ -66,13 +66,10 @@ void Agenda::start(std::span<const View> inputs) {
     const int32_t number = main.params[0][k];
     if (number == kNoSlot || main_->plan->places[z(number)] < 0) continue;
     std::byte* to = main_->at(main_->plan->places[z(number)]);
-    const int64_t bytes = inputs[k].bytes();
-    if (!is_small(main.slots[z(number)])) {
-      Block* block = tables_.pool.take(bytes);
-      *reinterpret_cast<Box*>(to) = {block, block->data(), tables_.shape({inputs[k].shape, z(inputs[k].rank)})};
-      to = block->data();
-    }
-    if (bytes > 0) std::memcpy(to, inputs[k].data, z(bytes));
+    if (is_small(main.slots[z(number)]))
+      std::memcpy(to, inputs[k].data, z(inputs[k].bytes()));
+    else
+      *reinterpret_cast<Box*>(to) = tables_.lent(inputs[k]);
   }
   begin(main_, 0);
 }
