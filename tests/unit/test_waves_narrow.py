@@ -59,6 +59,13 @@ def test_time_follows_the_number_of_calls_not_its_square(engine: str) -> None:
     assert len(stats.deepest_tag) == stats.max_depth == 100_002
 
 
+def test_time_of_many_lanes_follows_the_number_of_calls_too() -> None:
+    """In lockstep, with lanes enough that none of them runs alone; the helper may do that."""
+    lanes = np.full(32, 10_000, np.int32)
+    _, stats = walk.map(lanes, np.ones(32, np.int32), engine="waves", timeout=4.0, stats=True)
+    assert len(stats.deepest_tag) == stats.max_depth + 1 == 10_003
+
+
 def test_time_of_arrays_follows_the_number_of_calls_too() -> None:
     @ut.function
     def first(w: ut.f32[3], n: ut.i64) -> ut.f32[3]:

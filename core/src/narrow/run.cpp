@@ -128,7 +128,7 @@ void Narrow::climb() {
   if (deepest_ != nullptr)
     add_loops(*deepest_, stats_.deepest);
   else
-    for (const Label& label : outside(context)) stats_.deepest.push_back(label);
+    climb_on(context);
 }
 
 void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {

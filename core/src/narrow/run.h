@@ -46,8 +46,8 @@ class Narrow {
   /// The labels from the frame that runs now up to its lane.
   std::vector<Label> tag() const;
   int64_t polls = 0;
-  void (*is_late)(void*) = nullptr;                ///< called now and then; may throw
-  std::vector<Label> (*outside)(void*) = nullptr;  ///< the labels of the lane that runs now
+  void (*is_late)(void*) = nullptr;   ///< called now and then; may throw
+  void (*climb_on)(void*) = nullptr;  ///< the deepest tag goes on outside of the lane that runs now
   void* context = nullptr;
 
  private:
