@@ -15,7 +15,7 @@
 #include "clock.h"
 #include "entries.h"
 #include "late.h"
-#include "narrow.h"
+#include "narrow/run.h"
 #include "operate.h"
 #include "table.h"
 #include "undertow/run.h"
@@ -100,9 +100,9 @@ class Lockstep {
     narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
     operate_.context = this;
     operate_.tick = narrow_.is_late;
-    narrow_.outside = [](void* self) {
-      return static_cast<Lockstep*>(self)->tag(*static_cast<Lockstep*>(self)->at_,
-                                               static_cast<Lockstep*>(self)->operate_.lane);
+    narrow_.climb_on = [](void* self) {
+      static_cast<Lockstep*>(self)->climb(static_cast<Lockstep*>(self)->at_,
+                                          static_cast<Lockstep*>(self)->operate_.lane);
     };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
@@ -272,13 +272,32 @@ class Lockstep {
     return values;
   }
 
-  void note_deepest() {
-    stats_.deepest = tag(*deepest_->roots[0], 0);
-    deepest_ = nullptr;
+  /// The deepest tag gets the labels from a table up to the next function, which adds its own when its wave ends: so no
+  /// level costs more than itself, however many are deeper than all before.
+  void climb(const Table* at, int64_t lane) {
+    for (; at->region->kind != Region::Kind::Main && at->region->kind != Region::Kind::Function; at = at->parent) {
+      if (at->region->kind == Region::Kind::Loop) stats_.deepest.push_back({at->site, at->iteration});
+      if (at->region->kind == Region::Kind::Map)
+        stats_.deepest.push_back({at->site, reinterpret_cast<const int64_t*>(at->numbers->data())[lane]});
+      lane = at->parent_lane(lane);
+    }
+    deepest_ = at->region->kind == Region::Kind::Main ? Deepest{} : Deepest{at->chunk, at, lane};
+  }
+
+  void climb() {
+    const Table* at = deepest_.table;
+    if (at == nullptr && !deepest_.chunk->roots.empty()) at = deepest_.chunk->roots[0];
+    for (const Piece* piece : deepest_.chunk->pieces)
+      if (piece->child == at && deepest_.lane >= piece->at && deepest_.lane < piece->at + piece->count) {
+        stats_.deepest.push_back({piece->site, -1});
+        climb(piece->parent, piece->from + (deepest_.lane - piece->at));
+        return;
+      }
+    deepest_ = {};  // it was stopped before there was a lane
   }
 
   void finish_stats() {
-    if (deepest_ != nullptr && !deepest_->roots.empty()) note_deepest();
+    while (deepest_.chunk != nullptr) climb();
     stats_.peak_frames = tables_.peak_frames;
     stats_.peak_bytes = tables_.pool.peak();
     clock_.stop(stats_);
@@ -404,7 +423,8 @@ class Lockstep {
     if (chunk->depth > stats_.max_depth) {
       if (chunk->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
       stats_.max_depth = chunk->depth;
-      deepest_ = chunk;  // its tag is made when it is known that nothing is deeper: once, not at each level
+      stats_.deepest.clear();
+      deepest_ = {chunk, nullptr, 0};
     }
     Wave& child = begin_wave(chunk, 0);  // from here on, `wave` and `group` are not looked at
     for (size_t first = 0; first < parts.size();) {
@@ -582,7 +602,7 @@ class Lockstep {
       if (part.max_depth > stats_.max_depth) {
         stats_.max_depth = part.max_depth;
         stats_.deepest = part.deepest;
-        deepest_ = nullptr;
+        deepest_ = {};
       }
     }
     tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
@@ -639,9 +659,8 @@ class Lockstep {
         operate_.lane = 0;
         if (depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
         stats_.max_depth = depth;
-        stats_.deepest = tag(table, 0);
-        stats_.deepest.insert(stats_.deepest.begin(), {item.site, -1});
-        deepest_ = nullptr;
+        stats_.deepest.assign(1, {item.site, -1});
+        climb(&table, 0);
       }
       CallState& state = table.calls[z(item.call)];
       if (item.makes_entry) make_entries(table, item);
@@ -793,7 +812,7 @@ class Lockstep {
     if (deep_ == 0) return;
     Wave& above = waves_[deep_ - 1];
     Chunk* chunk = wave->chunk;
-    if (chunk == deepest_) note_deepest();
+    if (chunk == deepest_.chunk) climb();
     if (kept_lanes_ > 0 && ends_entry(*chunk)) run_kept();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
     if (is_outermost(chunk)) {  // who waits is told when all workers are done
@@ -1454,8 +1473,13 @@ class Lockstep {
   const std::atomic<int64_t>* first_failed_ = nullptr;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
-  Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
-  std::deque<Wave> waves_;     ///< the first `deep_` are on the stack
+  /// The first lane at the greatest depth so far, or one that it stands below: where its tag goes on.
+  struct Deepest {
+    Chunk* chunk = nullptr;
+    const Table* table = nullptr;  ///< null: the first of the chunk
+    int64_t lane = 0;
+  } deepest_;
+  std::deque<Wave> waves_;  ///< the first `deep_` are on the stack
   size_t deep_ = 0;
   Store<Chunk> chunk_store_;
   Store<Piece> piece_store_;

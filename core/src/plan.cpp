@@ -8,7 +8,7 @@
 #include "flow.h"
 #include "fuse.h"
 #include "late.h"
-#include "narrow.h"
+#include "narrow/program.h"
 #include "undertow/isa.h"
 #include "width.h"
 

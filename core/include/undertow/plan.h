@@ -235,7 +235,7 @@ class Plan {
   std::vector<Late> lates;
   std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h
-  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow.h
+  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow/program.h
   std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph
