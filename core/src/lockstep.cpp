@@ -212,10 +212,10 @@ class Lockstep {
       const View& view = inputs[k];
       const int64_t bytes = view.bytes();
       if (slot.is_dynamic) {
-        Block* block = tables_.pool.take(bytes);
-        if (bytes > 0) std::memcpy(block->data(), view.data, z(bytes));
-        Box* box = reinterpret_cast<Box*>(tables_.own(*main_, number, true));
-        *box = {block, block->data(), tables_.shape({view.shape, z(view.rank)})};
+        *reinterpret_cast<Box*>(tables_.own(*main_, number, true)) = tables_.lent(view);
+      } else if (slot.offset < 0) {
+        const Box box = tables_.lent(view);
+        main_->columns[number] = {box.block, box.data, 0};
       } else {
         std::byte* to = tables_.own(*main_, number, true);
         if (bytes > 0) std::memcpy(to, view.data, z(bytes));
@@ -226,8 +226,10 @@ class Lockstep {
   }
 
   std::vector<Value> results() {
-    std::vector<Value> values;
     const Region& main = plan_.regions[0];
+    std::vector<Value> values;
+    values.reserve(main.results[0].size());
+    tables_.drop_sums(*main_);  // so that results have one user
     for (int32_t number : main.results[0]) {
       if (number == kNoSlot) {  // an order token
         values.emplace_back();
@@ -237,14 +239,27 @@ class Lockstep {
       const Column column = main_->columns[number];
       if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
       View view{column.data, 0, slot.shape.data(), slot.rank(), slot.dtype};
+      Block* block = column.block;
       if (slot.is_dynamic) {
-        const Box* box = column.lane<Box>(0);
+        Box* box = column.lane<Box>(0);
         view.data = box->data;
         view.shape = box->shape;
+        block = box->block;
       }
-      values.push_back(value_of(view));
+      if (block == nullptr || block->refs > 1 || block->data() != view.data || block == main_->block) {
+        values.push_back(value_of(view));
+        continue;
+      }
+      tables_.pool.release(block);
+      values.push_back({{view.shape, view.shape + view.rank}, {block, z(view.bytes())}});
+      if (slot.is_dynamic)
+        column.lane<Box>(0)->block = nullptr;
+      else
+        main_->columns[number].block = nullptr;
     }
     finish_stats();
+    tables_.end(main_);
+    main_ = nullptr;
     return values;
   }
 
@@ -1210,12 +1225,10 @@ class Lockstep {
     if (!to.is_dynamic && table.lanes == 1 && to.bytes > 0) {
       const Column view = from.is_dynamic ? Column{column.lane<Box>(0)->block, column.lane<Box>(0)->data, to.bytes}
                                           : Column{column.block, column.data, to.bytes};
-      if (view.block != nullptr) {
-        ++view.block->refs;
-        tables_.drop(inner, transfer.to);
-        inner.columns[transfer.to] = view;
-        return;
-      }
+      if (view.block != nullptr) ++view.block->refs;
+      tables_.drop(inner, transfer.to);
+      inner.columns[transfer.to] = view;
+      return;
     }
     std::byte* out = tables_.own(inner, transfer.to);
     for (int64_t k = 0; k < inner.lanes; ++k) {
