@@ -868,7 +868,7 @@ class Lockstep {
         return;
       }
       const Stage& stage = self->program->stages[self->stage];
-      for (const Item& item : stage.straight) straight(table, item);
+      for (const Item& item : options_.check_finite ? stage.straight : stage.fused) straight(table, item);
       if (stage.entered.empty()) {
         ++self->stage;
         continue;
@@ -896,6 +896,9 @@ class Lockstep {
     switch (item.kind) {
       case Item::Kind::Op:
         operate_.run(table, plan_.ops[z(item.number)]);
+        break;
+      case Item::Kind::Fused:
+        operate_.run(table, plan_.fuseds[z(item.number)]);
         break;
       case Item::Kind::Read:
         read(table, plan_.reads[z(item.number)]);

@@ -94,6 +94,7 @@ class Finder {
         enters_[region].push_back(plan_.loops[at].body);
         return true;
       case Item::Kind::Map:
+      case Item::Kind::Fused:
         return false;
       case Item::Kind::Read:
         return true;

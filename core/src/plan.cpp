@@ -6,6 +6,7 @@
 
 #include "agenda/outline.h"
 #include "flow.h"
+#include "fuse.h"
 #include "narrow.h"
 #include "undertow/isa.h"
 #include "width.h"
@@ -291,6 +292,8 @@ class Checker {
         }
         break;
       }
+      case Kind::Fused:
+        fail("an item stands in the wrong place");
     }
   }
 
@@ -501,6 +504,8 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           collecteds.push_back(collected);
           break;
         }
+        case Item::Kind::Fused:
+          break;
       }
   }
   const int32_t region_count = in.count();
@@ -551,8 +556,9 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   check_kernels(*this, kernel_types);
   check_flow(*this);
   find_pure(*this);
-  lane_bytes = lane_bytes_of(*this);
   narrow = compile_narrow(*this);
+  fuse(*this);
+  lane_bytes = lane_bytes_of(*this);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 

@@ -199,7 +199,7 @@ void Agenda::run_stage(const StagePlan& stage) {
   tables_.frames = before;
   give_entries(*table);
   for (int32_t slot : stage.loads) load(*table, slot);
-  for (const Item& item : stage.stage->straight) straight(*table, item);
+  for (const Item& item : options_.check_finite ? stage.stage->straight : stage.stage->fused) straight(*table, item);
   for (const Carry& carry : stage.stores) frames_.carry(batch_, *table, nullptr, carry);
   operate_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.
@@ -271,6 +271,8 @@ void Agenda::straight(Table& table, const Item& item) {
   switch (item.kind) {
     case Item::Kind::Op:
       return operate_.run(table, plan_.ops[z(item.number)]);
+    case Item::Kind::Fused:
+      return operate_.run(table, plan_.fuseds[z(item.number)]);
     case Item::Kind::Read: {
       const ReadItem& read = plan_.reads[z(item.number)];
       if (!read.is_shared) return read_entry(tables_, table, read);
