@@ -122,7 +122,7 @@ def main() -> None:
         for _ in range(repeat):
             function = make(size)
             call = partial(function.run, *args, engine="waves", threads=1)
-            ready.append(taken(lambda f=function: f.graph(*args)))
+            ready.append(taken(partial(function.graph, *args)))
             first = taken(call)  # it makes the plan, and then does what the second does
             plan.append(first - taken(call))
             count = len(function.graph(*args))

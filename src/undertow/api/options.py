@@ -64,7 +64,7 @@ class Settings:
         return chosen
 
     def find_engine(self) -> Engine:
-        """The engine that is named; where none is, the default, or the one that fires in the order that is asked for."""
+        """The engine that is named; where none is, the default, or the one that fires in the order asked for."""
         if self.engine != "auto":
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
