@@ -323,7 +323,9 @@ class Lockstep {
     Wave& wave = waves_[deep_ - 1];
     if (is_full_) {
       run_held();
-    } else if (!wave.ready.empty()) {
+      return;
+    }
+    if (!wave.ready.empty()) {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
       advance(wave, next);
