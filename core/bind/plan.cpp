@@ -60,6 +60,16 @@ nb::object numpy_of(const void* data, std::span<const int64_t> shape, DType dtyp
   return nb::cast(nb::ndarray<nb::numpy>(copy, sizes.size(), sizes.data(), owner, nullptr, dlpack_of(dtype)));
 }
 
+/// A NumPy array that takes over the memory of a value.
+nb::object numpy_from(Value&& value, DType dtype) {
+  if (value.bytes.empty()) return numpy_of(nullptr, value.shape, dtype);
+  std::vector<size_t> sizes(value.shape.begin(), value.shape.end());
+  void* data = value.bytes.data();
+  const nb::capsule owner(value.bytes.leave(),
+                          [](void* block) noexcept { Buffer::give_back(static_cast<Block*>(block)); });
+  return nb::cast(nb::ndarray<nb::numpy>(data, sizes.size(), sizes.data(), owner, nullptr, dlpack_of(dtype)));
+}
+
 Value value_from(nb::handle object) {
   const Array array = nb::cast<Array>(object);
   Value value;
@@ -244,7 +254,7 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
     else if (const DType dtype = main.slots[static_cast<size_t>(number)].dtype; values[k].shape.empty())
       results.append(number_of(values[k].bytes.data(), dtype));
     else
-      results.append(numpy_of(values[k].bytes.data(), values[k].shape, dtype));
+      results.append(numpy_from(std::move(values[k]), dtype));
   }
   return nb::make_tuple(results, std::move(stats));
 }

@@ -102,9 +102,6 @@ class Lockstep {
     };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
-    lane_bytes_.assign(z(plan.groups), 0);
-    for (const Region& region : plan.regions)
-      for (const Slot& slot : region.slots) lane_bytes_[z(region.group)] += slot.is_inner ? 0 : slot.bytes;
   }
 
   std::vector<Value> run(std::span<const View> inputs) {
@@ -211,10 +208,10 @@ class Lockstep {
       const View& view = inputs[k];
       const int64_t bytes = view.bytes();
       if (slot.is_dynamic) {
-        Block* block = tables_.pool.take(bytes);
-        if (bytes > 0) std::memcpy(block->data(), view.data, z(bytes));
-        Box* box = reinterpret_cast<Box*>(tables_.own(*main_, number, true));
-        *box = {block, block->data(), tables_.shape({view.shape, z(view.rank)})};
+        *reinterpret_cast<Box*>(tables_.own(*main_, number, true)) = tables_.lent(view);
+      } else if (slot.offset < 0) {
+        const Box box = tables_.lent(view);
+        main_->columns[number] = {box.block, box.data, 0};
       } else {
         std::byte* to = tables_.own(*main_, number, true);
         if (bytes > 0) std::memcpy(to, view.data, z(bytes));
@@ -225,8 +222,10 @@ class Lockstep {
   }
 
   std::vector<Value> results() {
-    std::vector<Value> values;
     const Region& main = plan_.regions[0];
+    std::vector<Value> values;
+    values.reserve(main.results[0].size());
+    tables_.drop_sums(*main_);  // so that results have one user
     for (int32_t number : main.results[0]) {
       if (number == kNoSlot) {  // an order token
         values.emplace_back();
@@ -236,14 +235,27 @@ class Lockstep {
       const Column column = main_->columns[number];
       if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
       View view{column.data, 0, slot.shape.data(), slot.rank(), slot.dtype};
+      Block* block = column.block;
       if (slot.is_dynamic) {
-        const Box* box = column.lane<Box>(0);
+        Box* box = column.lane<Box>(0);
         view.data = box->data;
         view.shape = box->shape;
+        block = box->block;
       }
-      values.push_back(value_of(view));
+      if (block == nullptr || block->refs > 1 || block->data() != view.data || block == main_->block) {
+        values.push_back(value_of(view));
+        continue;
+      }
+      tables_.pool.release(block);
+      values.push_back({{view.shape, view.shape + view.rank}, {block, z(view.bytes())}});
+      if (slot.is_dynamic)
+        column.lane<Box>(0)->block = nullptr;
+      else
+        main_->columns[number].block = nullptr;
     }
     finish_stats();
+    tables_.end(main_);
+    main_ = nullptr;
     return values;
   }
 
@@ -423,9 +435,22 @@ class Lockstep {
     if (group.visits > 1) return width;
     const int64_t frames = tables_.frames - base_frames_, bytes = tables_.pool.live() - base_bytes_;
     width = std::min(width, ((options_.frames - base_frames_) / 4 - frames) / 8);
-    const int64_t lane = std::max(lane_bytes_[z(group.group)], frames > 0 ? bytes / frames : 0);
+    const int64_t lane = std::max(lane_bytes(group), frames > 0 ? bytes / frames : 0);
     width = std::min(width, ((options_.memory - base_bytes_) / 4 - bytes) / 8 / std::max<int64_t>(lane, 1));
     return std::max<int64_t>(width, 1);
+  }
+
+  /// What a lane of a group takes, as far as that is known before there is one.
+  int64_t lane_bytes(const Group& group) const {
+    int64_t bytes = plan_.lane_bytes[z(group.group)];
+    for (const Request* request : group.requests) {
+      if (!request->item->makes_entry) continue;
+      int64_t own = 0;  // what its entry holds for it alone
+      for (Operand x : request->item->hoists)
+        if (tables_.column(*request->table, x).stride != 0) own += tables_.slot(*request->table->region, x).bytes;
+      bytes = std::max(bytes, plan_.lane_bytes[z(group.group)] + own);
+    }
+    return bytes;
   }
 
   // -- several threads -----------------------------------------------------------------------------------------
@@ -1186,12 +1211,10 @@ class Lockstep {
     if (!to.is_dynamic && table.lanes == 1 && to.bytes > 0) {
       const Column view = from.is_dynamic ? Column{column.lane<Box>(0)->block, column.lane<Box>(0)->data, to.bytes}
                                           : Column{column.block, column.data, to.bytes};
-      if (view.block != nullptr) {
-        ++view.block->refs;
-        tables_.drop(inner, transfer.to);
-        inner.columns[transfer.to] = view;
-        return;
-      }
+      if (view.block != nullptr) ++view.block->refs;
+      tables_.drop(inner, transfer.to);
+      inner.columns[transfer.to] = view;
+      return;
     }
     std::byte* out = tables_.own(inner, transfer.to);
     for (int64_t k = 0; k < inner.lanes; ++k) {
@@ -1325,7 +1348,6 @@ class Lockstep {
   Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
-  std::vector<int64_t> lane_bytes_;           ///< of each group: what a lane of it takes, as far as the plan knows
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called
 };
 

@@ -64,9 +64,10 @@ void Operate::run(Table& table, const OpItem& item) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-    if (item.is_open)
+    const bool is_done = kernel.is_view() && run_view(table, item);
+    if (!is_done && item.is_open)
       run_boxed(table, item, kernel, lanes, is_uniform);
-    else if (!share(table, item, kernel) && !run_flat(table, item, kernel, lanes, is_uniform))
+    else if (!is_done && !run_flat(table, item, kernel, lanes, is_uniform))
       run_static(table, item, kernel, lanes, is_uniform);
   }
   if (options_.check_finite) check_finite(table, item);
@@ -127,6 +128,14 @@ Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fuse
   return {};
 }
 
+bool Operate::run_view(Table& table, const OpItem& item) {
+  if (item.is_open || item.outputs[0] == kNoSlot) return false;
+  const Slot &in = tables_.slot(*table.region, item.inputs[0]), &out = table.region->slots[z(item.outputs[0])];
+  if (in.bytes != out.bytes) return false;
+  tables_.take(table, item.outputs[0], in, tables_.column(table, item.inputs[0]), nullptr, table.lanes);
+  return true;
+}
+
 bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
   const Elementwise* each = kernel.elementwise();
   if (each == nullptr || item.outputs[0] == kNoSlot) return false;
@@ -160,17 +169,6 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
     flat(from(0), from(1), from(2), to + done * size_of(each->output), now);
     worked(now * bytes);
   }
-  return true;
-}
-
-/// The same elements in another shape are the same column.
-bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
-  if (item.inputs.size() != 1 || item.inputs[0] < 0) return false;
-  const Slot& from = table.region->slots[z(item.inputs[0])];
-  const Slot& to = table.region->slots[z(item.outputs[0])];
-  if (from.count != to.count || kernel.part_at({nullptr, 0, from.shape.data(), from.rank(), from.dtype}) != 0)
-    return false;
-  tables_.take(table, item.outputs[0], from, table.columns[item.inputs[0]], nullptr, table.lanes);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "undertow/memory.h"
 #include "undertow/plan.h"
 
 namespace undertow {
@@ -13,7 +14,7 @@ namespace undertow {
 /// A value on its own: dtype and rank are known from the plan.
 struct Value {
   std::vector<int64_t> shape;
-  std::vector<std::byte> bytes;
+  Buffer bytes;
 };
 
 /// What runs operators that act on the world, and those that have no kernel; and may stop the run by throwing.
@@ -82,6 +83,7 @@ struct RunStats {
 };
 
 /// Run; gives a value for each result of main. Throws Stop, and what the host throws. Waves in lockstep go depth first.
+/// Inputs stay where they are, unchanged, until the run is over; results are copies of theirs, never the same memory.
 std::vector<Value> run_lockstep(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
                                 RunStats& stats);
 
