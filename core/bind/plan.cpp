@@ -154,6 +154,17 @@ nb::list tag_of(const std::vector<Label>& labels) {
   return tag;
 }
 
+/// The nodes of the operators that run in one pass, for each such pass.
+nb::list fused_of(const Plan& plan) {
+  nb::list found;
+  for (const FusedItem& item : plan.fuseds) {
+    nb::list nodes;
+    for (int32_t op : item.ops) nodes.append(plan.ops[static_cast<size_t>(op)].node);
+    found.append(nodes);
+  }
+  return found;
+}
+
 /// Counts of lanes, by node.
 nb::list fired_of(const RunStats& stats) {
   nb::list fired;
@@ -275,6 +286,7 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("fired", &fired_of)
       .def_prop_ro("deepest", [](const RunStats& stats) { return tag_of(stats.deepest); });
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
+      .def_prop_ro("fused", &fused_of)
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
            nb::arg("agenda") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none());
