@@ -132,6 +132,10 @@ class RunStats:
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
 
+    @property
+    def fused(self) -> list[list[int]]:
+        """The nodes of the operators that run in one pass, for each such pass."""
+
     def run(
         self,
         inputs: Sequence[npt.NDArray[np.generic]],
