@@ -53,20 +53,20 @@ class Rival:
         matrix = dy.reshape(self.V * x, (self.width, 2 * self.width))
         return dy.tanh(dy.affine_transform([self.b, self.W, x, matrix, x]))
 
-    def gates(self, x: Any, W: Any, b: Any, count: int) -> list[Any]:
-        gates, d = dy.affine_transform([b, W, x]), self.width
-        parts = [dy.pick_range(gates, k * d, (k + 1) * d) for k in range(count)]
-        return [dy.tanh(part) if k == 2 else dy.logistic(part) for k, part in enumerate(parts)]
-
     def lstm_leaf(self, word: int) -> tuple[Any, Any]:
-        i, o, u = self.gates(self.embedding[word], self.Wx, self.bx, 3)
-        c = dy.cmult(i, u)
-        return dy.cmult(o, dy.tanh(c)), c
+        d = self.width
+        gates = dy.affine_transform([self.bx, self.Wx, self.embedding[word]])
+        c = dy.cmult(dy.logistic(dy.pick_range(gates, 0, d)), dy.tanh(dy.pick_range(gates, 2 * d, 3 * d)))
+        return dy.cmult(dy.logistic(dy.pick_range(gates, d, 2 * d)), dy.tanh(c)), c
 
     def lstm(self, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
-        i, o, u, fl, fr = self.gates(dy.concatenate([left[0], right[0]]), self.Wh, self.bh, 5)
-        c = dy.cmult(i, u) + dy.cmult(fl, left[1]) + dy.cmult(fr, right[1])
-        return dy.cmult(o, dy.tanh(c)), c
+        d = self.width
+        gates = dy.affine_transform([self.bh, self.Wh, dy.concatenate([left[0], right[0]])])
+        update = dy.cmult(dy.logistic(dy.pick_range(gates, 0, d)), dy.tanh(dy.pick_range(gates, 2 * d, 3 * d)))
+        from_left = dy.cmult(dy.logistic(dy.pick_range(gates, 3 * d, 4 * d)), left[1])
+        from_right = dy.cmult(dy.logistic(dy.pick_range(gates, 4 * d, 5 * d)), right[1])
+        c = update + from_left + from_right
+        return dy.cmult(dy.logistic(dy.pick_range(gates, d, 2 * d)), dy.tanh(c)), c
 
     def walk(self, tree: tuple[list[int], ...], node: int, losses: list[Any] | None) -> Any:
         word, left, right, label = tree

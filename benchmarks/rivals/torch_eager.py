@@ -13,6 +13,7 @@ from .networks import EPSILON, RATE, WIDTHS, Params
 
 VERSION = torch.__version__
 torch.set_num_threads(1)
+torch.sparse.check_sparse_tensor_invariants.disable()  # which is the default, but says so
 
 
 class Network(torch.nn.Module):
@@ -88,7 +89,7 @@ class Rival:
     def total(self, trees: list[Tree]) -> Tensor:
         return torch.stack([cross_entropy(*self.network(tree, True), reduction="sum") for tree in trees]).sum()
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def loss(self, trees: list[Tree]) -> float:
         return self.total(trees).item()
 
