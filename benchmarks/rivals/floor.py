@@ -37,8 +37,8 @@ class Product:
 class Bilinear:
     """What an RNTN does with the matrix of every node: times a vector from either side."""
 
-    def __init__(self, width: int) -> None:
-        self.matrix = torch.randn(MOST // 2, width, 2 * width)
+    def __init__(self, width: int, product: Product) -> None:
+        self.matrix = product.y[: MOST // 2].view(-1, width, 2 * width)  # still in the cache, as in a real run
         self.right, self.y = torch.randn(MOST // 2, 2 * width, 1), torch.empty(MOST // 2, width, 1)
         self.left, self.dx = torch.randn(MOST // 2, 1, width), torch.empty(MOST // 2, 1, 2 * width)
 
@@ -56,9 +56,10 @@ class Floor:
         state, embedding = WIDTHS[model]
         self.leaf = [Product(embedding, 3 * state)] if model == "treelstm" else []
         self.weights = [Product(2 * state, (5 if model == "treelstm" else 1) * state)]
+        self.inner: list[Product | Bilinear] = list(self.weights)
         if model == "rntn":
             self.weights.append(Product(2 * state, 2 * state * state))
-        self.inner = [*self.weights, *([Bilinear(state)] if model == "rntn" else [])]
+            self.inner = [*self.weights, Bilinear(state, self.weights[-1])]
         self.classes = Product(state, CLASSES)
         self.known: dict[tuple[int, int], list[int]] = {}
 
@@ -66,6 +67,8 @@ class Floor:
         key = id(trees[0]), len(trees)
         if key not in self.known:
             self.known[key] = levels(trees).sizes
+            if sum(self.known[key]) > MOST:
+                raise ValueError(f"a batch has more than {MOST} nodes")
         return self.known[key]
 
     @torch.inference_mode()
