@@ -102,9 +102,6 @@ class Lockstep {
     };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
-    lane_bytes_.assign(z(plan.groups), 0);
-    for (const Region& region : plan.regions)
-      for (const Slot& slot : region.slots) lane_bytes_[z(region.group)] += slot.bytes;
   }
 
   std::vector<Value> run(std::span<const View> inputs) {
@@ -423,9 +420,22 @@ class Lockstep {
     if (group.visits > 1) return width;
     const int64_t frames = tables_.frames - base_frames_, bytes = tables_.pool.live() - base_bytes_;
     width = std::min(width, ((options_.frames - base_frames_) / 4 - frames) / 8);
-    const int64_t lane = std::max(lane_bytes_[z(group.group)], frames > 0 ? bytes / frames : 0);
+    const int64_t lane = std::max(lane_bytes(group), frames > 0 ? bytes / frames : 0);
     width = std::min(width, ((options_.memory - base_bytes_) / 4 - bytes) / 8 / std::max<int64_t>(lane, 1));
     return std::max<int64_t>(width, 1);
+  }
+
+  /// What a lane of a group takes, as far as that is known before there is one.
+  int64_t lane_bytes(const Group& group) const {
+    int64_t bytes = plan_.lane_bytes[z(group.group)];
+    for (const Request* request : group.requests) {
+      if (!request->item->makes_entry) continue;
+      int64_t own = 0;  // what its entry holds for it alone
+      for (Operand x : request->item->hoists)
+        if (tables_.column(*request->table, x).stride != 0) own += tables_.slot(*request->table->region, x).bytes;
+      bytes = std::max(bytes, plan_.lane_bytes[z(group.group)] + own);
+    }
+    return bytes;
   }
 
   // -- several threads -----------------------------------------------------------------------------------------
@@ -1322,7 +1332,6 @@ class Lockstep {
   Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
-  std::vector<int64_t> lane_bytes_;           ///< of each group: what a lane of it takes, as far as the plan knows
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called
 };
 

@@ -7,6 +7,7 @@
 #include "flow.h"
 #include "narrow.h"
 #include "undertow/isa.h"
+#include "width.h"
 
 namespace undertow {
 namespace {
@@ -545,6 +546,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   check_kernels(*this, kernel_types);
   check_flow(*this);
   find_pure(*this);
+  lane_bytes = lane_bytes_of(*this);
   narrow = compile_narrow(*this);
 }
 

@@ -505,3 +505,46 @@ def test_phases_are_waves() -> None:
     ut.grad(loss).run(np.ones(100), trace=events)
     phases = [event.phase for event in events if isinstance(event, WaveStarted)]
     assert set(phases) == {0, 1}
+
+
+def chains(trees: int, words: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Trees that grow to the right: left child, right child, roots."""
+    size = 2 * words - 1
+    left, right = np.full(trees * size, -1, np.int32), np.full(trees * size, -1, np.int32)
+    for tree in range(trees):
+        for level in range(words - 1):
+            node = tree * size + 2 * level
+            left[node], right[node] = node + 1, node + 2
+    return left, right, np.arange(trees, dtype=np.int32) * size
+
+
+def test_what_all_lanes_share_makes_no_wave_narrower() -> None:
+    @ut.function
+    def encode(table, left, right, node: ut.i32) -> ut.f32[20]:
+        if left[node] < 0:
+            return table[node % 1000]
+        turned = ut.reshape(table, (20, 1000))  # made of what is shared: there once
+        both = encode(table, left, right, left[node]) + encode(table, left, right, right[node])
+        return both + turned[:, 0]
+
+    table = np.random.default_rng(7).normal(size=(1000, 20)).astype(np.float32)
+    left, right, roots = chains(100, 12)
+    shared = map(ut.shared, (table, left, right))
+    # A table for each lane would fill this many times over.
+    found, stats = encode.map(*shared, roots, memory=32 << 20, threads=1, stats=True)
+    assert stats.waves == 12 and stats.activations == 100 * 23
+    np.testing.assert_allclose(found, encode.map(*map(ut.shared, (table, left, right)), roots, memory=None))
+
+
+def test_what_lanes_hold_alone_makes_waves_narrower() -> None:
+    @ut.function
+    def walk(table, n: ut.i64) -> ut.f32:
+        if n == 0:
+            return 0.0
+        return walk(table, n - 1) + ut.sum(table * 1.5)
+
+    tables = np.ones((64, 1000), np.float32)
+    wide, wide_stats = walk.map(tables, np.full(64, 3), threads=1, stats=True)
+    found, stats = walk.map(tables, np.full(64, 3), threads=1, memory=1 << 20, stats=True)
+    assert stats.waves > wide_stats.waves
+    np.testing.assert_array_equal(found, wide)

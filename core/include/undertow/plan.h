@@ -188,7 +188,8 @@ class Plan {
   std::vector<ReadItem> reads;
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
-  std::vector<bool> is_pure;  // of each group: no host, nothing collected, no boxes, in all that it can reach
+  std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
+  std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h
   std::unique_ptr<const NarrowProgram> narrow;  // what runs lanes one by one; see narrow.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph
