@@ -9,80 +9,20 @@ Usage: python benchmarks/trees.py [--quick] [--sst FOLDER] [--models A,B] [--bat
                                   [--python-of dynet=PATH] [--clock] [--repeat N] [--budget SECONDS] [--json FILE]
 """
 
-import contextlib
-import json
-import os
-import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
-from rivals import forests, networks
+from rivals import forests, networks, turns
+from rivals.turns import Rival
 
-import undertow as ut
-
-FOLDER = Path(__file__).resolve().parent
 TRAINING, TESTING = 700, 200  # trees
 SIZES = [1, 10, 25, 64, 256]
-TOLERANCE = 1e-4
-CHECKED = 25  # trees whose loss is compared
-STEPS, STEP = 5, 10  # of training before losses are compared again, and trees in each
 FLOOR_BAR, FLOOR_FROM = 0.75, 10
 OURS, FLOOR = "Undertow", "floor: matrix products"
 WORKS = {"train": "train", "infer": "test"}  # and the trees for it
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-@dataclass
-class Rival:
-    """A way to run the networks: the module in benchmarks/rivals, and which framework it needs."""
-
-    key: str  # for --rivals
-    name: str
-    module: str
-    framework: str
-    variant: str = ""
-    process: Any = None
-    missing: str = ""
-    version: str = ""
-    times: dict[tuple[str, int, str], np.ndarray] = field(default_factory=dict)  # model, batch, work: best by batch
-    losses: dict[str, list[float]] = field(default_factory=dict)  # by model, before and after training
-
-    def begin(self, python: str, folder: str) -> None:
-        command = [python, "-m", "rivals.worker", self.module, folder, *filter(None, [self.variant])]
-        environment = dict(os.environ, **dict.fromkeys(THREADS, "1"), PYTHONWARNINGS="ignore")
-        if self.framework == "undertow":  # the one that the parent has
-            environment["PYTHONPATH"] = str(Path(ut.__file__).parents[1])
-        try:
-            self.process = subprocess.Popen(
-                command, cwd=FOLDER, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=None if os.environ.get("RACE_DEBUG") else subprocess.DEVNULL,
-            )  # fmt: skip
-        except OSError as fault:
-            self.missing = f"no Python: {fault.strerror}"
-            return
-        hello = self.answer()
-        self.version = hello.get("version", "")
-
-    def answer(self) -> dict[str, Any]:
-        line = self.process.stdout.readline()
-        found = json.loads(line) if line else {"failed": "the process has ended; RACE_DEBUG=1 shows what it says"}
-        self.missing = found.get("missing") or found.get("failed") or ""
-        return found
-
-    def ask(self, do: str, **more: Any) -> dict[str, Any]:
-        with contextlib.suppress(BrokenPipeError):  # the answer says so
-            print(json.dumps({"do": do, **more}), file=self.process.stdin, flush=True)
-        return self.answer()
-
-    def end(self) -> None:
-        if self.process is not None:
-            self.process.stdin.close()
-            self.process.wait()
 
 
 def rivals() -> list[Rival]:
@@ -94,71 +34,22 @@ def rivals() -> list[Rival]:
         Rival("dynet", "DyNet, autobatching", "dynet_autobatch", "dynet"),
         Rival("dynet-single", "DyNet, no batching", "dynet_autobatch", "dynet", "single"),
         Rival("jax", "JAX scan", "jax_scan", "jax"),
-        Rival("floor", FLOOR, "floor", "torch"),
+        Rival("floor", FLOOR, "floor", "torch", has_loss=False),
     ]
 
 
-def agree(model: str, runners: list[Rival], wanted: float) -> list[Rival]:
-    """Those who compute the same: the loss at first, which NumPy knows, and after some steps, which we know best."""
-    fit = []
-    for rival in runners:
-        rival.ask("start", model=model)
-        if rival.name != FLOOR:
-            found = [rival.ask("loss", count=CHECKED).get("loss")]
-            rival.ask("steps", count=STEPS, batch=STEP)
-            found.append(rival.ask("loss", count=CHECKED).get("loss"))
-            rival.losses[model] = found
-        if rival.missing:
-            print(f"{rival.name}, {model}: {rival.missing}", file=sys.stderr)
-        else:
-            fit.append(rival)
-    trained = [rival.losses[model][1] for rival in fit if model in rival.losses]
-    for rival in list(fit):
-        pairs = zip(rival.losses.get(model, []), [wanted, float(np.median(trained))], strict=False)
-        if any(abs(found - right) > TOLERANCE * right for found, right in pairs):
-            what = f"{rival.name}, {model}: losses {rival.losses[model]}, not {wanted:.4f} and {np.median(trained):.4f}"
-            if rival.name == OURS:
-                common.fail(what)
-            print(what, file=sys.stderr)
-            fit.remove(rival)
-    return fit
+def case(model: str, batch: int, work: str) -> turns.Case:
+    return model, batch, work, WORKS[work]
 
 
-def race(model: str, batch: int, runners: list[Rival], options: Any) -> None:
-    """Rounds in which everybody does an epoch in turn; who has used up the budget drops out."""
-    used = dict.fromkeys(map(id, runners), 0.0)
-    for turn in range(options.repeat):
-        for rival in runners:
-            if rival.missing or (turn > 1 and used[id(rival)] > options.budget):
-                continue
-            for work, trees in WORKS.items():
-                found = rival.ask("epoch", work=work, batch=batch, trees=trees)
-                if rival.missing:
-                    print(f"{rival.name}, {model}, batch {batch}: {rival.missing}", file=sys.stderr)
-                    break
-                used[id(rival)] += sum(found["clock"])
-                times = np.array(found["clock" if options.clock else "processor"])
-                key = model, batch, work
-                rival.times[key] = np.minimum(times, rival.times.get(key, times))
-        print(f"{model}, batch {batch}: round {turn + 1} of {options.repeat}", file=sys.stderr)
-
-
-def speed(rival: Rival, model: str, batch: int, work: str, counts: dict[str, int]) -> float | None:
-    """Trees per second, of an epoch made of the best time of every batch."""
-    times = rival.times.get((model, batch, work))
-    return None if times is None or rival.missing else counts[WORKS[work]] / float(times.sum())
-
-
-def verdicts(
-    model: str, sizes: list[int], runners: list[Rival], counts: dict[str, int]
-) -> tuple[list[dict], list[str]]:
+def verdicts(model: str, sizes: list[int], runners: list[Rival]) -> tuple[list[dict], list[str]]:
     """Ours against the best and against the floor, by batch and work."""
     by_name = {rival.name: rival for rival in runners}
     rows, faults = [], []
     for work in WORKS:
         previous = 0.0
         for batch in sizes:
-            speeds = {name: speed(rival, model, batch, work, counts) for name, rival in by_name.items()}
+            speeds = {name: rival.speed(case(model, batch, work)) for name, rival in by_name.items()}
             ours, floor = speeds.pop(OURS, None), speeds.pop(FLOOR, None)
             others = {name: value for name, value in speeds.items() if value}
             if not ours:
@@ -179,13 +70,13 @@ def verdicts(
     return rows, faults
 
 
-def show(model: str, sizes: list[int], runners: list[Rival], counts: dict[str, int], found: list[dict]) -> None:
+def show(model: str, sizes: list[int], runners: list[Rival], found: list[dict]) -> None:
     def pair(values: list[float | None], form: str) -> str:
         return " / ".join(form.format(value) if value else "-" for value in values)
 
     lines = []
     for rival in runners:
-        cells = [pair([speed(rival, model, batch, work, counts) for work in WORKS], "{:,.0f}") for batch in sizes]
+        cells = [pair([rival.speed(case(model, batch, work)) for work in WORKS], "{:,.0f}") for batch in sizes]
         lines.append([rival.name, *cells])
     at = {(row["work"], row["batch"]): row for row in found}
     for title, key, form in (("ours / best rival", "to_best", "{:.2f}"), ("ours / floor", "to_floor", "{:.0%}")):
@@ -238,30 +129,24 @@ def main() -> None:
     else:
         train, vocabulary = forests.generate(options.trees), forests.VOCABULARY
         test = forests.generate(TESTING, forests.SEED + 1)
-    counts = {"train": len(train), "test": len(test)}
-    pythons = dict(pair.split("=", 1) for pair in options.python_of)
     rows, faults, peaks = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         forests.save(Path(folder, "trees.npz"), {"train": train, "test": test})
-        for rival in runners:
-            rival.begin(pythons.get(rival.framework, sys.executable), folder)
-        absent = [rival for rival in runners if rival.missing]
-        present = [rival for rival in runners if not rival.missing]
-        for model in options.models:
-            params = networks.init(model, vocabulary)
-            np.savez(Path(folder, f"{model}.npz"), **params)
-            fit = agree(model, present, networks.loss(model, params, train[:CHECKED]))
-            for batch in options.batch:
-                race(model, batch, fit, options)
-            found, wrong = verdicts(model, options.batch, fit, counts)
-            show(model, options.batch, fit + absent, counts, found)
-            rows += found
-            faults += wrong
-        ours = next((rival for rival in present if rival.name == OURS), None)
-        if ours is not None:
-            peaks = memory(ours, options.models, options.batch)
-        for rival in runners:
-            rival.end()
+        with turns.started(runners, turns.python_of(options.python_of), folder) as present:
+            for model in options.models:
+                params = networks.init(model, vocabulary)
+                np.savez(Path(folder, f"{model}.npz"), **params)
+                fit = turns.agree(model, present, networks.loss(model, params, train[: turns.CHECKED]))
+                for batch in options.batch:
+                    cases = [case(model, batch, work) for work in WORKS]
+                    turns.race(fit, cases, options.repeat, options.budget, options.clock)
+                found, wrong = verdicts(model, options.batch, fit)
+                show(model, options.batch, runners, found)
+                rows += found
+                faults += wrong
+            ours = next((rival for rival in present if rival.name == OURS), None)
+            if ours is not None:
+                peaks = memory(ours, options.models, options.batch)
     common.table(
         "Memory of a training step of ours", ["network      ", "batch", "nodes", "MB", "KB per node"],
         [[row["model"], str(row["batch"]), f"{row['nodes']:,}", f"{row['bytes'] / 1e6:.1f}",
@@ -269,14 +154,14 @@ def main() -> None:
     )  # fmt: skip
     data = str(options.sst) if options.sst else "made-up trees"
     print(f"Trees: {data}: {forests.describe(train)}. Times {'on the clock' if options.clock else 'of the processor'}.")
-    print(f"Losses of everybody agree to {TOLERANCE:g}, at first and after {STEPS} steps. Load: {common.load()}.")
+    print(f"Losses agree to {turns.TOLERANCE:g}, at first and after {turns.STEPS} steps. Load: {common.load()}.")
     if rows:
         print("\n".join(["Below the bar:", *faults]) if faults else "Every cell is at the bar.")
     common.write(options.json, {
-        "trees": {"train": forests.describe(train), "test": forests.describe(test)}, "time": options.clock,
+        "trees": {"train": forests.describe(train), "test": forests.describe(test)}, "is_clock": options.clock,
         "rivals": [{"name": r.name, "version": r.version, "missing": r.missing, "losses": r.losses,
-                    "speeds": [{"model": m, "batch": b, "work": w, "trees_per_second": speed(r, m, b, w, counts)}
-                               for m, b, w in r.times]} for r in runners],
+                    "speeds": [{"model": m, "batch": b, "work": w, "trees_per_second": r.speed((m, b, w, t))}
+                               for m, b, w, t in r.times]} for r in runners],
         "rows": rows, "memory": peaks, "below": faults,
     })  # fmt: skip
 

@@ -58,7 +58,8 @@ class Worker:
         return {"loss": float(sum(self.rival.train(trees) for trees in first))}
 
     def epoch(self, work: str, batch: int, trees: str) -> dict[str, Any]:
-        return timed(getattr(self.rival, work), forests.batches(self.trees[trees], batch))
+        found = self.trees[trees]
+        return {"trees": len(found), **timed(getattr(self.rival, work), forests.batches(found, batch))}
 
     def peak(self, batch: int) -> dict[str, Any]:
         trees = self.trees["train"][:batch]
