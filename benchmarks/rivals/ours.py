@@ -100,20 +100,23 @@ def forest(trees: list[Tree]) -> tuple[np.ndarray, ...]:
 
 
 class Rival:
-    """Programs, parameters, and Adagrad in place. `options` go to every run, as the engine does."""
+    """Programs, parameters, and Adagrad in place. `pack` makes arguments of trees; `options` go to every run."""
 
-    def __init__(self, model: str, params: Params, **options: Any) -> None:
-        self.measure, self.classes = programs(model)
+    def __init__(
+        self, params: Params, programs: tuple[ut.Function, ut.Function], pack: Callable[..., Any], **options: Any
+    ) -> None:
+        self.measure, self.classes = programs
+        self.pack = pack
         self.gradient = ut.value_and_grad(self.measure, sparse_rows=True)
         self.params = {name: value.copy() for name, value in params.items()}
         self.squares = {name: np.zeros_like(value) for name, value in params.items()}
         self.options = options
 
     def loss(self, trees: list[Tree]) -> float:
-        return float(self.measure.run(self.params, *forest(trees), **self.options))
+        return float(self.measure.run(self.params, *self.pack(trees), **self.options))
 
     def train(self, trees: list[Tree]) -> float:
-        loss, gradients = self.gradient.run(self.params, *forest(trees), **self.options)
+        loss, gradients = self.gradient.run(self.params, *self.pack(trees), **self.options)
         for name, gradient in gradients.items():
             rows: Any = ...
             if not isinstance(gradient, np.ndarray):
@@ -124,11 +127,11 @@ class Rival:
         return float(loss)
 
     def infer(self, trees: list[Tree]) -> list[int]:
-        return self.classes.run(self.params, *forest(trees), **self.options).tolist()
+        return self.classes.run(self.params, *self.pack(trees), **self.options).tolist()
 
     def peak(self, trees: list[Tree]) -> int:
         """Bytes of frames and arrays in a training step, at most."""
-        _, stats = self.gradient.run(self.params, *forest(trees), stats=True, **self.options)
+        _, stats = self.gradient.run(self.params, *self.pack(trees), stats=True, **self.options)
         return stats.peak_bytes
 
 
@@ -141,4 +144,4 @@ def summed(gradient: ut.IndexedRows) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make(model: str, params: Params, variant: str = "") -> Rival:
-    return Rival(model, params, engine=variant or "waves", threads=1)
+    return Rival(params, programs(model), forest, engine=variant or "waves", threads=1)

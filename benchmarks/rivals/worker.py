@@ -61,6 +61,10 @@ class Worker:
         found = self.trees[trees]
         return {"trees": len(found), **timed(getattr(self.rival, work), forests.batches(found, batch))}
 
+    def answers(self, batch: int, trees: str) -> dict[str, Any]:
+        found = [self.rival.infer(part) for part in forests.batches(self.trees[trees], batch)]
+        return {"answers": [int(value) for part in found for value in part]}
+
     def peak(self, batch: int) -> dict[str, Any]:
         trees = self.trees["train"][:batch]
         return {"bytes": self.rival.peak(trees), "nodes": sum(len(tree.word) for tree in trees)}
