@@ -1,4 +1,4 @@
-"""Undertow without recursion: the iterative form of the papers, through `ut.while_loop`; for TreeRNN and TreeLSTM.
+"""Undertow without recursion: the iterative form of the papers, through `ut.while_loop`.
 
 Step n computes the n-th inner node of every tree of the batch and adds it to a table of states, whose last row is for
 the steps of trees that are done.
@@ -24,7 +24,7 @@ def programs(model: str) -> tuple[ut.Function, ut.Function]:
 
     def first(params: Any, word: Any) -> Any:
         x = ut.take(params["E"], word, axis=0)
-        if model == "treernn":
+        if model != "treelstm":
             return (x,)
         gates = x @ params["Wx"] + params["bx"]
         c = ut.sigmoid(gates[:, :d]) * ut.tanh(gates[:, 2 * d :])
@@ -32,8 +32,12 @@ def programs(model: str) -> tuple[ut.Function, ut.Function]:
 
     def cell(params: Any, left: Any, right: Any) -> Any:
         x = ut.concat([left[0], right[0]], axis=1)
-        if model == "treernn":
-            return (ut.tanh(x @ params["W"] + params["b"]),)
+        if model != "treelstm":
+            layer = x @ params["W"] + params["b"]
+            if model == "rntn":
+                matrices = ut.reshape(x @ ut.reshape(params["V"], (2 * d, 2 * d * d)), (-1, 2 * d, d))
+                layer = layer + ut.squeeze(ut.expand_dims(x, axis=1) @ matrices, axis=1)
+            return (ut.tanh(layer),)
         gates = x @ params["Wh"] + params["bh"]
         c = ut.sigmoid(gates[:, :d]) * ut.tanh(gates[:, 2 * d : 3 * d])
         c = c + ut.sigmoid(gates[:, 3 * d : 4 * d]) * left[1] + ut.sigmoid(gates[:, 4 * d :]) * right[1]
