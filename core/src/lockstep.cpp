@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "clock.h"
 #include "entries.h"
 #include "narrow.h"
 #include "operate.h"
@@ -106,6 +107,7 @@ class Lockstep {
 
   std::vector<Value> run(std::span<const View> inputs) {
     began_ = last_poll_ = std::chrono::steady_clock::now();
+    clock_.start(options_.is_timed);
     std::vector<Value> values;
     guarded([&] {
       start(inputs);
@@ -137,6 +139,8 @@ class Lockstep {
       Stop stop{Stop::Kind::OutOfMemory};
       locate(stop);
       throw stop;
+    } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+      throw;
     } catch (...) {  // the host's
       stats_.stopped = where();
       throw;
@@ -208,10 +212,10 @@ class Lockstep {
       const View& view = inputs[k];
       const int64_t bytes = view.bytes();
       if (slot.is_dynamic) {
-        Block* block = tables_.pool.take(bytes);
-        if (bytes > 0) std::memcpy(block->data(), view.data, z(bytes));
-        Box* box = reinterpret_cast<Box*>(tables_.own(*main_, number, true));
-        *box = {block, block->data(), tables_.shape({view.shape, z(view.rank)})};
+        *reinterpret_cast<Box*>(tables_.own(*main_, number, true)) = tables_.lent(view);
+      } else if (slot.offset < 0) {
+        const Box box = tables_.lent(view);
+        main_->columns[number] = {box.block, box.data, 0};
       } else {
         std::byte* to = tables_.own(*main_, number, true);
         if (bytes > 0) std::memcpy(to, view.data, z(bytes));
@@ -222,8 +226,10 @@ class Lockstep {
   }
 
   std::vector<Value> results() {
-    std::vector<Value> values;
     const Region& main = plan_.regions[0];
+    std::vector<Value> values;
+    values.reserve(main.results[0].size());
+    tables_.drop_sums(*main_);  // so that results have one user
     for (int32_t number : main.results[0]) {
       if (number == kNoSlot) {  // an order token
         values.emplace_back();
@@ -233,14 +239,27 @@ class Lockstep {
       const Column column = main_->columns[number];
       if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
       View view{column.data, 0, slot.shape.data(), slot.rank(), slot.dtype};
+      Block* block = column.block;
       if (slot.is_dynamic) {
-        const Box* box = column.lane<Box>(0);
+        Box* box = column.lane<Box>(0);
         view.data = box->data;
         view.shape = box->shape;
+        block = box->block;
       }
-      values.push_back(value_of(view));
+      if (block == nullptr || block->refs > 1 || block->data() != view.data || block == main_->block) {
+        values.push_back(value_of(view));
+        continue;
+      }
+      tables_.pool.release(block);
+      values.push_back({{view.shape, view.shape + view.rank}, {block, z(view.bytes())}});
+      if (slot.is_dynamic)
+        column.lane<Box>(0)->block = nullptr;
+      else
+        main_->columns[number].block = nullptr;
     }
     finish_stats();
+    tables_.end(main_);
+    main_ = nullptr;
     return values;
   }
 
@@ -253,6 +272,7 @@ class Lockstep {
     if (deepest_ != nullptr && !deepest_->roots.empty()) note_deepest();
     stats_.peak_frames = tables_.peak_frames;
     stats_.peak_bytes = tables_.pool.peak();
+    clock_.stop(stats_);
   }
 
   // -- waves ---------------------------------------------------------------------------------------------------
@@ -277,7 +297,10 @@ class Lockstep {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
       advance(wave, next);
-    } else if (!wave.groups.empty()) {
+      return;
+    }
+    clock_.to(Step::Call);
+    if (!wave.groups.empty()) {
       start_chunk(wave);
     } else if (!wave.calls.empty()) {
       make_groups(wave);
@@ -487,6 +510,7 @@ class Lockstep {
     std::exception_ptr interrupted;
     std::vector<RunStats> stats(tasks.size());
     std::atomic<int64_t> running = 0;
+    clock_.stop(stats_);  // workers have clocks of their own
     const auto work = [&](bool polls) {
       for (size_t k; (k = next++) < tasks.size() && static_cast<int64_t>(k) < first_failed;) {
         try {
@@ -529,6 +553,7 @@ class Lockstep {
       }
     }
     for (std::thread& thread : threads) thread.join();
+    clock_.start(options_.is_timed);
     if (interrupted) std::rethrow_exception(interrupted);
     for (const std::exception_ptr& fault : failed)
       if (fault) std::rethrow_exception(fault);
@@ -538,6 +563,7 @@ class Lockstep {
       stats_.waves += part.waves;
       stats_.lanes += part.lanes;
       stats_.peak_width = std::max(stats_.peak_width, part.peak_width);
+      for (size_t k = 0; k < part.seconds.size(); ++k) stats_.seconds[k] += part.seconds[k];
       frames = std::max(frames, part.peak_frames);
       for (size_t node = 0; node < part.fired.size(); ++node) stats_.fired[node] += part.fired[node];
       if (part.max_depth > stats_.max_depth) {
@@ -558,6 +584,7 @@ class Lockstep {
   void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, int64_t number,
                 const std::atomic<int64_t>& first_failed) {
     began_ = last_poll_ = owner.began_;
+    clock_.start(options_.is_timed);
     main_ = owner.main_;
     is_worker_ = tables_.borrows = true;
     task_ = number;
@@ -622,6 +649,7 @@ class Lockstep {
   }
 
   void run_lane(Table& table, int64_t lane, const CallItem& item, NarrowFrame* frame) {
+    clock_.to(Step::Narrow);
     const NarrowBody& body = narrow_.body(item.body);
     for (size_t k = 0; k < item.arguments.size(); ++k) {
       const int32_t to = body.params[z(item.phase)][k];
@@ -864,6 +892,7 @@ class Lockstep {
   }
 
   void straight(Table& table, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Op:
         operate_.run(table, plan_.ops[z(item.number)]);
@@ -883,6 +912,7 @@ class Lockstep {
   }
 
   void enter(Wave& wave, Fiber* self, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Branch:
         enter_branch(wave, self, plan_.branches[z(item.number)]);
@@ -911,6 +941,7 @@ class Lockstep {
   void complete(const Fiber& self) {
     const Stage& stage = self.program->stages[self.stage];
     for (const Item& item : stage.entered) {
+      clock_.to(item.kind);
       if (item.kind == Item::Kind::Branch)
         leave_branch(*self.table, plan_.branches[z(item.number)]);
       else if (item.kind == Item::Kind::Map)
@@ -1061,6 +1092,7 @@ class Lockstep {
 
   /// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
   bool go_round(Wave& wave, Fiber* self) {
+    clock_.to(Step::Loop);
     operate_.doing = {-1, self->loop->site};
     if ((++polls_ & 63) == 0) poll();
     const LoopItem& item = *self->loop;
@@ -1193,12 +1225,10 @@ class Lockstep {
     if (!to.is_dynamic && table.lanes == 1 && to.bytes > 0) {
       const Column view = from.is_dynamic ? Column{column.lane<Box>(0)->block, column.lane<Box>(0)->data, to.bytes}
                                           : Column{column.block, column.data, to.bytes};
-      if (view.block != nullptr) {
-        ++view.block->refs;
-        tables_.drop(inner, transfer.to);
-        inner.columns[transfer.to] = view;
-        return;
-      }
+      if (view.block != nullptr) ++view.block->refs;
+      tables_.drop(inner, transfer.to);
+      inner.columns[transfer.to] = view;
+      return;
     }
     std::byte* out = tables_.own(inner, transfer.to);
     for (int64_t k = 0; k < inner.lanes; ++k) {
@@ -1313,6 +1343,7 @@ class Lockstep {
   Operate operate_;
   Narrow narrow_;
   QuietHost quiet_;
+  StepClock clock_;
   bool is_narrow_ = false;
   bool is_worker_ = false;
   int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given

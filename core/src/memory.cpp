@@ -1,12 +1,35 @@
 #include "undertow/memory.h"
 
 #include <bit>
+#include <cstring>
+#include <mutex>
 #include <new>
 
 namespace undertow {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 46;  // of a block: more than any machine has
+constexpr int64_t kLarge = int64_t{1} << 26;      // blocks that are not kept: the system has better use for them
+constexpr int64_t kMostKept = int64_t{1} << 28;   // bytes that are kept while nothing runs
+
+void free_block(Block* block) { ::operator delete(block, std::align_val_t{64}); }
+
+/// What is kept while nothing runs. Nobody waits for it: who finds it taken gets fresh memory, and gives it back to the
+/// system. (So a process that was forked at a bad moment does not wait for ever.)
+struct Kept {
+  std::mutex mutex;
+  Blocks blocks;
+};
+
+Kept& kept() {
+  static Kept& all = *new Kept;  // for ever: arrays may outlive whatever is destroyed at exit
+  return all;
+}
+
+}  // namespace
 
 // Sizes up to 4096 bytes in steps of 64, above that in four steps from one power of two to the next.
-int Pool::class_of(int64_t size) {
+int Blocks::class_of(int64_t size) {
   if (size <= 4096) return static_cast<int>((size + 63) / 64 - 1);
   const uint64_t last = static_cast<uint64_t>(size - 1);
   const int octave = std::bit_width(last) - 13;  // 4097..8192 -> 0
@@ -14,31 +37,87 @@ int Pool::class_of(int64_t size) {
   return 64 + 4 * octave + quarter;
 }
 
-int64_t Pool::size_of_class(int number) {
+int64_t Blocks::size_of_class(int number) {
   if (number < 64) return int64_t{64} * (number + 1);
   const int octave = (number - 64) / 4, quarter = (number - 64) % 4;
   return (int64_t{5} + quarter) << (octave + 10);
 }
 
-Block* Pool::take(int64_t bytes) {
-  if (bytes > kMost) throw OverLimit{OverLimit::Kind::OutOfMemory};
-  const int number = class_of(bytes + 128);
-  const int64_t size = size_of_class(number);
-  if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory, live_ + size};
-  Block* block = free_[number];
+int64_t Blocks::size_for(int64_t bytes) {
+  if (bytes > kMostBytes) throw OverLimit{OverLimit::Kind::OutOfMemory};
+  return size_of_class(class_of(bytes + 128));
+}
+
+Block* Blocks::take(int64_t bytes) {
+  const int64_t size = size_for(bytes);
+  Block*& first = free_[class_of(size)];
+  Block* block = first;
   if (block != nullptr) {
-    free_[number] = block->next;
+    first = block->next;
   } else {
     void* made = ::operator new(static_cast<size_t>(size), std::align_val_t{64}, std::nothrow);
     if (made == nullptr) throw OverLimit{OverLimit::Kind::OutOfMemory};
     block = new (made) Block;
     block->size = size;
-    block->before = nullptr;
-    block->after = all_;
-    if (all_ != nullptr) all_->before = block;
-    all_ = block;
+    link(block);
   }
   block->refs = 1;
+  return block;
+}
+
+void Blocks::link(Block* block) {
+  block->before = nullptr;
+  block->after = all_;
+  if (all_ != nullptr) all_->before = block;
+  all_ = block;
+  bytes_ += block->size;
+}
+
+void Blocks::unlink(Block* block) {
+  (block->before != nullptr ? block->before->after : all_) = block->after;
+  if (block->after != nullptr) block->after->before = block->before;
+  bytes_ -= block->size;
+}
+
+void Blocks::adopt(Blocks& other, int64_t most) {
+  Block* block = other.all_;
+  other = Blocks();
+  while (block != nullptr) {
+    Block* next = block->after;
+    if (bytes_ + block->size <= most) {
+      link(block);
+      put(block);
+    } else {
+      free_block(block);
+    }
+    block = next;
+  }
+}
+
+void Blocks::clear() {
+  Blocks none;
+  none.adopt(*this, 0);
+}
+
+Pool::Pool(int64_t limit) : limit_(limit) {
+  const std::unique_lock lock(kept().mutex, std::try_to_lock);
+  if (lock.owns_lock()) std::swap(blocks_, kept().blocks);
+}
+
+Pool::~Pool() {
+  const std::unique_lock lock(kept().mutex, std::try_to_lock);
+  if (!lock.owns_lock())
+    blocks_.clear();
+  else if (live_ == 0 && kept().blocks.bytes() == 0 && blocks_.bytes() <= kMostKept)
+    std::swap(blocks_, kept().blocks);
+  else
+    kept().blocks.adopt(blocks_, kMostKept);
+}
+
+Block* Pool::take(int64_t bytes) {
+  const int64_t size = Blocks::size_for(bytes);
+  if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory, live_ + size};
+  Block* block = blocks_.take(bytes);
   live_ += size;
   if (live_ > peak_) peak_ = live_;
   return block;
@@ -46,24 +125,47 @@ Block* Pool::take(int64_t bytes) {
 
 void Pool::recycle(Block* block) {
   live_ -= block->size;
-  constexpr int64_t kLarge = int64_t{1} << 26;
-  if (block->size >= kLarge) {  // the system has better use for it
-    (block->before != nullptr ? block->before->after : all_) = block->after;
-    if (block->after != nullptr) block->after->before = block->before;
-    ::operator delete(block, std::align_val_t{64});
+  if (block->size < kLarge) {
+    blocks_.put(block);
     return;
   }
-  const int number = class_of(block->size);
-  block->next = free_[number];
-  free_[number] = block;
+  blocks_.unlink(block);
+  free_block(block);
 }
 
-Pool::~Pool() {
-  while (all_ != nullptr) {
-    Block* next = all_->after;
-    ::operator delete(all_, std::align_val_t{64});
-    all_ = next;
+void Pool::release(Block* block) {
+  live_ -= block->size;
+  blocks_.unlink(block);
+}
+
+Buffer::Buffer(const Buffer& other) {
+  resize(other.size_);
+  if (size_ > 0) std::memcpy(data(), other.data(), size_);
+}
+
+void Buffer::resize(size_t size) {
+  give_back(std::exchange(block_, nullptr));
+  size_ = size;
+  if (size == 0) return;
+  const std::unique_lock lock(kept().mutex, std::try_to_lock);
+  if (lock.owns_lock()) {
+    block_ = kept().blocks.take(static_cast<int64_t>(size));
+    kept().blocks.unlink(block_);
+  } else {
+    Blocks own;
+    block_ = own.take(static_cast<int64_t>(size));
   }
+}
+
+void Buffer::give_back(Block* block) noexcept {
+  if (block == nullptr) return;
+  const std::unique_lock lock(kept().mutex, std::try_to_lock);
+  if (!lock.owns_lock() || block->size >= kLarge || kept().blocks.bytes() + block->size > kMostKept) {
+    free_block(block);
+    return;
+  }
+  kept().blocks.link(block);
+  kept().blocks.put(block);
 }
 
 }  // namespace undertow

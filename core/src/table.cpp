@@ -89,6 +89,19 @@ void Tables::drop(Table& table, int32_t number) {
   column = {};
 }
 
+void Tables::drop_sums(Table& table) {
+  for (CallState& call : table.calls)
+    for (Entry& entry : call.entries)
+      for (Sum& sum : entry.sums) {
+        pool.drop(sum.whole);
+        for (Sum::Rows& rows : sum.rows) {
+          pool.drop(rows.numbers);
+          pool.drop(rows.rows);
+        }
+        sum = {};
+      }
+}
+
 void Tables::end(Table* root) {
   std::vector<Table*>& todo = ending_;
   todo.assign(1, root);
@@ -101,15 +114,7 @@ void Tables::end(Table* root) {
         todo.push_back(sides.table[side]);
         pool.drop(sides.index[side]);
       }
-    for (CallState& call : table->calls)
-      for (Entry& entry : call.entries)
-        for (Sum& sum : entry.sums) {
-          pool.drop(sum.whole);
-          for (Sum::Rows& rows : sum.rows) {
-            pool.drop(rows.numbers);
-            pool.drop(rows.rows);
-          }
-        }
+    drop_sums(*table);
     for (Table* map : table->maps) todo.push_back(map);
     const int32_t slots = static_cast<int32_t>(table->region->slots.size());
     for (int32_t k = 0; k < slots; ++k) drop(*table, k);
@@ -125,7 +130,7 @@ void Tables::end(Table* root) {
 std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
   const Slot& slot = table.region->slots[z(number)];
   Column& column = table.columns[number];
-  if (column.data != nullptr && column.stride != 0) return column.data;
+  if (column.block != nullptr && column.stride != 0) return column.data;
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   drop(table, number);
   if (slot.offset >= 0) {
@@ -146,6 +151,17 @@ const int64_t* Tables::shape(std::span<const int64_t> sizes) {
   const auto found = shapes_.emplace(sizes.begin(), sizes.end()).first;
   static const int64_t nothing = 0;
   return found->empty() ? &nothing : found->data();
+}
+
+Box Tables::lent(const View& input) {
+  const int64_t bytes = input.bytes();
+  Box box{nullptr, static_cast<std::byte*>(input.data), shape({input.shape, z(input.rank)})};
+  // Kernels want elements on their boundaries.
+  if (bytes > 0 && reinterpret_cast<uintptr_t>(input.data) % z(size_of(input.dtype)) == 0) return box;
+  box.block = pool.take(bytes);
+  box.data = box.block->data();
+  if (bytes > 0) std::memcpy(box.data, input.data, z(bytes));
+  return box;
 }
 
 Box Tables::boxed(const Slot& slot, const Column& column, int64_t lane) {

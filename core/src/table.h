@@ -156,6 +156,7 @@ class Tables {
   /// A column of its own for a slot that has none yet; `lanes` of it, or one for all.
   std::byte* own(Table& table, int32_t slot, bool is_uniform = false);
   void drop(Table& table, int32_t slot);
+  void drop_sums(Table& table);  ///< what the entries that it made have collected
 
   /// Put lanes of a value into a slot of a table that is not there yet: those that `index` names, or all.
   void take(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, int64_t count);
@@ -170,6 +171,9 @@ class Tables {
     if (box.block != nullptr) ++box.block->refs;
     return box;
   }
+
+  /// An input of the run, read where it is if that can be: it stays there, without a block, as long as the run.
+  Box lent(const View& input);
 
   const int64_t* shape(std::span<const int64_t> sizes);
   const int64_t* static_shape(const Slot& slot) { return shape(slot.shape); }

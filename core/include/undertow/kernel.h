@@ -3,8 +3,9 @@
 // A column holds the value of one slot for all lanes: lane k starts k * stride bytes behind data, its elements row by
 // row without gaps. Stride 0 means one value that all lanes share. All lanes of one call have the same shape.
 //
-// Columns are 64-byte aligned and padded: up to the next multiple of 64 bytes behind its last element a column may be
-// read, and an output written. The first output may stand where an input of the same shape, stride and size of element
+// Outputs are 64-byte aligned and padded: up to the next multiple of 64 bytes behind its last element an output may be
+// written. Inputs may be arrays of the caller's: elements are on their boundaries, and nothing behind the last one may
+// be read. The first output may stand where an input of the same shape, stride and size of element
 // stood if `Kernel::in_place` says so of that input; else they do not overlap.
 #pragma once
 
@@ -122,12 +123,16 @@ class Kernel {
   /// Bit k: the first output may be written over operand k.
   uint64_t in_place() const { return in_place_; }
 
+  /// Are the bytes of the output those of the first operand, lane by lane? Then nothing needs to be computed.
+  bool is_view() const { return is_view_; }
+
   /// How to work on flat pieces, for operators on each element; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
 
  protected:
   uint64_t deciding_ = 0;
   uint64_t in_place_ = 0;
+  bool is_view_ = false;
 };
 
 /// All that a kernel may know when it is made.

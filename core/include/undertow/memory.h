@@ -1,9 +1,9 @@
-// Memory of a run: blocks that are counted, recycled, and kept under a limit.
+// Memory of runs: blocks that are counted, recycled, kept under a limit, and kept for the next run.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <utility>
 
 namespace undertow {
 
@@ -26,10 +26,41 @@ struct alignas(64) Block {
 };
 static_assert(sizeof(Block) == 64);
 
-/// Blocks by size. Not for several threads.
+/// Blocks by size, free ones and all.
+class Blocks {
+ public:
+  /// A free block with room for that many bytes, or a new one; throws OverLimit where the system has no more.
+  Block* take(int64_t bytes);
+  /// Make a block free: to be taken again.
+  void put(Block* block) {
+    Block*& first = free_[class_of(block->size)];
+    block->next = first;
+    first = block;
+  }
+  void link(Block* block);
+  void unlink(Block* block);
+  /// Make all of another's blocks free ones of this, as long as they are not more than so many bytes; the rest goes
+  /// back to the system.
+  void adopt(Blocks& other, int64_t most);
+  void clear();  ///< back to the system
+  int64_t bytes() const { return bytes_; }
+  static int64_t size_for(int64_t bytes);  ///< of the block that holds them
+
+ private:
+  static constexpr int kClasses = 64 + 4 * 40;
+  static int class_of(int64_t size);
+  static int64_t size_of_class(int number);
+
+  Block* free_[kClasses] = {};
+  Block* all_ = nullptr;  ///< every block that there is, alive or free
+  int64_t bytes_ = 0;     ///< of all
+};
+
+/// The blocks of one run. Not for several threads. What it leaves is kept for the next run: fresh memory costs a fault
+/// for each page.
 class Pool {
  public:
-  explicit Pool(int64_t limit) : limit_(limit) {}
+  explicit Pool(int64_t limit);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   ~Pool();
@@ -39,21 +70,51 @@ class Pool {
   void drop(Block* block) {
     if (block != nullptr && --block->refs == 0) recycle(block);
   }
+  /// Take a block with one user out of the pool: it is the caller's, to be given to a Buffer.
+  void release(Block* block);
   int64_t live() const { return live_; }
   int64_t peak() const { return peak_; }
 
  private:
-  static constexpr int kClasses = 64 + 4 * 40;
-  static constexpr int64_t kMost = int64_t{1} << 46;  // bytes of a block: more than any machine has
-  static int class_of(int64_t size);
-  static int64_t size_of_class(int number);
   void recycle(Block* block);
 
-  Block* free_[kClasses] = {};
-  Block* all_ = nullptr;  ///< every block that there is, alive or free: they go with the pool
+  Blocks blocks_;
   int64_t limit_;
   int64_t live_ = 0;
   int64_t peak_ = 0;
+};
+
+/// Some bytes, in a block that belongs to no pool.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Block* block, size_t size) : block_(block), size_(size) {}  ///< of a block that a pool has released
+  Buffer(const Buffer& other);
+  Buffer(Buffer&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() { give_back(block_); }
+
+  void resize(size_t size);  ///< what it held is gone
+  std::byte* data() { return block_ == nullptr ? nullptr : block_->data(); }
+  const std::byte* data() const { return block_ == nullptr ? nullptr : block_->data(); }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  /// The block, for somebody else to own, who gives it back.
+  Block* leave() {
+    size_ = 0;
+    return std::exchange(block_, nullptr);
+  }
+  static void give_back(Block* block) noexcept;
+
+ private:
+  Block* block_ = nullptr;
+  size_t size_ = 0;
 };
 
 }  // namespace undertow

@@ -126,7 +126,7 @@ struct CollectItem {
   int32_t node;
   int32_t index;
   Operand values[2];  ///< one; or numbers of rows, and rows
-  int32_t kind;       ///< 0: whole, 1: rows, 2: an outer product of two vectors that is not made lane by lane
+  int32_t kind;       ///< 0: whole, 1: rows, 2: transposed x times g, of vectors or matrices, not made lane by lane
 };
 
 struct CollectedItem {
@@ -167,6 +167,9 @@ struct Region {
 };
 
 struct NarrowProgram;
+namespace agenda {
+struct Outline;
+}
 
 class Plan {
  public:
@@ -190,7 +193,8 @@ class Plan {
   std::vector<CollectedItem> collecteds;
   std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h
-  std::unique_ptr<const NarrowProgram> narrow;  // what runs lanes one by one; see narrow.h
+  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow.h
+  std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph
   int32_t groups = 0;

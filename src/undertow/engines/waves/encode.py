@@ -10,30 +10,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from undertow.engines import native
+from undertow.engines.native import NO_SLOT, type_row
 from undertow.engines.waves.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, Item, Items
-from undertow.ir.graph import Array, Attr, Const, Node, Operand, Port, StaticGraph
-from undertow.ir.walk import phase_of
+from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
+from undertow.ir.walk import components, phase_of
 from undertow.ops.op import CATALOGUE
-from undertow.types import CTL, DTYPES, Type
+from undertow.types import CTL, Type
 
 VERSION = 2
-DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
 _KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
-_NO_SLOT = -(2**31)
-_UNKNOWN = -1
 _NOTHING = Const(np.False_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
-    """Rows, the words that they name, and constants."""
+class Encoded(native.Encoded):
+    """A plan, and what suits it: lockstep, or an agenda."""
 
-    rows: npt.NDArray[np.int64]
-    words: list[str]
-    constants: list[Array]
-    schedule: str = "lockstep"  # or "agenda": what suits it
+    schedule: str
 
 
 def encode(graph: StaticGraph) -> Encoded:
@@ -50,13 +45,11 @@ class _Body:
     hoisted: int = 0  # values of its entry that it needs
 
 
-class _Encoder:
+class _Encoder(native.Writer):
     def __init__(self, graph: StaticGraph) -> None:
-        self.graph = graph
+        super().__init__(graph)
         self.items = Items(graph)
         self.rows: list[int] = []
-        self.words: dict[str, int] = {}
-        self.constants: dict[Const, int] = {}
         self.slots: dict[Port, int] = {}
         self.slot_types: list[list[Type]] = [[] for _ in graph.regions]
         self.groups = _groups(graph, self.items.owner)
@@ -69,9 +62,8 @@ class _Encoder:
             if region.kind != "branch"
         }
         self.absorbed: set[int] = set()  # nodes that another item computes
-        self.outer_products = self.find_outer_products()
+        self.products = self.find_products()
         self.tables: dict[int, list[list[int]]] = {kind: [] for kind in range(8)}
-        self.kernels: list[list[int]] = []
         self.asks: dict[tuple[tuple[int, int], ...], int] = {}  # a number for each way of asking for later phases
 
     def run(self) -> Encoded:
@@ -80,10 +72,6 @@ class _Encoder:
         self.find_needs()
         programs = [self.programs(number) for number in range(len(self.graph.regions))]
         out = self.rows
-        out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
-        out.append(len(self.kernels))
-        for kernel in self.kernels:
-            out += kernel
         for kind in range(8):
             out.append(len(self.tables[kind]))
             for row in self.tables[kind]:
@@ -91,8 +79,8 @@ class _Encoder:
         out.append(len(self.graph.regions))
         for number, program in enumerate(programs):
             self.write_region(number, program)
-        constants = [const.value for const in self.constants]
-        return Encoded(np.array(out, np.int64), list(self.words), constants, self.schedule())
+        made = self.encoded([VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1], out)
+        return Encoded(made.rows, made.words, made.constants, self.schedule())
 
     def schedule(self) -> str:
         """Lockstep, unless recursive calls on arrays wait for each other: then it would make a wave for every path."""
@@ -195,14 +183,14 @@ class _Encoder:
     def slot(self, operand: Operand) -> int:
         """The number of an operand: of a slot, or below zero of a constant."""
         if isinstance(operand, Const):
-            return -1 - self.constants.setdefault(operand, len(self.constants))
+            return self.constant(operand)
         return self.slots[operand]
 
-    def word(self, text: str) -> int:
-        return self.words.setdefault(text, len(self.words))
+    def find_products(self) -> dict[int, tuple[Operand, Operand]]:
+        """Collects of a product that sums over rows, x.T @ g: those of all lanes become one product of matrices.
 
-    def find_outer_products(self) -> dict[int, tuple[Operand, Operand]]:
-        """Collects of an outer product of two vectors: those of all lanes become one product of matrices."""
+        An outer product of vectors is one, a row for each lane. It may have been given another shape, or transposed.
+        """
         nodes = self.graph.nodes
         users: dict[int, int] = {}
         for node in nodes:
@@ -210,24 +198,62 @@ class _Encoder:
                 users[x] = users.get(x, 0) + 1
         found: dict[int, tuple[Operand, Operand]] = {}
         for number, node in enumerate(nodes):
-            product = node.inputs[0] if node.op == "collect" else None
-            if not isinstance(product, Port) or nodes[product.node].op != "matmul" or users[product.node] != 1:
+            if node.op != "collect":
                 continue
-            column, row = nodes[product.node].inputs
-            vectors: list[Operand] = []
-            for side, axes in ((column, (1,)), (row, (0,))):
-                if not isinstance(side, Port) or nodes[side.node].op != "expand_dims":
+            path: list[int] = []  # from the collect to the product
+            at = node.inputs[0]
+            while (next_ := self.reshaped(at)) is not None:
+                path.append(at.node)  # type: ignore[union-attr]
+                at = next_
+            is_turned = (turned := self.transposed(at)) is not None
+            if turned is not None:
+                path.append(at.node)  # type: ignore[union-attr]
+                at = turned
+            if not isinstance(at, Port) or (factors := self.factors(at)) is None:
+                continue
+            found[number] = factors[::-1] if is_turned else factors
+            path.append(at.node)
+            for step in path:
+                if users[step] != 1:
                     break
-                vector = nodes[side.node].inputs[0]
-                type_ = self.graph.type_of(vector)
-                if nodes[side.node].attrs["axes"] != axes or type_.rank != 1 or not type_.is_static:
-                    break
-                vectors.append(vector)
-            if len(vectors) == 2:
-                found[number] = vectors[0], vectors[1]
-                self.absorbed.add(product.node)
-                self.absorbed |= {x.node for x in (column, row) if isinstance(x, Port) and users[x.node] == 1}
+                self.absorbed.add(step)
+            else:
+                for side, factor in zip(nodes[at.node].inputs, factors, strict=True):
+                    if isinstance(side, Port) and side != factor and users[side.node] == 1:
+                        self.absorbed.add(side.node)
         return found
+
+    def reshaped(self, value: Operand) -> Operand | None:
+        """What has the same elements as a value, in the same order; None where the value is not just reshaped."""
+        if not isinstance(value, Port):
+            return None
+        node = self.graph.nodes[value.node]
+        if node.op not in ("reshape", "expand_dims", "squeeze") or len(node.inputs) != 1:
+            return None
+        types = self.graph.type_of(node.inputs[0]), node.types[0]
+        return node.inputs[0] if all(type_.is_static for type_ in types) else None
+
+    def transposed(self, value: Operand) -> Operand | None:
+        """The matrix that a value is the transpose of."""
+        node = self.graph.nodes[value.node] if isinstance(value, Port) else None
+        is_swap = node is not None and node.op == "transpose" and node.attrs["axes"] == (1, 0)
+        return node.inputs[0] if node is not None and is_swap and node.types[0].is_static else None
+
+    def factors(self, product: Port) -> tuple[Operand, Operand] | None:
+        """X and g of a product x.T @ g; of an outer product the two vectors."""
+        node = self.graph.nodes[product.node]
+        if node.op != "matmul":
+            return None
+        left, right = node.inputs
+        types = self.graph.type_of(left), self.graph.type_of(right)
+        if not all(type_.is_static and type_.rank == 2 for type_ in types):
+            return None
+        if types[0].shape[1] == 1:
+            sides = self.reshaped(left), self.reshaped(right)
+            if all(side is not None and self.graph.type_of(side).rank == 1 for side in sides):
+                return sides[0], sides[1]  # type: ignore[return-value]
+        x = self.transposed(left)
+        return None if x is None else (x, right)
 
     # -- programs ------------------------------------------------------------------------------------------
 
@@ -259,35 +285,10 @@ class _Encoder:
             return None
         if not is_effect and all(type_ == CTL for type_ in node.types):
             return None
-        kernel = -1
-        if not is_effect:
-            kernel = len(self.kernels)
-            self.kernels.append(self.kernel(node))
+        kernel = -1 if is_effect else self.kernel(node)
         inputs = [self.slot(x) for x in node.inputs]
-        outputs = [self.slots.get(Port(number, k), _NO_SLOT) for k in range(len(node.types))]
+        outputs = [self.slots.get(Port(number, k), NO_SLOT) for k in range(len(node.types))]
         return [number, kernel, int(is_effect), len(inputs), *inputs, len(outputs), *outputs]
-
-    def kernel(self, node: Node) -> list[int]:
-        attrs = [(key, value) for key, value in node.attrs.items() if key != "device"]
-        row = [self.word(node.op), len(attrs)]
-        for key, value in attrs:
-            row += [self.word(key), *self.attribute(value)]
-        for types in ([self.graph.type_of(x) for x in node.inputs], node.types):
-            row.append(len(types))
-            for type_ in types:
-                row += [DTYPE_NUMBERS[type_.dtype.name], type_.rank]
-        return row
-
-    def attribute(self, value: Attr) -> list[int]:
-        """0: an integer, 1: a word, 2: a tuple of integers, in pairs of (is there, value)."""
-        if isinstance(value, str):
-            return [1, self.word(value)]
-        if isinstance(value, tuple):
-            row = [2, len(value)]
-            for part in value:
-                row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
-            return row
-        return [0, int(value)] if value is not None else [3, 0]
 
     def write_branch(self, item: Item) -> list[int]:
         _, node, index, parent, phase, turn = item.key
@@ -326,7 +327,7 @@ class _Encoder:
         hoists = [self.hoisted(nodes[n]) for _, n in self.by_index(item, "hoist")]
         taken = dict(self.by_index(item, "return"))
         results = [
-            self.slots.get(Port(taken[index]), _NO_SLOT) if index in taken else _NO_SLOT
+            self.slots.get(Port(taken[index]), NO_SLOT) if index in taken else NO_SLOT
             for index in sorted(body.results[phase])
         ]
         visits = self.visits(CALL, number, item.region) if phase == 0 else []
@@ -426,8 +427,8 @@ class _Encoder:
 
     def write_collect(self, item: Item) -> list[int]:
         node = self.graph.nodes[item.key[1]]
-        if item.key[1] in self.outer_products:
-            x, g = map(self.slot, self.outer_products[item.key[1]])
+        if item.key[1] in self.products:
+            x, g = map(self.slot, self.products[item.key[1]])
             return [item.key[1], node.attrs.integer("index"), 2, x, g]
         values = [self.slot(x) for x in node.inputs]
         return [item.key[1], node.attrs.integer("index"), len(values) - 1, values[0], values[-1]]
@@ -436,8 +437,8 @@ class _Encoder:
         number = item.key[1]
         node = self.graph.nodes[number]
         call = self.site_numbers[node.attrs.integer("site")]
-        to = [self.slots.get(Port(number, k), _NO_SLOT) for k in range(len(node.types))]
-        return [call, node.attrs.integer("index"), self.slot(node.inputs[0]), to[0], to[1] if len(to) > 1 else _NO_SLOT]
+        to = [self.slots.get(Port(number, k), NO_SLOT) for k in range(len(node.types))]
+        return [call, node.attrs.integer("index"), self.slot(node.inputs[0]), to[0], to[1] if len(to) > 1 else NO_SLOT]
 
     # -- regions -------------------------------------------------------------------------------------------
 
@@ -459,8 +460,8 @@ class _Encoder:
         params = [[self.slots[found[index]] for index in sorted(found)] for found in body.params]
         results = [[self.slots[found[index]] for index in sorted(found)] for found in body.results]
         if number == 0:
-            params = [[self.slots.get(Port(n), _NO_SLOT) for n in self.graph.inputs]]
-            results = [[self.slots.get(port, _NO_SLOT) for port in self.graph.fetches]]
+            params = [[self.slots.get(Port(n), NO_SLOT) for n in self.graph.inputs]]
+            results = [[self.slots.get(port, NO_SLOT) for port in self.graph.fetches]]
         for lists in (params, results):
             out.append(len(lists))
             for part in lists:
@@ -479,51 +480,15 @@ _WRITERS = {
 }
 
 
-def type_row(type_: Type) -> list[int]:
-    """A dtype, a rank, and the lengths, -1 where only the run knows them."""
-    dims = [n if isinstance(n, int) else _UNKNOWN for n in type_.shape]
-    return [DTYPE_NUMBERS[type_.dtype.name], len(dims), *dims]
-
-
 def _flat(pairs: Sequence[tuple[int, ...]]) -> list[int]:
     return [len(pairs), *(x for pair in pairs for x in pair)]
 
 
 def _groups(graph: StaticGraph, owner: Sequence[int]) -> list[int]:
-    """A number for each region: equal for bodies that are recursive together (Tarjan, without recursion)."""
+    """A number for each region: equal for bodies that are recursive together, those that are called before others."""
     enters: dict[int, list[int]] = {}
     for site in graph.sites:
         enters.setdefault(owner[site.caller], []).append(site.callee)
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    group = [-1] * len(graph.regions)
-    stack: list[int] = []
-    count = 0
-    for root in sorted(set(owner)):
-        if root in index:
-            continue
-        path = [(root, iter(enters.get(root, ())))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        while path:
-            at, rest = path[-1]
-            for callee in rest:
-                if callee not in index:
-                    index[callee] = low[callee] = len(index)
-                    stack.append(callee)
-                    path.append((callee, iter(enters.get(callee, ()))))
-                    break
-                if group[callee] < 0:
-                    low[at] = min(low[at], index[callee])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[at])
-                if low[at] == index[at]:
-                    while group[at] < 0:
-                        group[stack.pop()] = count
-                    count += 1
-    return [group[owner[region]] for region in range(len(graph.regions))]
-
-
-assert set(DTYPE_NUMBERS) == set(DTYPES) - {"ctl"}
+    found = components(sorted(set(owner)), lambda body: enters.get(body, ()))
+    group = {body: number for number, bodies in enumerate(found) for body in bodies}
+    return [group[body] for body in owner]
