@@ -276,9 +276,9 @@ def plot(
             some = next(iter(lines.values()))
             axis.set_xticks([at + 0.3 for at in range(len(some))], [x for x, _ in some])
         if is_log:
-            axis.set_xscale("log")
-        if is_log or is_bar:
-            axis.set_yscale("log")
+            axis.set(xscale="log", yscale="log")
+        else:
+            axis.set_ylim(bottom=0)
         axis.set(title=title, xlabel=across, ylabel=up)
         axis.legend(fontsize=7)
     figure.tight_layout()
