@@ -1,7 +1,7 @@
 """Where the time of the networks on trees goes: samples of `perf`, by kind of work and by function, as bars.
 
 Claim: most of the time is the matrix products and element-wise work that the networks need, not the forming of waves.
-Needs Linux with `perf`, and a core that has its symbols (`make core` keeps them).
+Needs Linux with `perf`, and a core with symbols: pip install --no-build-isolation -C install.strip=false -e .
 Usage: python benchmarks/where.py [--quick] [--models A,B] [--batch 1,25] [--repeat SECONDS] [--json FILE]
 """
 
@@ -70,6 +70,8 @@ def sample(rival: Rival, model: str, batch: int, work: str, seconds: float, fold
 
 def bars(title: str, shares: Counter[tuple[str, str]]) -> dict[str, float]:
     kinds: Counter[str] = Counter()
+    if any(re.match("0x", function) for library, function in shares if library.startswith("_core")):
+        common.fail("the core has no symbols: pip install --no-build-isolation -C install.strip=false -e .")
     for (library, function), share in shares.items():
         kinds[kind_of(library, function)] += share
     rows = []

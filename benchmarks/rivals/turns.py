@@ -81,6 +81,7 @@ class Rival:
         if self.process is not None:
             self.process.stdin.close()
             self.process.wait()
+            self.process.stdout.close()
 
     def speed(self, case: Case) -> float | None:
         """Trees per second, of an epoch made of the best time of every batch."""
