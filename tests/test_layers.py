@@ -157,7 +157,14 @@ def test_the_rule_itself(path: str, source: str, wrong: str) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    sorted([*ROOT.glob("examples/*.py"), *ROOT.glob("benchmarks/*.py"), SOURCE / "demo_programs.py"]),
+    sorted(
+        [
+            *ROOT.glob("examples/*.py"),
+            *ROOT.glob("benchmarks/*.py"),
+            *ROOT.glob("benchmarks/rivals/ours*.py"),
+            SOURCE / "demo_programs.py",
+        ]
+    ),
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
 def test_examples_and_benchmarks_use_public_names(file: Path) -> None:
