@@ -82,6 +82,22 @@ class QuietHost : public Host {
 /// An earlier task of another thread has failed: what this one would find is not asked for.
 struct Cancelled {};
 
+/// What waves need besides tables.
+struct WaveSpace {
+  Store<Chunk> chunks;
+  Store<Piece> pieces;
+  Store<Fiber> fibers;
+  Store<Request> requests;
+  std::deque<Wave> waves;
+  std::vector<Part> parts;
+  std::vector<int32_t> index[2];
+
+  bool is_small() const {
+    return std::max({chunks.size(), pieces.size(), fibers.size(), requests.size(), waves.size()}) <
+           Idle<WaveSpace>::kFew;
+  }
+};
+
 class Lockstep {
  public:
   Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
@@ -113,6 +129,7 @@ class Lockstep {
       while (deep_ > 0) step();
       values = results();
     });
+    if (space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
     return values;
   }
 
@@ -273,8 +290,8 @@ class Lockstep {
   // -- waves ---------------------------------------------------------------------------------------------------
 
   Wave& begin_wave(Chunk* chunk, int32_t phase) {
-    if (deep_ == waves_.size()) waves_.emplace_back();
-    Wave& wave = waves_[deep_++];
+    if (deep_ == space_->waves.size()) space_->waves.emplace_back();
+    Wave& wave = space_->waves[deep_++];
     wave.chunk = chunk;
     wave.phase = phase;
     return wave;
@@ -287,7 +304,7 @@ class Lockstep {
   }
 
   void step() {
-    Wave& wave = waves_[deep_ - 1];
+    Wave& wave = space_->waves[deep_ - 1];
     if (!wave.ready.empty()) {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
@@ -347,14 +364,14 @@ class Lockstep {
       return;
     }
     Group& group = wave.groups.back();
-    Chunk* chunk = chunk_store_.take();
+    Chunk* chunk = space_->chunks.take();
     chunk->roots.clear();
     chunk->pieces.clear();
     chunk->lanes = chunk->asked = 0;
     chunk->visits = group.visits;
     chunk->depth = (wave.chunk == nullptr ? 0 : wave.chunk->depth) + 1;
     // How many lanes of which request, then one table for each function.
-    std::vector<Part>& parts = parts_;
+    std::vector<Part>& parts = space_->parts;
     parts.clear();
     if (deep_ == 1) {
       base_frames_ = tables_.frames;
@@ -399,7 +416,7 @@ class Lockstep {
       int64_t at = 0;
       for (size_t k = first; k < last; ++k) {
         const Part& part = parts[k];
-        Piece* piece = piece_store_.take();
+        Piece* piece = space_->pieces.take();
         *piece = {part.request->table,
                   part.request->item->site,
                   part.request->item->call,
@@ -564,7 +581,7 @@ class Lockstep {
     tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
     for (Request* request : group.requests) {
       Fiber* waiter = request->fiber;
-      request_store_.give(request);
+      space_->requests.give(request);
       come_back(wave, waiter);
     }
   }
@@ -584,6 +601,7 @@ class Lockstep {
       while (deep_ > 0) step();
       finish_stats();
     });
+    if (space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
   }
 
   // -- narrow waves --------------------------------------------------------------------------------------------
@@ -631,7 +649,7 @@ class Lockstep {
       ++stats_.waves;
       stats_.lanes += table.lanes;
       Fiber* waiter = request->fiber;
-      request_store_.give(request);
+      space_->requests.give(request);
       come_back(wave, waiter);
     }
   }
@@ -763,9 +781,9 @@ class Lockstep {
   }
 
   void finish_wave() {
-    Wave* wave = &waves_[--deep_];
+    Wave* wave = &space_->waves[--deep_];
     if (deep_ == 0) return;
-    Wave& above = waves_[deep_ - 1];
+    Wave& above = space_->waves[deep_ - 1];
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_) note_deepest();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
@@ -780,7 +798,7 @@ class Lockstep {
       if (wave->phase > 0) above.waiting -= piece->count;
       if (request->left == 0) {
         Fiber* waiter = request->fiber;
-        request_store_.give(request);
+        space_->requests.give(request);
         come_back(above, waiter);
       }
       piece->request = nullptr;
@@ -815,23 +833,23 @@ class Lockstep {
         std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
         pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
       }
-      piece_store_.give(piece);
+      space_->pieces.give(piece);
     }
     for (Table* table : chunk->roots) tables_.end(table);
-    chunk_store_.give(chunk);
+    space_->chunks.give(chunk);
   }
 
   // -- fibers --------------------------------------------------------------------------------------------------
 
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
-    Fiber* made = fiber_store_.take();
+    Fiber* made = space_->fibers.take();
     *made = {kind, table, &table->region->phases[z(phase)], phase};
     made->parent = parent;
     return made;
   }
 
   Request* request(Fiber* waiter, const CallItem& item) {
-    Request* made = request_store_.take();
+    Request* made = space_->requests.take();
     *made = {waiter, &item, waiter->table, waiter->table->lanes};
     return made;
   }
@@ -874,7 +892,7 @@ class Lockstep {
     if (self->kind == Fiber::Kind::Loop) {
       if (go_round(wave, self)) return;
     }
-    fiber_store_.give(self);
+    space_->fibers.give(self);
     if (waiter != nullptr) come_back(wave, waiter);
   }
 
@@ -973,10 +991,10 @@ class Lockstep {
       sides.count[values[0] != 0 ? 0 : 1] = table.lanes;
       return;
     }
-    index_[0].resize(z(table.lanes));
-    index_[1].resize(z(table.lanes));
-    int32_t* yes = index_[0].data();
-    int32_t* no = index_[1].data();
+    space_->index[0].resize(z(table.lanes));
+    space_->index[1].resize(z(table.lanes));
+    int32_t* yes = space_->index[0].data();
+    int32_t* no = space_->index[1].data();
     int64_t there = 0;
     for (int64_t k = 0; k < table.lanes; ++k) {
       const int64_t taken = values[k] != 0;
@@ -988,7 +1006,7 @@ class Lockstep {
     sides.count[1] = table.lanes - there;
     for (int side = 0; side < 2; ++side)
       if (sides.count[side] > 0 && sides.count[side] < table.lanes)
-        sides.index[side] = tables_.copy_index(index_[side].data(), sides.count[side]);
+        sides.index[side] = tables_.copy_index(space_->index[side].data(), sides.count[side]);
   }
 
   void leave_branch(Table& table, const BranchItem& item) {
@@ -1058,9 +1076,9 @@ class Lockstep {
     inner->chunk = table.chunk;
     inner->site = item.site;
     if (table.lanes > 1) {
-      index_[0].resize(z(table.lanes));
-      for (int64_t k = 0; k < table.lanes; ++k) index_[0][z(k)] = static_cast<int32_t>(k);
-      inner->index = tables_.copy_index(index_[0].data(), table.lanes);
+      space_->index[0].resize(z(table.lanes));
+      for (int64_t k = 0; k < table.lanes; ++k) space_->index[0][z(k)] = static_cast<int32_t>(k);
+      inner->index = tables_.copy_index(space_->index[0].data(), table.lanes);
     }
     inherit(*inner, table, nullptr);
     for (const auto* transfers : {&item.variables, &item.outers})
@@ -1309,7 +1327,7 @@ class Lockstep {
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
-    collect_into_entries(tables_, table, item, scratch_);
+    collect_into_entries(tables_, table, item, tables_.scratch());
   }
 
   void collected(Table& table, const CollectedItem& item) {
@@ -1334,15 +1352,8 @@ class Lockstep {
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
-  std::deque<Wave> waves_;     ///< the first `deep_` are on the stack
-  size_t deep_ = 0;
-  Store<Chunk> chunk_store_;
-  Store<Piece> piece_store_;
-  Store<Fiber> fiber_store_;
-  Store<Request> request_store_;
-  std::vector<Part> parts_;
-  std::vector<int32_t> index_[2];
-  Scratch scratch_;
+  std::unique_ptr<WaveSpace> space_ = Idle<WaveSpace>::all().take();
+  size_t deep_ = 0;  ///< so many of its waves are on the stack
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called
