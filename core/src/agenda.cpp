@@ -403,6 +403,7 @@ class Agenda {
   }
 
   void finish_stats() {
+    while (deepest_ != nullptr) climb();
     stats_.peak_frames = peak_frames_;
     stats_.peak_bytes = tables_.pool.peak();
   }
@@ -413,6 +414,14 @@ class Agenda {
       if (frame->region->kind != Region::Kind::Branch && frame->region->kind != Region::Kind::Main)
         labels.push_back({frame->site, frame->index});
     return labels;
+  }
+
+  /// The deepest tag goes on one frame further up.
+  void climb() {
+    const Region::Kind kind = deepest_->region->kind;
+    if (kind != Region::Kind::Branch) stats_.deepest.push_back({deepest_->site, deepest_->index});
+    deepest_ = deepest_->parent;
+    if (deepest_->region->kind == Region::Kind::Main) deepest_ = nullptr;
   }
 
   /// Say where the run was stopped.
@@ -637,6 +646,7 @@ class Agenda {
       if (callee->depth > stats_.max_depth) {
         if (callee->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
         stats_.max_depth = callee->depth;
+        stats_.deepest.clear();
         deepest_ = callee;
       }
       if (item.makes_entry) {
@@ -740,6 +750,7 @@ class Agenda {
   /// A frame is at the end of a phase. Gives the frame that may go on now, or null.
   Frame* go_back(Frame* frame) {
     Frame* parent = frame->parent;
+    if (frame == deepest_) climb();
     switch (frame->region->kind) {
       case Region::Kind::Main:
         return nullptr;
@@ -758,10 +769,6 @@ class Agenda {
         for (size_t k = 0; k < item.results.size(); ++k)
           if (item.results[k] != kNoSlot)
             copy(*parent, item.results[k], *frame, frame->region->results[z(item.phase)][k]);
-        if (frame == deepest_) {
-          stats_.deepest = tag(frame);
-          deepest_ = nullptr;
-        }
         if (item.phase + 1 == frame->visits) {
           parent->calls[z(item.call)] = nullptr;
           end(frame);
@@ -907,6 +914,7 @@ class Agenda {
   Store<Entry> entry_store_;
   Frame* main_ = nullptr;
   Frame* now_ = nullptr;  ///< for tags
+  /// The first at the greatest depth, or one that it stands in: each adds its label to the tag as it goes back.
   Frame* deepest_ = nullptr;
   std::vector<Frame*> batch_;
   std::vector<std::vector<std::vector<std::vector<Frame*>>>> queues_;  ///< by region, phase and stage

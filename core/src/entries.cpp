@@ -81,22 +81,36 @@ void collect_rows(Tables& tables, Sum& sum, const View& numbers, const View& row
   sum.rows.push_back(made);
 }
 
-/// The sum over lanes of outer products: of all lanes of one entry at once.
+/// The rows of a factor of a product that is collected: a vector is one, a matrix has some.
+View rows_of(View x, int64_t rows) {
+  if (x.rank > 1) {
+    ++x.shape;
+    --x.rank;
+    x.stride = rows == 1 ? x.stride : x.bytes();
+  }
+  return x;
+}
+
+/// The sum over lanes of transposed x times g: of all rows of all lanes of one entry at once.
 void collect_product(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {
   View x = view_of(tables, table, item.values[0], 0), g = view_of(tables, table, item.values[1], 0);
-  const bool is_one = table.entry != nullptr;
-  const int64_t bytes = x.count() * g.count() * size_of(x.dtype);
+  const int64_t rows = x.rank > 1 ? x.shape[0] : 1,
+                strides[2] = {tables.column(table, item.values[0]).stride, tables.column(table, item.values[1]).stride};
+  // All lanes at once, where their rows stand side by side.
+  const bool is_one =
+      table.entry != nullptr && (rows == 1 || table.lanes == 1 || (strides[0] == x.bytes() && strides[1] == g.bytes()));
   for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
+    x = view_of(tables, table, item.values[0], k);
+    g = view_of(tables, table, item.values[1], k);
     if (is_one) {
-      x.stride = tables.column(table, item.values[0]).stride;
-      g.stride = tables.column(table, item.values[1]).stride;
-    } else {
-      x = view_of(tables, table, item.values[0], k);
-      g = view_of(tables, table, item.values[1], k);
+      x.stride = strides[0];
+      g.stride = strides[1];
     }
+    x = rows_of(x, rows);
+    g = rows_of(g, rows);
     Sum& sum = entry_at(table, k, item.index).sums[z(item.index)];
-    const bool adds = !is_new(tables, sum, bytes);
-    accumulate_outer(functions(), is_one ? table.lanes : 1, x, g, sum.whole->data(), adds, scratch);
+    const bool adds = !is_new(tables, sum, x.count() * g.count() * size_of(x.dtype));
+    accumulate_outer(functions(), is_one ? table.lanes * rows : rows, x, g, sum.whole->data(), adds, scratch);
   }
 }
 

@@ -1,14 +1,15 @@
 #include "narrow.h"
 
-#include <cmath>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <string_view>
+#include <type_traits>
 
 namespace undertow {
 namespace {
 
-using Code = NarrowInstr::Code;
+using Code = NarrowCode;
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
@@ -137,40 +138,74 @@ class Finder {
 // ------------------------------------------------------------------------------------------------------------------
 // Code
 
+/// Operators that have codes of their own.
 struct Shortcut {
   std::string_view op;
-  DType dtype;
   Code code;
+  Code swapped;  ///< with operands in the other order; End: there is none
+  bool of_ints, of_floats;
 };
 
 constexpr Shortcut kShortcuts[] = {
-    {"add", DType::I64, Code::AddI},
-    {"subtract", DType::I64, Code::SubI},
-    {"multiply", DType::I64, Code::MulI},
-    {"floor_divide", DType::I64, Code::DivI},
-    {"remainder", DType::I64, Code::ModI},
-    {"negative", DType::I64, Code::NegI},
-    {"minimum", DType::I64, Code::MinI},
-    {"maximum", DType::I64, Code::MaxI},
-    {"less", DType::I64, Code::LessI},
-    {"less_equal", DType::I64, Code::LessEqI},
-    {"greater", DType::I64, Code::GreaterI},
-    {"greater_equal", DType::I64, Code::GreaterEqI},
-    {"equal", DType::I64, Code::EqualI},
-    {"not_equal", DType::I64, Code::NotEqualI},
-    {"add", DType::F64, Code::AddF},
-    {"subtract", DType::F64, Code::SubF},
-    {"multiply", DType::F64, Code::MulF},
-    {"divide", DType::F64, Code::DivF},
-    {"negative", DType::F64, Code::NegF},
-    {"less", DType::F64, Code::LessF},
-    {"less_equal", DType::F64, Code::LessEqF},
-    {"greater", DType::F64, Code::GreaterF},
-    {"greater_equal", DType::F64, Code::GreaterEqF},
-    {"logical_and", DType::Bool, Code::And},
-    {"logical_or", DType::Bool, Code::Or},
-    {"logical_not", DType::Bool, Code::Not},
+    {"add", Code::Add, Code::Add, true, true},
+    {"subtract", Code::Subtract, Code::End, true, true},
+    {"multiply", Code::Multiply, Code::Multiply, true, true},
+    {"minimum", Code::Minimum, Code::Minimum, true, false},
+    {"maximum", Code::Maximum, Code::Maximum, true, false},
+    {"floor_divide", Code::FloorDivide, Code::End, true, false},
+    {"remainder", Code::Remainder, Code::End, true, false},
+    {"divide", Code::Divide, Code::End, false, true},
+    {"negative", Code::Negative, Code::End, true, true},
+    {"less", Code::Less, Code::Greater, true, true},
+    {"less_equal", Code::LessEqual, Code::GreaterEqual, true, true},
+    {"greater", Code::Greater, Code::Less, true, true},
+    {"greater_equal", Code::GreaterEqual, Code::LessEqual, true, true},
+    {"equal", Code::Equal, Code::Equal, true, true},
+    {"not_equal", Code::NotEqual, Code::NotEqual, true, true},
 };
+
+struct BoolShortcut {
+  std::string_view op;
+  Code code;
+};
+
+constexpr BoolShortcut kBoolShortcuts[] = {
+    {"logical_and", Code::And},
+    {"logical_or", Code::Or},
+    {"logical_not", Code::Not},
+};
+
+struct Cast {
+  DType from, to;
+  Code code;
+};
+
+constexpr Cast kCasts[] = {
+    {DType::I32, DType::I64, Code::IntToLong},     {DType::I32, DType::F64, Code::IntToDouble},
+    {DType::I64, DType::F64, Code::LongToDouble},  {DType::F32, DType::F64, Code::FloatToDouble},
+    {DType::F64, DType::F32, Code::DoubleToFloat},
+};
+
+/// The number of a code: of a dtype, with the second operand a cell or a constant.
+constexpr Code of(Code family, int dtype, int form) {
+  return static_cast<Code>(static_cast<int>(family) + 2 * dtype + form);
+}
+
+/// The number of a dtype in codes, or -1.
+int number_of(DType dtype) {
+  switch (dtype) {
+    case DType::I32:
+      return 0;
+    case DType::I64:
+      return 1;
+    case DType::F32:
+      return 2;
+    case DType::F64:
+      return 3;
+    default:
+      return -1;
+  }
+}
 
 class Compiler {
  public:
@@ -204,13 +239,15 @@ class Compiler {
     frames_.clear();
     entries_.clear();
     for (size_t phase = 0; phase < from.phases.size(); ++phase) {
-      body_->entries.push_back(static_cast<int32_t>(body_->code.size()));
+      body_->entries.push_back(label());
       loop_ = -1;
       write(region, static_cast<int32_t>(phase));
       for (int32_t slot : from.results[phase])
         body_->results[phase].push_back(slot == kNoSlot ? -1 : cells_[z(region)][z(slot)]);
       emit(Code::Return);
     }
+    shorten();
+    body_->bytes = static_cast<int64_t>(sizeof(NarrowFrame)) + 8 * int64_t{body_->cells};
   }
 
   /// Results are known when all bodies are compiled.
@@ -218,7 +255,7 @@ class Compiler {
     for (size_t k = 0; k < program_.calls.size(); ++k) {
       NarrowCall& call = program_.calls[k];
       const CallItem& item = *items_[k];
-      const NarrowBody& callee = *program_.bodies[z(call.body)];
+      const NarrowBody& callee = *call.body;
       for (size_t r = 0; r < item.results.size(); ++r)
         if (item.results[r] != kNoSlot) call.results.push_back({callee.results[z(call.phase)][r], result_cells_[k][r]});
     }
@@ -234,12 +271,37 @@ class Compiler {
   };
 
   NarrowInstr& emit(Code code) {
-    NarrowInstr instr{};
-    instr.code = code;
-    instr.loop = loop_;
-    instr.node = -1;
-    body_->code.push_back(instr);
-    return body_->code.back();
+    body_->asides.push_back({loop_});
+    return body_->code.emplace_back(NarrowInstr{code});
+  }
+
+  /// The number of the next instruction, which others jump to.
+  int32_t label() { return label_ = static_cast<int32_t>(body_->code.size()); }
+
+  /// A jump if a value is false. A comparison that has just been made jumps itself.
+  size_t unless(Cell pred) {
+    constexpr int kFirst = static_cast<int>(Code::Less), kJumps = static_cast<int>(Code::UnlessLess);
+    if (z(label_) < body_->code.size()) {
+      NarrowInstr& last = body_->code.back();
+      const int code = static_cast<int>(last.code);
+      if (code >= kFirst && code < kJumps && last.to == pred) {
+        last.code = static_cast<Code>(code - kFirst + kJumps);
+        return body_->code.size() - 1;
+      }
+    }
+    emit(Code::Unless).a = pred;
+    return body_->code.size() - 1;
+  }
+
+  /// Jumps to jumps go where those go, and a jump to a return is one.
+  void shorten() {
+    std::vector<NarrowInstr>& code = body_->code;
+    for (NarrowInstr& instr : code) {
+      if (instr.code != Code::Jump && instr.code != Code::Unless && instr.code < Code::UnlessLess) continue;
+      for (int hops = 0; hops < 16 && code[z(instr.extra)].code == Code::Jump; ++hops)
+        instr.extra = code[z(instr.extra)].extra;
+      if (instr.code == Code::Jump && code[z(instr.extra)].code == Code::Return) instr.code = Code::Return;
+    }
   }
 
   Cell cell(int32_t region, Operand x) { return x < 0 ? x : cells_[z(region)][z(x)]; }
@@ -294,10 +356,16 @@ class Compiler {
           for (int side = 0; side < 2; ++side)
             for (const Transfer& t : branch.transfers[side])
               cells_[z(branch.regions[side])][z(t.to)] = t.from < 0 ? t.from : cells_[z(region)][z(t.from)];
-          for (const MergeRow& merge : branch.merges) define(region, merge.to);
-          NarrowInstr& unless = emit(Code::Unless);
-          unless.a = cells_[z(region)][z(branch.pred)];
-          stack[at].patch = body_->code.size() - 1;
+          for (const MergeRow& merge : branch.merges) {
+            const int32_t to = define(region, merge.to);
+            // What a side has still to make, it makes where the merge wants it.
+            for (int side = 0; side < 2; ++side)
+              if (merge.sides[side] >= 0) {
+                int32_t& made = cells_[z(branch.regions[side])][z(merge.sides[side])];
+                if (made == kNoSlot) made = to;
+              }
+          }
+          stack[at].patch = unless(cells_[z(region)][z(branch.pred)]);
           stack[at].step = 2;
           stack.push_back({branch.regions[0], branch.programs[0]});
           return true;
@@ -307,14 +375,14 @@ class Compiler {
             move(cell(branch.regions[0], merge.sides[0]), cells_[z(region)][z(merge.to)]);
           emit(Code::Jump);
           stack[at].second = body_->code.size() - 1;
-          body_->code[stack[at].patch].extra = static_cast<int32_t>(body_->code.size());
+          body_->code[stack[at].patch].extra = label();
           stack[at].step = 3;
           stack.push_back({branch.regions[1], branch.programs[1]});
           return true;
         }
         for (const MergeRow& merge : branch.merges)
           move(cell(branch.regions[1], merge.sides[1]), cells_[z(region)][z(merge.to)]);
-        body_->code[stack[at].second].extra = static_cast<int32_t>(body_->code.size());
+        body_->code[stack[at].second].extra = label();
         return false;
       }
       case Item::Kind::Call:
@@ -341,7 +409,7 @@ class Compiler {
         cells_[z(item.body)][z(t.to)] = t.from < 0 ? t.from : cells_[z(region)][z(t.from)];
       body_->loops.push_back({item.site, counter, loop_});
       loop_ = static_cast<int32_t>(body_->loops.size()) - 1;
-      stack[at].patch = body_->code.size();  // where an iteration begins
+      stack[at].patch = z(label());  // where an iteration begins
       stack[at].step = 2;
       stack.push_back({item.body, 0});
       return true;
@@ -352,9 +420,7 @@ class Compiler {
       for (const Item& inner : stage.entered)
         if (inner.kind == Item::Kind::Branch && plan_.branches[z(inner.number)].branch == item.branch)
           decides = &plan_.branches[z(inner.number)];
-    NarrowInstr& unless = emit(Code::Unless);
-    unless.a = cells_[z(item.body)][z(decides->pred)];
-    const size_t leave = body_->code.size() - 1;
+    const size_t leave = unless(cells_[z(item.body)][z(decides->pred)]);
     std::vector<int32_t> temporary;
     for (Operand next : item.next) {
       temporary.push_back(fresh());
@@ -366,7 +432,7 @@ class Compiler {
     count.to = body_->loops[z(loop_)].counter;
     NarrowInstr& again = emit(Code::Jump);
     again.extra = static_cast<int32_t>(stack[at].patch);
-    body_->code[leave].extra = static_cast<int32_t>(body_->code.size());
+    body_->code[leave].extra = label();
     loop_ = stack[at].outer_loop;
     for (const LoopItem::Exit& exit : item.exits) move(cell(item.body, exit.from), define(region, exit.to));
     return false;
@@ -381,7 +447,8 @@ class Compiler {
   void call(int32_t region, const CallItem& item) {
     NarrowCall made{};
     made.site = item.site;
-    made.body = item.body;
+    made.region = item.body;
+    made.body = program_.bodies[z(item.body)].get();
     made.phase = item.phase;
     const std::pair<int32_t, int32_t> key{region, item.call};
     made.frame = made.entry = -1;
@@ -390,7 +457,10 @@ class Compiler {
       if (!frames_.contains(key)) frames_[key] = fresh();
       made.frame = frames_[key];
     }
-    if (item.makes_entry) made.entry = entries_[key] = fresh();
+    if (item.makes_entry) {
+      made.entry = entries_[key] = fresh();
+      body_->entry_cells.push_back(made.entry);
+    }
     const NarrowBody& callee = *program_.bodies[z(item.body)];
     for (size_t k = 0; k < item.arguments.size(); ++k)
       if (callee.params[z(item.phase)][k] >= 0)
@@ -450,28 +520,66 @@ class Compiler {
     Cell x[3] = {0, 0, 0};
     for (size_t k = 0; k < item.inputs.size(); ++k) x[k] = cell(region, item.inputs[k]);
     const int32_t to = define(region, item.outputs[0]);
-    Code code = Code::Flat;
     if (name == "identity" || name == "stop_gradient" || name == "fill") {
-      code = Code::Move;
-    } else {
-      const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
-      for (const Shortcut& shortcut : kShortcuts)
-        if (shortcut.op == name && shortcut.dtype == each->inputs[0]) code = shortcut.code;
-      if (name == "cast" && each->inputs[0] == DType::I64 && each->output == DType::F64) code = Code::IToF;
+      NarrowInstr& instr = emit(Code::Move);
+      instr.a = x[0];
+      instr.to = to;
+      instr.node = item.node;
+      return;
     }
+    const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
+    const Code code = shortcut(name, *each, x);
     NarrowInstr& instr = emit(code);
     instr.a = x[0];
     instr.b = x[1];
-    instr.c = x[2];
     instr.to = to;
     instr.extra = item.kernel;
     instr.node = item.node;
+    if (code != Code::Flat && x[1] < 0) instr.constant = program_.constants[z(~x[1])];
+    body_->asides.back().c = x[2];
+  }
+
+  /// The code of an operator. Only its second operand may be a constant: others are moved to where they may stand.
+  Code shortcut(std::string_view name, const Elementwise& each, Cell* x) {
+    const int dtype = number_of(each.inputs[0]);
+    if (each.inputs[0] == DType::Bool)
+      for (const BoolShortcut& found : kBoolShortcuts)
+        if (found.op == name) {
+          for (int k = 0; k < each.arity; ++k) x[k] = in_cell(x[k]);
+          return found.code;
+        }
+    if (name == "cast")
+      for (const Cast& found : kCasts)
+        if (found.from == each.inputs[0] && found.to == each.output) {
+          x[0] = in_cell(x[0]);
+          return found.code;
+        }
+    if (dtype >= 0)
+      for (const Shortcut& found : kShortcuts) {
+        if (found.op != name || !(dtype < 2 ? found.of_ints : found.of_floats)) continue;
+        Code code = found.code;
+        if (each.arity == 2 && x[0] < 0 && x[1] >= 0 && found.swapped != Code::End) {
+          std::swap(x[0], x[1]);
+          code = found.swapped;
+        }
+        x[0] = in_cell(x[0]);
+        return of(code, dtype, each.arity == 2 && x[1] < 0 ? 1 : 0);
+      }
+    return Code::Flat;
+  }
+
+  Cell in_cell(Cell x) {
+    if (x >= 0) return x;
+    const int32_t to = fresh();
+    move(x, to);
+    return to;
   }
 
   const Plan& plan_;
   NarrowProgram& program_;
   NarrowBody* body_ = nullptr;
   int32_t loop_ = -1;
+  int32_t label_ = 0;                        // the last place that something jumps to
   std::vector<std::vector<int32_t>> cells_;  // of each region's slots
   std::map<std::pair<int32_t, int32_t>, int32_t> frames_, entries_;
   std::vector<const CallItem*> items_;
@@ -503,61 +611,117 @@ std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan) {
 // ------------------------------------------------------------------------------------------------------------------
 // Running
 
+namespace {
+
+template <class T>
+T as(uint64_t cell) {
+  if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<double>(cell);
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(static_cast<uint32_t>(cell));
+  else
+    return static_cast<T>(cell);
+}
+
+template <class T>
+uint64_t cell_of(T value) {
+  if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<uint64_t>(value);
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<uint32_t>(value);
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return static_cast<uint32_t>(value);
+  else
+    return static_cast<uint64_t>(value);
+}
+
+template <class T>
+T floor_divide(T x, T y) {
+  if (y == -1) return -x;  // the least number has no opposite: it wraps
+  return x / y - (x % y != 0 && ((x % y < 0) != (y < 0)) ? 1 : 0);
+}
+
+template <class T>
+T remainder(T x, T y) {
+  if (y == -1) return 0;
+  const T rest = x % y;
+  return rest != 0 && ((rest < 0) != (y < 0)) ? rest + y : rest;
+}
+
+/// The labels of the loops that a frame is in.
+void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
+  const std::vector<NarrowLoop>& loops = frame.body->loops;
+  for (int32_t loop = frame.body->asides[z(frame.pc)].loop; loop >= 0; loop = loops[z(loop)].outer)
+    labels.push_back({loops[z(loop)].site, static_cast<int64_t>(frame.cells[loops[z(loop)].counter])});
+}
+
+}  // namespace
+
 Narrow::~Narrow() {
   for (NarrowFrame* frame = top_; frame != nullptr; frame = frame->below)
-    if (frame->entries != nullptr) {
-      for (Entry* entry : *frame->entries) {
-        for (Sum& sum : entry->sums) tables_.pool.drop(sum.whole);
-        delete entry;
-      }
-      delete frame->entries;
-    }
+    for (int32_t cell : frame->body->entry_cells) drop_entry(*frame, cell);
   for (Segment& segment : segments_) tables_.pool.drop(segment.block);
 }
 
-NarrowFrame* Narrow::push(const NarrowBody& body) {
-  const int64_t size = static_cast<int64_t>(sizeof(NarrowFrame)) + 8 * int64_t{body.cells};
-  if (segments_.empty() || segments_.back().used + size + 128 > segments_.back().size) {
-    const int64_t room = std::max<int64_t>(size + 256, segments_.empty() ? 1 << 16 : 1 << 20);
-    segments_.push_back({tables_.pool.take(room), 0, room});
-  }
-  Segment& segment = segments_.back();
-  auto* frame = reinterpret_cast<NarrowFrame*>(segment.block->data() + segment.used);
-  segment.used += (size + 7) / 8 * 8;
+void Narrow::drop_entry(NarrowFrame& frame, int32_t cell) {
+  auto* entry = reinterpret_cast<Entry*>(frame.cells[cell]);
+  if (entry == nullptr) return;
+  for (Sum& sum : entry->sums) tables_.pool.drop(sum.whole);
+  delete entry;
+  frame.cells[cell] = 0;
+}
+
+void Narrow::open_segment(int64_t bytes) {
+  const int64_t room = std::max<int64_t>(bytes, segments_.empty() ? 1 << 16 : 1 << 20);
+  segments_.push_back({tables_.pool.take(room), free_, end_});
+  free_ = segments_.back().block->data();
+  end_ = free_ + room;
+}
+
+inline NarrowFrame* Narrow::push(const NarrowBody& body) {
+  if (end_ - free_ < body.bytes) [[unlikely]]
+    open_segment(body.bytes);
+  auto* frame = reinterpret_cast<NarrowFrame*>(free_);
+  free_ += body.bytes;
   frame->below = top_;
   frame->body = &body;
   frame->is_over = false;
-  frame->entries = nullptr;
+  for (int32_t cell : body.entry_cells) frame->cells[cell] = 0;
   top_ = frame;
-  ++tables_.frames;
-  if (tables_.frames > tables_.peak_frames) {
+  if (++tables_.frames > tables_.peak_frames) [[unlikely]] {
     tables_.peak_frames = tables_.frames;
     if (tables_.frames > options_.frames) throw OverLimit{OverLimit::Kind::Frames};
   }
   return frame;
 }
 
-void Narrow::pop(NarrowFrame* frame) {
+inline void Narrow::pop(NarrowFrame* frame) {
   frame->is_over = true;
   --tables_.frames;
-  if (frame->entries != nullptr) {
-    for (Entry* entry : *frame->entries) {
-      for (Sum& sum : entry->sums) tables_.pool.drop(sum.whole);
-      delete entry;
-    }
-    delete frame->entries;
-    frame->entries = nullptr;
-  }
+  for (int32_t cell : frame->body->entry_cells) drop_entry(*frame, cell);
   while (top_ != nullptr && top_->is_over) {
-    NarrowFrame* gone = top_;
-    top_ = gone->below;
-    Segment& segment = segments_.back();
-    segment.used = reinterpret_cast<std::byte*>(gone) - segment.block->data();
-    if (segment.used == 0 && segments_.size() > 1) {
-      tables_.pool.drop(segment.block);
+    free_ = reinterpret_cast<std::byte*>(top_);
+    top_ = top_->below;
+    if (const Segment& last = segments_.back(); free_ == last.block->data() && segments_.size() > 1) [[unlikely]] {
+      free_ = last.free;
+      end_ = last.end;
+      tables_.pool.drop(last.block);
       segments_.pop_back();
     }
   }
+}
+
+/// What a call gives to all that runs below it.
+Entry* Narrow::make_entry(NarrowFrame& frame, const NarrowCall& call) {
+  drop_entry(frame, call.entry);  // of an iteration before
+  auto* entry = new Entry;
+  frame.cells[call.entry] = reinterpret_cast<uint64_t>(entry);
+  entry->sums.resize(call.hoists.size());
+  for (Cell x : call.hoists) {
+    const uint64_t* cell = x >= 0 ? &frame.cells[x] : &program_.constants[z(~x)];
+    entry->values.push_back({nullptr, reinterpret_cast<std::byte*>(const_cast<uint64_t*>(cell)), 0});
+  }
+  return entry;
 }
 
 NarrowFrame* Narrow::call(int32_t body, int32_t site, int32_t visits, Entry* entry, int64_t depth) {
@@ -577,28 +741,36 @@ void Narrow::end(NarrowFrame* frame) { pop(frame); }
 Doing Narrow::doing() const {
   if (now_ == nullptr) return {};
   const NarrowInstr& at = now_->body->code[z(now_->pc)];
+  const int32_t loop = now_->body->asides[z(now_->pc)].loop;
   if (at.code == Code::Call || at.code == Code::Resume) return {-1, program_.calls[z(at.extra)].site};
-  if (at.node < 0 && at.loop >= 0) return {-1, now_->body->loops[z(at.loop)].site};
+  if (at.node < 0 && loop >= 0) return {-1, now_->body->loops[z(loop)].site};
   return {at.node, -1};
 }
 
 std::vector<Label> Narrow::tag() const {
   std::vector<Label> labels;
   for (const NarrowFrame* frame = now_; frame != nullptr; frame = frame->caller) {
-    const NarrowInstr& at = frame->body->code[z(frame->pc)];
-    for (int32_t loop = at.loop; loop >= 0; loop = frame->body->loops[z(loop)].outer)
-      labels.push_back(
-          {frame->body->loops[z(loop)].site, static_cast<int64_t>(frame->cells[frame->body->loops[z(loop)].counter])});
+    add_loops(*frame, labels);
     labels.push_back({frame->site, -1});
   }
   return labels;
+}
+
+/// Where the deepest tag goes on: one frame up.
+void Narrow::climb() {
+  stats_.deepest.push_back({deepest_->site, -1});
+  deepest_ = deepest_->caller;
+  if (deepest_ != nullptr)
+    add_loops(*deepest_, stats_.deepest);
+  else
+    for (const Label& label : outside(context)) stats_.deepest.push_back(label);
 }
 
 void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
   Stop stop{Stop::Kind::Fault};
   stop.node = at.node;
   const Elementwise* each = plan_.kernels[z(at.extra)]->elementwise();
-  const Cell x[3] = {at.a, at.b, at.c};
+  const Cell x[3] = {at.a, at.b, frame.body->asides[z(&at - frame.body->code.data())].c};
   for (int k = 0; k < each->arity; ++k) {
     Value operand;
     const uint64_t cell = value(frame, x[k]);
@@ -612,20 +784,13 @@ void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
 }
 
 void Narrow::run(NarrowFrame* frame, int32_t phase) {
-  frame->phase = phase;
   const NarrowInstr* code = frame->body->code.data();
   const NarrowInstr* at = code + frame->body->entries[z(phase)];
   uint64_t* cells = frame->cells;
-  const uint64_t* constants = program_.constants.data();
-  int64_t* fired = stats_.fired.data();
+  const uint64_t* const constants = program_.constants.data();
+  const NarrowCall* const calls = program_.calls.data();
+  int64_t* const fired = stats_.fired.data();
   const auto cell = [&](Cell x) -> const uint64_t& { return x >= 0 ? cells[x] : constants[~x]; };
-  const auto i = [&](Cell x) { return static_cast<int64_t>(cell(x)); };
-  const auto f = [&](Cell x) {
-    double d;
-    std::memcpy(&d, &cell(x), 8);
-    return d;
-  };
-  const auto set = [&](double d) { std::memcpy(&cells[at->to], &d, 8); };
   alignas(64) std::byte scratch[4][128] = {};
   try {
     for (;;) {
@@ -638,7 +803,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           const Elementwise* each = plan_.kernels[z(at->extra)]->elementwise();
           std::memcpy(scratch[0], &cell(at->a), 8);
           std::memcpy(scratch[1], &cell(at->b), 8);
-          std::memcpy(scratch[2], &cell(at->c), 8);
+          std::memcpy(scratch[2], &cell(frame->body->asides[z(at - code)].c), 8);
           if (each->scan != nullptr && each->scan(scratch[1], 1) >= 0) fault(*frame, *at);
           each->flat[0](scratch[0], scratch[1], scratch[2], scratch[3], 1);
           uint64_t out = 0;
@@ -661,12 +826,13 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           if (at->extra != 1 && (++polls & 0xfff) == 0) is_late(context);
           break;
         case Code::Call: {
-          const NarrowCall& call = program_.calls[z(at->extra)];
+          const NarrowCall& call = calls[at->extra];
           frame->pc = static_cast<int32_t>(at - code);
-          now_ = frame;
-          if ((++polls & 0xfff) == 0) is_late(context);
-          const NarrowBody& body = *program_.bodies[z(call.body)];
-          NarrowFrame* child = push(body);
+          if ((++polls & 0xfff) == 0) [[unlikely]] {
+            now_ = frame;
+            is_late(context);
+          }
+          NarrowFrame* child = push(*call.body);
           child->caller = frame;
           child->call = &call;
           child->site = call.site;
@@ -674,56 +840,45 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           child->depth = frame->depth + 1;
           child->entry = frame->entry;
           ++stats_.activations;
-          if (child->depth > stats_.max_depth) {
+          if (child->depth > stats_.max_depth) [[unlikely]] {
             if (child->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
             stats_.max_depth = child->depth;
-            is_deepest_ = true;
+            stats_.deepest.clear();
+            deepest_ = child;
           }
-          if (call.entry >= 0) {
-            Entry* entry = new Entry;
-            if (frame->entries == nullptr) frame->entries = new std::vector<Entry*>;
-            frame->entries->push_back(entry);
-            entry->sums.resize(call.hoists.size());
-            for (Cell x : call.hoists)
-              entry->values.push_back({nullptr, reinterpret_cast<std::byte*>(const_cast<uint64_t*>(&cell(x))), 0});
-            cells[call.entry] = reinterpret_cast<uint64_t>(entry);
-            child->entry = entry;
-          }
+          if (call.entry >= 0) [[unlikely]]
+            child->entry = make_entry(*frame, call);
           for (const NarrowMove& move : call.arguments) child->cells[move.to] = cell(move.from);
           if (call.frame >= 0) cells[call.frame] = reinterpret_cast<uint64_t>(child);
-          child->phase = 0;
           frame = child;
           cells = frame->cells;
-          code = body.code.data();
-          at = code + body.entries[0];
+          code = call.body->code.data();
+          at = code + call.body->entries[0];
           continue;
         }
         case Code::Resume: {
-          const NarrowCall& call = program_.calls[z(at->extra)];
+          const NarrowCall& call = calls[at->extra];
           frame->pc = static_cast<int32_t>(at - code);
-          if ((++polls & 0xfff) == 0) is_late(context);
+          if ((++polls & 0xfff) == 0) [[unlikely]] {
+            now_ = frame;
+            is_late(context);
+          }
           auto* child = reinterpret_cast<NarrowFrame*>(cells[call.frame]);
           for (const NarrowMove& move : call.arguments) child->cells[move.to] = cell(move.from);
           child->call = &call;
-          child->phase = call.phase;
           frame = child;
           cells = frame->cells;
-          code = frame->body->code.data();
-          at = code + frame->body->entries[z(call.phase)];
+          code = call.body->code.data();
+          at = code + call.body->entries[z(call.phase)];
           continue;
         }
         case Code::Return: {
-          NarrowFrame* caller = frame->caller;
-          if (is_deepest_) {
-            frame->pc = static_cast<int32_t>(at - code);
-            now_ = frame;
-            stats_.deepest = tag();
-            for (const Label& label : outside(context)) stats_.deepest.push_back(label);
-            is_deepest_ = false;
-          }
+          NarrowFrame* const caller = frame->caller;
+          if (frame == deepest_) climb();
           if (caller == nullptr) return;
-          for (const NarrowMove& move : frame->call->results) caller->cells[move.to] = cell(move.from);
-          if (frame->phase + 1 == frame->visits) pop(frame);
+          const NarrowCall& call = *frame->call;
+          for (const NarrowMove& move : call.results) caller->cells[move.to] = cell(move.from);
+          if (call.phase + 1 == frame->visits) pop(frame);
           frame = caller;
           cells = frame->cells;
           code = frame->body->code.data();
@@ -750,13 +905,10 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
             sum.bytes = at->b;
             std::memset(sum.whole->data(), 0, 8);
           }
-          if (at->b == 4) {
-            float value;
-            std::memcpy(&value, &cell(at->a), 4);
-            *reinterpret_cast<float*>(sum.whole->data()) += value;
-          } else {
-            *reinterpret_cast<double*>(sum.whole->data()) += f(at->a);
-          }
+          if (at->b == 4)
+            *reinterpret_cast<float*>(sum.whole->data()) += as<float>(cell(at->a));
+          else
+            *reinterpret_cast<double*>(sum.whole->data()) += as<double>(cell(at->a));
           ++fired[at->node];
           break;
         }
@@ -767,61 +919,80 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           cells[at->to] = value;
           break;
         }
-          // clang-format off
-        case Code::AddI: cells[at->to] = cell(at->a) + cell(at->b); ++fired[at->node]; break;
-        case Code::SubI: cells[at->to] = cell(at->a) - cell(at->b); ++fired[at->node]; break;
-        case Code::MulI: cells[at->to] = cell(at->a) * cell(at->b); ++fired[at->node]; break;
-        case Code::NegI: cells[at->to] = 0 - cell(at->a); ++fired[at->node]; break;
-        case Code::MinI: cells[at->to] = static_cast<uint64_t>(std::min(i(at->a), i(at->b))); ++fired[at->node]; break;
-        case Code::MaxI: cells[at->to] = static_cast<uint64_t>(std::max(i(at->a), i(at->b))); ++fired[at->node]; break;
-        case Code::LessI: cells[at->to] = i(at->a) < i(at->b); ++fired[at->node]; break;
-        case Code::LessEqI: cells[at->to] = i(at->a) <= i(at->b); ++fired[at->node]; break;
-        case Code::GreaterI: cells[at->to] = i(at->a) > i(at->b); ++fired[at->node]; break;
-        case Code::GreaterEqI: cells[at->to] = i(at->a) >= i(at->b); ++fired[at->node]; break;
-        case Code::EqualI: cells[at->to] = cell(at->a) == cell(at->b); ++fired[at->node]; break;
-        case Code::NotEqualI: cells[at->to] = cell(at->a) != cell(at->b); ++fired[at->node]; break;
-        case Code::AddF: set(f(at->a) + f(at->b)); ++fired[at->node]; break;
-        case Code::SubF: set(f(at->a) - f(at->b)); ++fired[at->node]; break;
-        case Code::MulF: set(f(at->a) * f(at->b)); ++fired[at->node]; break;
-        case Code::DivF: set(f(at->a) / f(at->b)); ++fired[at->node]; break;
-        case Code::NegF: set(-f(at->a)); ++fired[at->node]; break;
-        case Code::LessF: cells[at->to] = f(at->a) < f(at->b); ++fired[at->node]; break;
-        case Code::LessEqF: cells[at->to] = f(at->a) <= f(at->b); ++fired[at->node]; break;
-        case Code::GreaterF: cells[at->to] = f(at->a) > f(at->b); ++fired[at->node]; break;
-        case Code::GreaterEqF: cells[at->to] = f(at->a) >= f(at->b); ++fired[at->node]; break;
-        case Code::And: cells[at->to] = cell(at->a) & cell(at->b) & 1; ++fired[at->node]; break;
-        case Code::Or: cells[at->to] = (cell(at->a) | cell(at->b)) & 1; ++fired[at->node]; break;
-        case Code::Not: cells[at->to] = (cell(at->a) & 1) ^ 1; ++fired[at->node]; break;
-        case Code::IToF: set(static_cast<double>(i(at->a))); ++fired[at->node]; break;
-        // clang-format on
-        case Code::DivI:
-        case Code::ModI: {
-          const int64_t x = i(at->a), y = i(at->b);
-          if (y == 0) fault(*frame, *at);
-          int64_t quotient, rest;
-          if (y == -1) {
-            quotient = static_cast<int64_t>(0 - static_cast<uint64_t>(x));
-            rest = 0;
-          } else {
-            quotient = x / y;
-            rest = x % y;
-            if (rest != 0 && ((rest < 0) != (y < 0))) {
-              --quotient;
-              rest += y;
-            }
-          }
-          cells[at->to] = static_cast<uint64_t>(at->code == Code::DivI ? quotient : rest);
-          ++fired[at->node];
-          break;
-        }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wswitch"  // an operator on numbers has one name and eight codes
+        // clang-format off
+#define UNDERTOW_FORMS(name, number, type, result)                                                          \
+        case of(Code::name, number, 0): {                                                                   \
+          using T = type;                                                                                   \
+          const T x = as<T>(cells[at->a]), y = as<T>(cells[at->b]);                                         \
+          result;                                                                                           \
+        } break;                                                                                            \
+        case of(Code::name, number, 1): {                                                                   \
+          using T = type;                                                                                   \
+          const T x = as<T>(cells[at->a]), y = as<T>(at->constant);                                         \
+          result;                                                                                           \
+        } break;
+#define UNDERTOW_INTS(name, result)         \
+  UNDERTOW_FORMS(name, 0, int32_t, result)  \
+  UNDERTOW_FORMS(name, 1, int64_t, result)
+#define UNDERTOW_FLOATS(name, result)       \
+  UNDERTOW_FORMS(name, 2, float, result)    \
+  UNDERTOW_FORMS(name, 3, double, result)
+#define UNDERTOW_NUMBERS(name, result)      \
+  UNDERTOW_INTS(name, result)               \
+  UNDERTOW_FLOATS(name, result)
+#define UNDERTOW_GIVES(value) cells[at->to] = cell_of<T>(static_cast<T>(value)); ++fired[at->node]
+#define UNDERTOW_TESTS(name, test)                                                                          \
+  UNDERTOW_NUMBERS(name, cells[at->to] = (test); ++fired[at->node])                                         \
+  UNDERTOW_NUMBERS(Unless##name, const bool is_so = (test); cells[at->to] = is_so; ++fired[at->node];       \
+                                 if (!is_so) { at = code + at->extra; continue; })
+        UNDERTOW_NUMBERS(Add, UNDERTOW_GIVES(x + y))
+        UNDERTOW_NUMBERS(Subtract, UNDERTOW_GIVES(x - y))
+        UNDERTOW_NUMBERS(Multiply, UNDERTOW_GIVES(x * y))
+        UNDERTOW_INTS(Minimum, UNDERTOW_GIVES(y < x ? y : x))
+        UNDERTOW_INTS(Maximum, UNDERTOW_GIVES(x < y ? y : x))
+        UNDERTOW_INTS(FloorDivide, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(floor_divide(x, y)))
+        UNDERTOW_INTS(Remainder, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(remainder(x, y)))
+        UNDERTOW_FLOATS(Divide, UNDERTOW_GIVES(x / y))
+        UNDERTOW_TESTS(Less, x < y)
+        UNDERTOW_TESTS(LessEqual, x <= y)
+        UNDERTOW_TESTS(Greater, x > y)
+        UNDERTOW_TESTS(GreaterEqual, x >= y)
+        UNDERTOW_TESTS(Equal, x == y)
+        UNDERTOW_TESTS(NotEqual, x != y)
+#undef UNDERTOW_TESTS
+#undef UNDERTOW_GIVES
+#undef UNDERTOW_NUMBERS
+#undef UNDERTOW_FLOATS
+#undef UNDERTOW_INTS
+#undef UNDERTOW_FORMS
+#define UNDERTOW_ONE(name, from, to_type)                                                                   \
+        case name: cells[at->to] = cell_of<to_type>(static_cast<to_type>(from)); ++fired[at->node]; break;
+        UNDERTOW_ONE(of(Code::Negative, 0, 0), -as<int32_t>(cells[at->a]), int32_t)
+        UNDERTOW_ONE(of(Code::Negative, 1, 0), -as<int64_t>(cells[at->a]), int64_t)
+        UNDERTOW_ONE(of(Code::Negative, 2, 0), -as<float>(cells[at->a]), float)
+        UNDERTOW_ONE(of(Code::Negative, 3, 0), -as<double>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::IntToLong, as<int32_t>(cells[at->a]), int64_t)
+        UNDERTOW_ONE(Code::IntToDouble, as<int32_t>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::LongToDouble, as<int64_t>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::FloatToDouble, as<float>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::DoubleToFloat, as<double>(cells[at->a]), float)
+#undef UNDERTOW_ONE
+        case Code::And: cells[at->to] = cells[at->a] & cells[at->b] & 1; ++fired[at->node]; break;
+        case Code::Or: cells[at->to] = (cells[at->a] | cells[at->b]) & 1; ++fired[at->node]; break;
+        case Code::Not: cells[at->to] = (cells[at->a] & 1) ^ 1; ++fired[at->node]; break;
+          // clang-format on
+        default:
+          throw Stop{Stop::Kind::Internal};
       }
+#pragma GCC diagnostic pop
       ++at;
     }
   } catch (...) {
-    if (frame != nullptr) {
-      frame->pc = static_cast<int32_t>(at - code);
-      now_ = frame;
-    }
+    frame->pc = static_cast<int32_t>(at - code);
+    now_ = frame;
+    while (deepest_ != nullptr) climb();
     throw;
   }
 }

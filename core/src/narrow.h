@@ -27,59 +27,75 @@ struct NarrowMove {
   Cell third = 0;
 };
 
-struct NarrowInstr {
-  enum class Code : uint8_t {
-    Move,
-    Flat,
-    Jump,
-    Unless,
-    Call,
-    Resume,
-    Return,
-    ReadEntry,
-    ReadShared,
-    Collect,
-    Collected,
-    Count,
-    AddI,
-    SubI,
-    MulI,
-    DivI,
-    ModI,
-    NegI,
-    MinI,
-    MaxI,
-    LessI,
-    LessEqI,
-    GreaterI,
-    GreaterEqI,
-    EqualI,
-    NotEqualI,
-    AddF,
-    SubF,
-    MulF,
-    DivF,
-    NegF,
-    LessF,
-    LessEqF,
-    GreaterF,
-    GreaterEqF,
-    And,
-    Or,
-    Not,
-    IToF,
-  };
-  Code code;
-  int32_t loop;  ///< innermost loop that it stands in, or -1
-  Cell a = 0, b = 0, c = 0;
-  int32_t to = 0;
-  int32_t extra = 0;  ///< what the code needs besides: target of a jump, number of an operator or call
-  int32_t node = -1;
+/// What an instruction does. Operators on numbers have a code for each dtype (I32, I64, F32, F64, in this order), and
+/// for each dtype two: the second operand is a cell, or it is a constant that stands in the instruction.
+enum class NarrowCode : uint16_t {
+  Move,
+  Flat,  // any elementwise operator, by its kernel
+  Jump,
+  Unless,
+  Call,
+  Resume,
+  Return,
+  ReadEntry,
+  ReadShared,
+  Collect,
+  Collected,
+  Count,
+  And,
+  Or,
+  Not,
+  IntToLong,
+  IntToDouble,
+  LongToDouble,
+  FloatToDouble,
+  DoubleToFloat,
+  Add,
+  Subtract = Add + 8,
+  Multiply = Subtract + 8,
+  Minimum = Multiply + 8,  // of whole numbers only, as the next three
+  Maximum = Minimum + 8,
+  FloorDivide = Maximum + 8,
+  Remainder = FloorDivide + 8,
+  Divide = Remainder + 8,  // of floats only
+  Negative = Divide + 8,
+  Less = Negative + 8,
+  LessEqual = Less + 8,
+  Greater = LessEqual + 8,
+  GreaterEqual = Greater + 8,
+  Equal = GreaterEqual + 8,
+  NotEqual = Equal + 8,
+  // The same six, and a jump if it is not so.
+  UnlessLess = NotEqual + 8,
+  UnlessLessEqual = UnlessLess + 8,
+  UnlessGreater = UnlessLessEqual + 8,
+  UnlessGreaterEqual = UnlessGreater + 8,
+  UnlessEqual = UnlessGreaterEqual + 8,
+  UnlessNotEqual = UnlessEqual + 8,
+  End = UnlessNotEqual + 8,
 };
+
+struct NarrowInstr {
+  NarrowCode code;
+  int32_t node = -1;
+  Cell a = 0, b = 0;
+  int32_t to = 0;
+  int32_t extra = 0;      ///< what the code needs besides: target of a jump, number of a kernel or call
+  uint64_t constant = 0;  ///< the second operand, where the code says so
+};
+
+/// What only some instructions need, and errors.
+struct NarrowAside {
+  int32_t loop;  ///< innermost loop that it stands in, or -1
+  Cell c = 0;    ///< the third operand
+};
+
+struct NarrowBody;
 
 struct NarrowCall {
   int32_t site;
-  int32_t body;  ///< region
+  int32_t region;
+  const NarrowBody* body;
   int32_t phase;
   int32_t frame;                      ///< cell that holds the callee's frame between phases, or -1
   int32_t entry;                      ///< cell that holds the entry that it makes, or -1
@@ -97,8 +113,11 @@ struct NarrowLoop {
 
 struct NarrowBody {
   int32_t cells = 0;
+  int64_t bytes = 0;  ///< of a frame
   std::vector<NarrowInstr> code;
-  std::vector<int32_t> entries;  ///< where each phase begins
+  std::vector<NarrowAside> asides;   ///< of each instruction
+  std::vector<int32_t> entry_cells;  ///< that hold entries which calls made
+  std::vector<int32_t> entries;      ///< where each phase begins
   std::vector<NarrowLoop> loops;
   std::vector<std::vector<int32_t>> params;  ///< cells by phase, or -1
   std::vector<std::vector<Cell>> results;
@@ -119,13 +138,11 @@ struct NarrowFrame {
   const NarrowBody* body;
   const NarrowCall* call;  ///< how it was entered last; null for a lane
   Entry* entry;
-  int32_t pc;
+  int64_t depth;
+  int32_t pc;  ///< where it waits
   int32_t site;
   int32_t visits;
-  int32_t phase;
   bool is_over;
-  int64_t depth;
-  std::vector<Entry*>* entries;  ///< that it made
   uint64_t cells[1];
 };
 
@@ -158,6 +175,10 @@ class Narrow {
  private:
   NarrowFrame* push(const NarrowBody& body);
   void pop(NarrowFrame* frame);
+  void open_segment(int64_t bytes);
+  void drop_entry(NarrowFrame& frame, int32_t cell);
+  Entry* make_entry(NarrowFrame& frame, const NarrowCall& call);
+  void climb();
   [[noreturn]] void fault(const NarrowFrame& frame, const NarrowInstr& at);
 
   const Plan& plan_;
@@ -173,12 +194,16 @@ class Narrow {
  private:
   NarrowFrame* now_ = nullptr;
   NarrowFrame* top_ = nullptr;
-  bool is_deepest_ = false;  ///< what runs now is deeper than all before
+  /// The first at the greatest depth, or one that it stands below, if those under it have returned: each adds its label
+  /// to the tag as it returns.
+  NarrowFrame* deepest_ = nullptr;
   struct Segment {
     Block* block;
-    int64_t used, size;
+    std::byte *free, *end;  ///< of the one before
   };
   std::vector<Segment> segments_;
+  std::byte* free_ = nullptr;  ///< of the last segment
+  std::byte* end_ = nullptr;
 };
 
 }  // namespace undertow

@@ -65,12 +65,21 @@ void Operate::run(Table& table, const OpItem& item) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-    if (item.is_open)
+    const bool is_done = kernel.is_view() && run_view(table, item);
+    if (!is_done && item.is_open)
       run_boxed(table, item, kernel, lanes, is_uniform);
-    else if (!run_flat(table, item, kernel, lanes, is_uniform))
+    else if (!is_done && !run_flat(table, item, kernel, lanes, is_uniform))
       run_static(table, item, kernel, lanes, is_uniform);
   }
   if (options_.check_finite) check_finite(table, item);
+}
+
+bool Operate::run_view(Table& table, const OpItem& item) {
+  if (item.is_open || item.outputs[0] == kNoSlot) return false;
+  const Slot &in = tables_.slot(*table.region, item.inputs[0]), &out = table.region->slots[z(item.outputs[0])];
+  if (in.bytes != out.bytes) return false;
+  tables_.take(table, item.outputs[0], in, tables_.column(table, item.inputs[0]), nullptr, table.lanes);
+  return true;
 }
 
 bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {

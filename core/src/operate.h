@@ -33,6 +33,7 @@ class Operate {
     std::vector<int32_t> lanes;
   };
 
+  bool run_view(Table& table, const OpItem& item);
   bool run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);

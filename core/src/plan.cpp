@@ -264,8 +264,12 @@ class Checker {
           fail("what is collected is no float");
         if (collect.kind == 1 && first.dtype != DType::I32 && first.dtype != DType::I64) fail("rows without numbers");
         if (collect.kind == 0 && collect.values[0] != collect.values[1]) fail("two values are collected as one");
-        if (collect.kind == 2 && (first.rank() != 1 || second.rank() != 1 || first.is_dynamic || second.is_dynamic))
-          fail("an outer product of what are no vectors");
+        if (collect.kind == 2) {
+          const bool is_row = first.rank() == 1 && second.rank() == 1;
+          const bool are_rows = first.rank() == 2 && second.rank() == 2 && first.shape[0] == second.shape[0];
+          if (!(is_row || are_rows) || first.is_dynamic || second.is_dynamic)
+            fail("a product of what has not as many rows is collected");
+        }
         break;
       }
       case Kind::Collected: {

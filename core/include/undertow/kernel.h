@@ -123,12 +123,16 @@ class Kernel {
   /// Bit k: the first output may be written over operand k.
   uint64_t in_place() const { return in_place_; }
 
+  /// Are the bytes of the output those of the first operand, lane by lane? Then nothing needs to be computed.
+  bool is_view() const { return is_view_; }
+
   /// How to work on flat pieces, for operators on each element; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
 
  protected:
   uint64_t deciding_ = 0;
   uint64_t in_place_ = 0;
+  bool is_view_ = false;
 };
 
 /// All that a kernel may know when it is made.

@@ -126,7 +126,7 @@ struct CollectItem {
   int32_t node;
   int32_t index;
   Operand values[2];  ///< one; or numbers of rows, and rows
-  int32_t kind;       ///< 0: whole, 1: rows, 2: an outer product of two vectors that is not made lane by lane
+  int32_t kind;       ///< 0: whole, 1: rows, 2: transposed x times g, of vectors or matrices, not made lane by lane
 };
 
 struct CollectedItem {

@@ -47,6 +47,7 @@ Copy* Run::open(const Template& made_of, Copy* parent, const Entering* row, int6
       if (copy->depth > stats_.max_depth) {
         if (copy->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
         stats_.max_depth = copy->depth;
+        stats_.deepest.clear();
         deepest_ = copy;
       }
     }
@@ -82,10 +83,7 @@ void Run::finish(Copy* copy) {
     for (int32_t k = layout.arrays; k < layout.arrays + layout.entries; ++k)
       drop_entry(reinterpret_cast<Entry*>(copy->slots[k]));
     if (is_last) --frames_;
-    if (copy == deepest_) {
-      stats_.deepest = tag(*copy);
-      deepest_ = nullptr;
-    }
+    if (copy == deepest_) climb();
     Lanes* const lanes = copy->lanes;
     const Entering& row = *copy->row;
     if (at_ == copy) at_ = parent;

@@ -73,7 +73,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   const auto note = [&] {
     stats_.peak_bytes = pool_.peak();
     if (at_ != nullptr) stats_.stopped = tag(*at_);
-    if (deepest_ != nullptr) stats_.deepest = tag(*deepest_);
+    while (deepest_ != nullptr) climb();
   };
   try {
     poll();
@@ -143,6 +143,13 @@ std::vector<Label> Run::tag(const Copy& copy) {
   std::vector<Label> labels;
   for (const Copy* at = &copy; at->parent != nullptr; at = at->parent) labels.push_back({at->row->site, at->index});
   return labels;
+}
+
+/// The deepest tag goes on one copy further up.
+void Run::climb() {
+  stats_.deepest.push_back({deepest_->row->site, deepest_->index});
+  deepest_ = deepest_->parent;
+  if (deepest_->parent == nullptr) deepest_ = nullptr;
 }
 
 void Run::poll() {

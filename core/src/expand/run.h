@@ -50,6 +50,7 @@ class Run {
   void grow();
   void poll();
   static std::vector<Label> tag(const Copy& copy);
+  void climb();
 
   // open.cpp: copies come and go
   Copy* open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits);
@@ -106,7 +107,8 @@ class Run {
   Copy* main_ = nullptr;
   Copy* at_ = nullptr;  ///< that fires now
   const Step* step_ = nullptr;
-  Copy* deepest_ = nullptr;   ///< the first at the greatest depth, until its tag is noted
+  /// The first at the greatest depth, or one above it: each adds its label to the tag as it goes.
+  Copy* deepest_ = nullptr;
   Entry* entries_ = nullptr;  ///< all
   Lanes* lanes_ = nullptr;    ///< all
   std::vector<uint64_t> results_;

@@ -22,7 +22,10 @@ void copy_lanes(int64_t lanes, const View& in, const View& out) {
 
 class Copy : public Kernel {
  public:
-  explicit Copy(const Binding&) { in_place_ = 1; }
+  explicit Copy(const Binding&) {
+    in_place_ = 1;
+    is_view_ = true;
+  }
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     outputs[0] = Shape(inputs[0]);

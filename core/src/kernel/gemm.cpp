@@ -9,6 +9,10 @@
 namespace undertow {
 namespace {
 
+/// Threads are the engine's, so this copy of OpenBLAS has one from when it is loaded: others would be woken by wide
+/// products only to wait in a loop for the next. (NumPy has a copy of its own, which is left alone.)
+[[maybe_unused]] const bool kIsSingle = (scipy_openblas_set_num_threads(1), true);
+
 const GemmFunctions& gemm_of(const Functions& isa, DType dtype) { return *isa.gemm[static_cast<int>(dtype)]; }
 
 std::byte* at(void* data, int64_t elements, DType dtype) {
@@ -45,8 +49,6 @@ bool is_wide(DType dtype, int64_t m, int64_t n, int64_t k) {
 
 void multiply_wide(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b, void* out, int64_t out_row,
                    bool add) {
-  static const bool single = (scipy_openblas_set_num_threads(1), true);  // threads are the engine's
-  static_cast<void>(single);
   const Stored left = stored(a, m, k), right = stored(b, k, n);
   const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), inner = static_cast<blasint>(k);
   const auto step = static_cast<blasint>(std::max<int64_t>(out_row, 1));

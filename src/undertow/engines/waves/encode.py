@@ -69,7 +69,7 @@ class _Encoder:
             if region.kind != "branch"
         }
         self.absorbed: set[int] = set()  # nodes that another item computes
-        self.outer_products = self.find_outer_products()
+        self.products = self.find_products()
         self.tables: dict[int, list[list[int]]] = {kind: [] for kind in range(8)}
         self.kernels: list[list[int]] = []
         self.asks: dict[tuple[tuple[int, int], ...], int] = {}  # a number for each way of asking for later phases
@@ -201,8 +201,11 @@ class _Encoder:
     def word(self, text: str) -> int:
         return self.words.setdefault(text, len(self.words))
 
-    def find_outer_products(self) -> dict[int, tuple[Operand, Operand]]:
-        """Collects of an outer product of two vectors: those of all lanes become one product of matrices."""
+    def find_products(self) -> dict[int, tuple[Operand, Operand]]:
+        """Collects of a product that sums over rows, x.T @ g: those of all lanes become one product of matrices.
+
+        An outer product of vectors is one, a row for each lane. It may have been given another shape, or transposed.
+        """
         nodes = self.graph.nodes
         users: dict[int, int] = {}
         for node in nodes:
@@ -210,24 +213,62 @@ class _Encoder:
                 users[x] = users.get(x, 0) + 1
         found: dict[int, tuple[Operand, Operand]] = {}
         for number, node in enumerate(nodes):
-            product = node.inputs[0] if node.op == "collect" else None
-            if not isinstance(product, Port) or nodes[product.node].op != "matmul" or users[product.node] != 1:
+            if node.op != "collect":
                 continue
-            column, row = nodes[product.node].inputs
-            vectors: list[Operand] = []
-            for side, axes in ((column, (1,)), (row, (0,))):
-                if not isinstance(side, Port) or nodes[side.node].op != "expand_dims":
+            path: list[int] = []  # from the collect to the product
+            at = node.inputs[0]
+            while (next_ := self.reshaped(at)) is not None:
+                path.append(at.node)  # type: ignore[union-attr]
+                at = next_
+            is_turned = (turned := self.transposed(at)) is not None
+            if turned is not None:
+                path.append(at.node)  # type: ignore[union-attr]
+                at = turned
+            if not isinstance(at, Port) or (factors := self.factors(at)) is None:
+                continue
+            found[number] = factors[::-1] if is_turned else factors
+            path.append(at.node)
+            for step in path:
+                if users[step] != 1:
                     break
-                vector = nodes[side.node].inputs[0]
-                type_ = self.graph.type_of(vector)
-                if nodes[side.node].attrs["axes"] != axes or type_.rank != 1 or not type_.is_static:
-                    break
-                vectors.append(vector)
-            if len(vectors) == 2:
-                found[number] = vectors[0], vectors[1]
-                self.absorbed.add(product.node)
-                self.absorbed |= {x.node for x in (column, row) if isinstance(x, Port) and users[x.node] == 1}
+                self.absorbed.add(step)
+            else:
+                for side, factor in zip(nodes[at.node].inputs, factors, strict=True):
+                    if isinstance(side, Port) and side != factor and users[side.node] == 1:
+                        self.absorbed.add(side.node)
         return found
+
+    def reshaped(self, value: Operand) -> Operand | None:
+        """What has the same elements as a value, in the same order; None where the value is not just reshaped."""
+        if not isinstance(value, Port):
+            return None
+        node = self.graph.nodes[value.node]
+        if node.op not in ("reshape", "expand_dims", "squeeze") or len(node.inputs) != 1:
+            return None
+        types = self.graph.type_of(node.inputs[0]), node.types[0]
+        return node.inputs[0] if all(type_.is_static for type_ in types) else None
+
+    def transposed(self, value: Operand) -> Operand | None:
+        """The matrix that a value is the transpose of."""
+        node = self.graph.nodes[value.node] if isinstance(value, Port) else None
+        is_swap = node is not None and node.op == "transpose" and node.attrs["axes"] == (1, 0)
+        return node.inputs[0] if node is not None and is_swap and node.types[0].is_static else None
+
+    def factors(self, product: Port) -> tuple[Operand, Operand] | None:
+        """X and g of a product x.T @ g; of an outer product the two vectors."""
+        node = self.graph.nodes[product.node]
+        if node.op != "matmul":
+            return None
+        left, right = node.inputs
+        types = self.graph.type_of(left), self.graph.type_of(right)
+        if not all(type_.is_static and type_.rank == 2 for type_ in types):
+            return None
+        if types[0].shape[1] == 1:
+            sides = self.reshaped(left), self.reshaped(right)
+            if all(side is not None and self.graph.type_of(side).rank == 1 for side in sides):
+                return sides[0], sides[1]  # type: ignore[return-value]
+        x = self.transposed(left)
+        return None if x is None else (x, right)
 
     # -- programs ------------------------------------------------------------------------------------------
 
@@ -426,8 +467,8 @@ class _Encoder:
 
     def write_collect(self, item: Item) -> list[int]:
         node = self.graph.nodes[item.key[1]]
-        if item.key[1] in self.outer_products:
-            x, g = map(self.slot, self.outer_products[item.key[1]])
+        if item.key[1] in self.products:
+            x, g = map(self.slot, self.products[item.key[1]])
             return [item.key[1], node.attrs.integer("index"), 2, x, g]
         values = [self.slot(x) for x in node.inputs]
         return [item.key[1], node.attrs.integer("index"), len(values) - 1, values[0], values[-1]]

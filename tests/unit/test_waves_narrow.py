@@ -1,0 +1,117 @@
+"""Narrow waves: a few lanes that cannot become more run one by one. Same values, counts and tags as everywhere."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+
+LEAST = np.iinfo(np.int32).min
+
+
+@ut.function
+def walk(n: ut.i32, i: ut.i32) -> ut.i32:
+    """At each level a helper goes one deeper, and comes back."""
+    if n == 0:
+        return i
+    return walk(n - 1, i + even(i, 0))
+
+
+@ut.function
+def even(i: ut.i32, k: ut.i32) -> ut.i32:
+    if k == 1:
+        return i % 2
+    return even(i, k + 1)
+
+
+@ut.function
+def in_loops(n: ut.i64) -> ut.i64:
+    """The deepest call is made in the second iteration of the third of the outer loop."""
+    if n == 0:
+        return 1
+    total = 0
+    for i in range(4):
+        for k in range(n + 1):
+            if i == 2 and k == 1:
+                total = total + in_loops(n - 1)
+    return total + n
+
+
+@pytest.mark.parametrize(("function", "args"), [(walk, (40, 3)), (in_loops, (3,))])
+def test_tags_and_counts_are_those_of_the_reference_engine(function: Any, args: tuple[int, ...]) -> None:
+    expected, counted = function.run(*args, engine="reference", stats=True)
+    found, stats = function.run(*args, engine="waves", stats=True)
+    assert found == expected
+    assert stats.deepest_tag == counted.deepest_tag
+    assert (stats.activations, stats.max_depth) == (counted.activations, counted.max_depth)
+
+
+@pytest.mark.parametrize("engine", ["waves", "expand"])
+def test_time_follows_the_number_of_calls_not_its_square(engine: str) -> None:
+    """Every level is deeper than all before: nothing of the size of the tag may happen there."""
+    _, stats = walk.run(100_000, 1, engine=engine, timeout=4.0, stats=True)
+    assert len(stats.deepest_tag) == stats.max_depth == 100_002
+
+
+def test_time_of_arrays_follows_the_number_of_calls_too() -> None:
+    @ut.function
+    def first(w: ut.f32[3], n: ut.i64) -> ut.f32[3]:
+        return w * 0.5 if n == 0 else first(w + 1.0, n - 1)
+
+    @ut.function
+    def down(w: ut.f32[3], n: ut.i64) -> ut.f32[3]:
+        return w if n == 0 else down(first(down(w, 0), 1), n - 1)
+
+    _, stats = down.run(np.ones(3, np.float32), 10_000, engine="waves", timeout=4.0, stats=True)
+    assert stats.max_depth == 10_002
+
+
+NUMBERS: list[Callable[[Any, Any], Any]] = [
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, ut.minimum, ut.maximum,
+]  # fmt: skip
+TESTS: list[Callable[[Any, Any], Any]] = [
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+]  # fmt: skip
+PAIRS = [(7, 2), (-7, 2), (7, -2), (-7, -2), (LEAST, -1), (LEAST, 3), (5, 5)]
+
+
+@pytest.mark.parametrize("dtype", [ut.i32, ut.i64, ut.f32, ut.f64], ids=str)
+@pytest.mark.parametrize(("x", "y"), PAIRS)
+def test_operators_give_what_they_give_elsewhere(dtype: Any, x: int, y: int) -> None:
+    """With both operands from cells, and with either of them a constant; as values, and as conditions of branches."""
+    forms = [lambda a, b: (a, b), lambda a, b: (a, y), lambda a, b: (x, b)]
+    as_bool, as_number = tuple[(ut.bool,) * len(TESTS) * 6], tuple[(dtype,) * len(NUMBERS) * 6]
+
+    @ut.function
+    def numbers(n: ut.i64, a: dtype, b: dtype) -> as_number:  # type: ignore[valid-type]
+        if n > 0:
+            return numbers(n - 1, a, b)
+        found = [op(*form(a, b)) for op in NUMBERS for form in forms]
+        return (*found, *(-value for value in found))
+
+    @ut.function
+    def tests(n: ut.i64, a: dtype, b: dtype) -> as_bool:  # type: ignore[valid-type]
+        if n > 0:
+            return tests(n - 1, a, b)
+        found = [op(*form(a, b)) for op in TESTS for form in forms]
+        return (*found, *(ut.cond(op(*form(a, b)), lambda: a < 6, lambda: b > 2) for op in TESTS for form in forms))
+
+    args = 2, np.dtype(str(dtype).replace("i", "int").replace("f", "float")).type(x), y
+    for function in numbers, tests:
+        np.testing.assert_equal(function.run(*args, engine="waves"), function.run(*args, engine="reference"))
+
+
+def test_faults_know_their_operands() -> None:
+    @ut.function
+    def down(n: ut.i32, by: ut.i32) -> ut.i32:
+        return 7 // by if n == 0 else down(n - 1, by - 1)
+
+    said = []
+    for engine in "reference", "waves":
+        with pytest.raises(ut.RunError, match="by zero") as caught:
+            down.run(3, 3, engine=engine)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
