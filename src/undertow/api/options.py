@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -37,6 +38,14 @@ class Settings:
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
+        if not changes:
+            return self
+        try:  # the same changes as before, most of the time; 1 and True are not the same
+            return _changed(self, tuple([(name, type(value), value) for name, value in changes.items()]))
+        except TypeError:  # something that has no hash
+            return self._changed(changes)
+
+    def _changed(self, changes: dict[str, Any]) -> Settings:
         unknown = changes.keys() - _LIMITS - {"engine", "simplify"}
         if unknown:
             name, known = min(unknown), sorted(_LIMITS | {"engine", "simplify"})
@@ -55,6 +64,11 @@ class Settings:
 
     def find_engine(self) -> Engine:
         return ENGINES[DEFAULT_ENGINE if self.engine == "auto" else self.engine]
+
+
+@functools.lru_cache(64)
+def _changed(settings: Settings, changes: tuple[tuple[str, type, Any], ...]) -> Settings:
+    return settings._changed({name: value for name, _, value in changes})
 
 
 def _memory_available() -> int | None:
