@@ -26,8 +26,8 @@ _MOST = 256  # signatures of one function: sizes are part of them where they are
 
 Key = tuple[Any, ...]
 Takes = tuple[Callable[[Any], Any] | None, ...]  # what makes a value of each leaf; None: it is one
-# The shape of each leaf: None for a number; a tuple of lengths; or a list of them where some are known only at run time.
-# Those are ~k, and of an earlier call: what had one length there, which may be because of one name, must have one again.
+# The shape of each leaf: None for a number; a tuple of lengths; or a list, where some are known only at run time. Those
+# are ~k: what had one length in the call that is remembered, maybe since it has one name, must have one length again.
 Shapes = tuple[tuple[int, ...] | list[int] | None, ...]
 Program = TypeVar("Program")
 
