@@ -52,7 +52,7 @@ GUESTS = {
 }
 
 # The engines that run on the C++ core. The others are pure Python, and so is all that is before them.
-CORE_HOMES = ("engines/waves", "engines/expand", "engines/ray")
+CORE_HOMES = ("engines/waves", "engines/expand", "engines/native", "engines/ray")
 
 
 def imports(source: str, package: str = "") -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "clock.h"
 #include "entries.h"
 #include "narrow.h"
 #include "operate.h"
@@ -122,6 +123,7 @@ class Lockstep {
 
   std::vector<Value> run(std::span<const View> inputs) {
     began_ = last_poll_ = std::chrono::steady_clock::now();
+    clock_.start(options_.is_timed);
     std::vector<Value> values;
     guarded([&] {
       start(inputs);
@@ -154,6 +156,8 @@ class Lockstep {
       Stop stop{Stop::Kind::OutOfMemory};
       locate(stop);
       throw stop;
+    } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+      throw;
     } catch (...) {  // the host's
       stats_.stopped = where();
       throw;
@@ -285,6 +289,7 @@ class Lockstep {
     if (deepest_ != nullptr && !deepest_->roots.empty()) note_deepest();
     stats_.peak_frames = tables_.peak_frames;
     stats_.peak_bytes = tables_.pool.peak();
+    clock_.stop(stats_);
   }
 
   // -- waves ---------------------------------------------------------------------------------------------------
@@ -309,7 +314,10 @@ class Lockstep {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
       advance(wave, next);
-    } else if (!wave.groups.empty()) {
+      return;
+    }
+    clock_.to(Step::Call);
+    if (!wave.groups.empty()) {
       start_chunk(wave);
     } else if (!wave.calls.empty()) {
       make_groups(wave);
@@ -519,6 +527,7 @@ class Lockstep {
     std::exception_ptr interrupted;
     std::vector<RunStats> stats(tasks.size());
     std::atomic<int64_t> running = 0;
+    clock_.stop(stats_);  // workers have clocks of their own
     const auto work = [&](bool polls) {
       for (size_t k; (k = next++) < tasks.size() && static_cast<int64_t>(k) < first_failed;) {
         try {
@@ -561,6 +570,7 @@ class Lockstep {
       }
     }
     for (std::thread& thread : threads) thread.join();
+    clock_.start(options_.is_timed);
     if (interrupted) std::rethrow_exception(interrupted);
     for (const std::exception_ptr& fault : failed)
       if (fault) std::rethrow_exception(fault);
@@ -570,6 +580,7 @@ class Lockstep {
       stats_.waves += part.waves;
       stats_.lanes += part.lanes;
       stats_.peak_width = std::max(stats_.peak_width, part.peak_width);
+      for (size_t k = 0; k < part.seconds.size(); ++k) stats_.seconds[k] += part.seconds[k];
       frames = std::max(frames, part.peak_frames);
       for (size_t node = 0; node < part.fired.size(); ++node) stats_.fired[node] += part.fired[node];
       if (part.max_depth > stats_.max_depth) {
@@ -590,6 +601,7 @@ class Lockstep {
   void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, int64_t number,
                 const std::atomic<int64_t>& first_failed) {
     began_ = last_poll_ = owner.began_;
+    clock_.start(options_.is_timed);
     main_ = owner.main_;
     is_worker_ = tables_.borrows = true;
     task_ = number;
@@ -655,6 +667,7 @@ class Lockstep {
   }
 
   void run_lane(Table& table, int64_t lane, const CallItem& item, NarrowFrame* frame) {
+    clock_.to(Step::Narrow);
     const NarrowBody& body = narrow_.body(item.body);
     for (size_t k = 0; k < item.arguments.size(); ++k) {
       const int32_t to = body.params[z(item.phase)][k];
@@ -873,7 +886,7 @@ class Lockstep {
         return;
       }
       const Stage& stage = self->program->stages[self->stage];
-      for (const Item& item : stage.straight) straight(table, item);
+      for (const Item& item : options_.check_finite ? stage.straight : stage.fused) straight(table, item);
       if (stage.entered.empty()) {
         ++self->stage;
         continue;
@@ -897,9 +910,13 @@ class Lockstep {
   }
 
   void straight(Table& table, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Op:
         operate_.run(table, plan_.ops[z(item.number)]);
+        break;
+      case Item::Kind::Fused:
+        operate_.run(table, plan_.fuseds[z(item.number)]);
         break;
       case Item::Kind::Read:
         read(table, plan_.reads[z(item.number)]);
@@ -916,6 +933,7 @@ class Lockstep {
   }
 
   void enter(Wave& wave, Fiber* self, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Branch:
         enter_branch(wave, self, plan_.branches[z(item.number)]);
@@ -944,6 +962,7 @@ class Lockstep {
   void complete(const Fiber& self) {
     const Stage& stage = self.program->stages[self.stage];
     for (const Item& item : stage.entered) {
+      clock_.to(item.kind);
       if (item.kind == Item::Kind::Branch)
         leave_branch(*self.table, plan_.branches[z(item.number)]);
       else if (item.kind == Item::Kind::Map)
@@ -1094,6 +1113,7 @@ class Lockstep {
 
   /// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
   bool go_round(Wave& wave, Fiber* self) {
+    clock_.to(Step::Loop);
     operate_.doing = {-1, self->loop->site};
     if ((++polls_ & 63) == 0) poll();
     const LoopItem& item = *self->loop;
@@ -1344,6 +1364,7 @@ class Lockstep {
   Operate operate_;
   Narrow narrow_;
   QuietHost quiet_;
+  StepClock clock_;
   bool is_narrow_ = false;
   bool is_worker_ = false;
   int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given

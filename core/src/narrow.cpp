@@ -94,6 +94,7 @@ class Finder {
         enters_[region].push_back(plan_.loops[at].body);
         return true;
       case Item::Kind::Map:
+      case Item::Kind::Fused:
         return false;
       case Item::Kind::Read:
         return true;
@@ -992,7 +993,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
   } catch (...) {
     frame->pc = static_cast<int32_t>(at - code);
     now_ = frame;
-    while (deepest_ != nullptr) climb();
+    deepest_ = nullptr;  // of a run that fails, nobody asks for it
     throw;
   }
 }

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "agenda/outline.h"
 #include "flow.h"
+#include "fuse.h"
 #include "narrow.h"
 #include "undertow/isa.h"
 #include "width.h"
@@ -290,6 +292,8 @@ class Checker {
         }
         break;
       }
+      case Kind::Fused:
+        fail("an item stands in the wrong place");
     }
   }
 
@@ -499,6 +503,8 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           collecteds.push_back(collected);
           break;
         }
+        case Item::Kind::Fused:
+          break;
       }
   }
   const int32_t region_count = in.count();
@@ -549,8 +555,10 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   check_kernels(*this, kernel_types);
   check_flow(*this);
   find_pure(*this);
-  lane_bytes = lane_bytes_of(*this);
   narrow = compile_narrow(*this);
+  fuse(*this);
+  lane_bytes = lane_bytes_of(*this);
+  outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 
 Plan::~Plan() = default;

@@ -105,6 +105,11 @@ class RunStats:
     @property
     def peak_width(self) -> int: ...
     @property
+    def mean_width(self) -> float: ...
+    @property
+    def step_seconds(self) -> dict[str, float]:
+        """By kind of step, of all threads together; where the run was `timed`."""
+    @property
     def peak_frames(self) -> int: ...
     @property
     def peak_bytes(self) -> int: ...
@@ -136,6 +141,7 @@ class Plan:
         agenda: bool = False,
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
+        timed: bool = False,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
@@ -158,7 +164,7 @@ class Templates:
         memory: int,
         timeout: float,
         check_finite: bool,
-    ) -> tuple[list[Any], dict[str, Any]]:
+    ) -> tuple[list[Any], RunStats]:
         """Run once, as `Plan.run` does."""
 
 def decode_templates(

@@ -91,7 +91,7 @@ def _undertow(
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture and the trace.")] = Path("build/demo"),
 ) -> None:
-    """See recursion run in a static graph: a tour of ten seconds."""
+    """See recursion run in a static graph: a short tour."""
     from undertow.demo import show  # it captures its programs when imported
 
     with _telling_errors():
@@ -103,8 +103,8 @@ def run(
     target: Target,
     values: Values = None,
     engine: Annotated[str, typer.Option(help=f"One of auto, {', '.join(ENGINES)}.")] = "auto",
-    scheduler: Annotated[str, typer.Option(help="Which ready node fires next: fifo, lifo or random.")] = "fifo",
-    schedule_seed: Annotated[int, typer.Option(help="Of the random scheduler.")] = 0,
+    scheduler: Annotated[str | None, typer.Option(help="Which ready node fires next: fifo, lifo or random.")] = None,
+    schedule_seed: Annotated[int | None, typer.Option(help="Of the random scheduler.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the program's own random numbers.")] = None,
     max_depth: Annotated[int | None, typer.Option(help="Of nested calls.")] = None,
     frames: Annotated[int | None, typer.Option(help="How many may be alive at once.")] = None,
@@ -322,16 +322,20 @@ def _show(result: Any) -> str:
 
 
 def _stats_table(stats: Stats) -> Table:
+    waves = [("waves", f"{stats.waves:,}, {stats.mean_width:,.1f} lanes wide on average, {stats.peak_width:,} at most")]
+    times = [("of these", ", ".join(f"{name} {took:.3f}" for name, took in stats.step_seconds.items()))]
     return _table(
         [
             ("engine", stats.engine),
             ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
             ("activations", f"{stats.activations:,}"),
+            *waves * bool(stats.waves),
             ("frames at once", f"{stats.peak_frames:,}"),
             ("bytes at once", f"{stats.peak_bytes:,}"),
             ("deepest call", f"{stats.max_depth:,}"),
             ("deepest tag", show_tag(stats.deepest_tag)),
             ("seconds", f"{stats.seconds:.3f}"),
+            *times * bool(stats.step_seconds),
         ]
     )
 

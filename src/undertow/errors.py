@@ -193,7 +193,7 @@ def fold_calls(calls: Sequence[Call], longest_period: int = 8, most_lines: int =
 def _repeats(calls: Sequence[Call], at: int, period: int) -> int:
     """How often the next `period` calls stand there one after the other."""
     end = at + period
-    while end < len(calls) and calls[end] == calls[end - period]:
+    while end < len(calls) and (calls[end] is calls[end - period] or calls[end] == calls[end - period]):
         end += 1
     return (end - at) // period
 

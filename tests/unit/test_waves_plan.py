@@ -20,7 +20,7 @@ import pytest
 import undertow as ut
 from undertow import _core
 from undertow.api.function import make_library
-from undertow.engines.waves import _Host
+from undertow.engines.native import Host
 from undertow.engines.waves.encode import encode
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
@@ -141,7 +141,7 @@ def run(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) ->
         plan = _core.decode(rows, program.words, program.constants)
     except ValueError:
         return "refused"
-    host = _Host(program.graph, {}, None)
+    host = Host(program.graph, {})
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             plan.run(

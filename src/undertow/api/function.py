@@ -182,12 +182,12 @@ class Function:
 
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with options of its own; the function's arguments go by position. `stats=True` gives (result, stats)."""
-        result, counted = self._apart(self._execute, args, {}, self._settings(changes))
+        result, counted = self._apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Many calls in one run: over the leading axis of every argument that is not wrapped in `ut.shared`."""
-        chosen = self._settings(changes)
+        chosen = self._settings(changes, stats)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
@@ -227,7 +227,7 @@ class Function:
             raise
         return self._feed(self._program(given, mapped), given.leaves, chosen)
 
-    def _settings(self, changes: dict[str, Any]) -> Settings:
+    def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
         for name in changes.keys() & closure.signature.parameters.keys():
             raise UndertowError(
@@ -235,7 +235,7 @@ class Function:
                 closure.span,
                 hint="`run` and `map` take the function's arguments by position; their keywords are options",
             )
-        return settings().with_(**changes)
+        return settings().with_(**({"timed": True} | changes if stats else changes))
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__

@@ -1,0 +1,193 @@
+// What stages enter: frames are made for all lanes, then values handed to them one after the other.
+#include <algorithm>
+#include <cstring>
+
+#include "agenda/run.h"
+
+namespace undertow::agenda {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+const int64_t* shape_of(const Slot& slot, const Column& from, int64_t lane) {
+  return slot.is_dynamic ? from.lane<Box>(lane)->shape : slot.shape.data();
+}
+
+}  // namespace
+
+void Agenda::enter(Table& table, const Item& item) {
+  clock_.to(item.kind);
+  switch (item.kind) {
+    case Item::Kind::Branch:
+      return enter_branch(table, item.number);
+    case Item::Kind::Call:
+      return enter_call(table, item.number);
+    case Item::Kind::Loop:
+      return enter_loop(table, item.number);
+    default:
+      for (size_t k = 0; k < batch_.size(); ++k) enter_map(*batch_[k], table, static_cast<int32_t>(k), item.number);
+  }
+}
+
+void Agenda::enter_branch(Table& table, int32_t number) {
+  const BranchPlan& plan = outline_.branches[z(number)];
+  const BranchItem& item = *plan.item;
+  const Column pred = table.columns[item.pred];
+  for (int side = 0; side < 2; ++side) {
+    entered_[side].clear();
+    lanes_[side].clear();
+  }
+  for (size_t k = 0; k < batch_.size(); ++k) {
+    now_ = batch_[k];
+    Frame*& inside = now_->branch(item.branch);
+    if (inside == nullptr) {
+      const int taken = *pred.lane<uint8_t>(static_cast<int64_t>(k)) != 0 ? 0 : 1;
+      inside = frames_.make(item.regions[taken], now_, number, now_->visits);
+    }
+    inside->item = number;
+    ++now_->pending;
+    const int side = inside->plan->number == item.regions[0] ? 0 : 1;
+    entered_[side].push_back(inside);
+    lanes_[side].push_back(static_cast<int32_t>(k));
+  }
+  for (int side = 0; side < 2; ++side) {
+    for (const Carry& carry : plan.in[side]) frames_.carry(entered_[side], table, lanes_[side].data(), carry);
+    for (Frame* frame : entered_[side]) begin(frame, item.programs[side]);
+  }
+}
+
+void Agenda::enter_call(Table& table, int32_t number) {
+  const CallPlan& plan = outline_.calls[z(number)];
+  operate_.doing = {-1, plan.item->site};
+  entered_[0].clear();
+  for (Frame* frame : batch_) {
+    now_ = frame;
+    entered_[0].push_back(call(*frame, number));
+    ++frame->pending;
+  }
+  for (const Carry& carry : plan.in) frames_.carry(entered_[0], table, nullptr, carry);
+  for (Frame* frame : entered_[0]) begin(frame, plan.item->phase);
+}
+
+/// The frame of a call: a new one, or, in later phases, that which is there.
+Frame* Agenda::call(Frame& frame, int32_t number) {
+  const CallItem& item = *outline_.calls[z(number)].item;
+  Frame*& callee = frame.call(item.call);
+  if (item.phase > 0) {
+    callee->item = number;
+    return callee;
+  }
+  callee = frames_.make(item.body, &frame, number, item.visits[z(frame.visits - 1)]);
+  callee->site = item.site;
+  callee->depth = frame.depth + 1;
+  ++stats_.activations;
+  if (callee->depth > stats_.max_depth) {
+    if (callee->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+    stats_.max_depth = callee->depth;
+    stats_.deepest.clear();
+    deepest_ = callee;
+  }
+  if (item.makes_entry) {
+    Entry* entry = frames_.make_entry();
+    *entry = {};
+    entry->region = frame.plan->region;
+    entry->item = &item;
+    entry->sums.resize(item.hoists.size());
+    for (Operand x : item.hoists) {
+      Column held = frames_.column(frame, x);
+      held.block = nullptr;  // the frame lives longer
+      entry->values.push_back(held);
+    }
+    frame.made_entry(item.call) = entry;
+    callee->entry = entry;
+  }
+  return callee;
+}
+
+void Agenda::enter_loop(Table& table, int32_t number) {
+  const LoopPlan& plan = outline_.loops[z(number)];
+  operate_.doing = {-1, plan.item->site};
+  entered_[0].clear();
+  for (Frame* frame : batch_) {
+    now_ = frame;
+    Frame* inside = frames_.make(plan.item->body, frame, number, 1);
+    inside->site = plan.item->site;
+    inside->index = 0;
+    ++frame->pending;
+    entered_[0].push_back(inside);
+  }
+  for (const Carry& carry : plan.in) frames_.carry(entered_[0], table, nullptr, carry);
+  for (Frame* frame : entered_[0]) begin(frame, 0);
+}
+
+void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number) {
+  const MapPlan& plan = outline_.maps[z(number)];
+  const MapItem& item = *plan.item;
+  operate_.doing = {-1, item.site};
+  now_ = &frame;
+  MapLanes*& held = frame.map(item.map);
+  if (held == nullptr) held = frames_.make_lanes();
+  MapLanes& lanes = *held;
+  if (item.phase == 0) {
+    const Slot& slot = tables_.slot(*table.region, item.counted);
+    const int64_t count = shape_of(slot, tables_.column(table, item.counted), lane)[0];
+    const int32_t visits = std::max(1, item.visits[z(frame.visits - 1)]);
+    lanes.frames.clear();
+    for (int64_t k = 0; k < count; ++k) {
+      Frame* inside = frames_.make(item.body, &frame, number, visits);
+      inside->site = item.site;
+      inside->index = k;
+      lanes.frames.push_back(inside);
+    }
+    lanes_[0].assign(z(count), lane);
+    for (const Carry& carry : plan.outers) frames_.carry(lanes.frames, table, lanes_[0].data(), carry);
+  }
+  for (const Transfer& transfer : item.mapped) carry_mapped(lanes.frames, table, lane, item, transfer);
+  if (lanes.frames.empty()) {
+    leave_map(frame, item);
+    return;
+  }
+  ++frame.pending;  // all lanes together
+  lanes.left = static_cast<int64_t>(lanes.frames.size());
+  entered_[0] = lanes.frames;  // they may go as soon as they have begun
+  for (Frame* inside : entered_[0]) {
+    inside->item = number;
+    begin(inside, item.phase);
+  }
+}
+
+/// The elements of an array, each to a lane.
+void Agenda::carry_mapped(std::span<Frame* const> lanes, const Table& table, int64_t lane, const MapItem& item,
+                          const Transfer& transfer) {
+  const Slot& slot = tables_.slot(*table.region, transfer.from);
+  const Column from = tables_.column(table, transfer.from);
+  const int64_t* shape = shape_of(slot, from, lane);
+  if (shape[0] != static_cast<int64_t>(lanes.size())) {
+    Stop stop{item.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
+    stop.a = static_cast<int64_t>(lanes.size());
+    stop.b = shape[0];
+    throw stop;
+  }
+  const RegionPlan& body = outline_.regions[z(item.body)];
+  const int32_t place = body.places[z(transfer.to)];
+  if (place < 0) return;
+  int64_t bytes = size_of(slot.dtype);
+  for (int axis = 1; axis < slot.rank(); ++axis) bytes *= shape[axis];
+  const Box* box = slot.is_dynamic ? from.lane<Box>(lane) : nullptr;
+  std::byte* data = box != nullptr ? box->data : from.data + lane * from.stride;
+  Block* block = box != nullptr ? box->block : from.block;
+  if (is_small(body.region->slots[z(transfer.to)])) {
+    for (size_t k = 0; k < lanes.size(); ++k)
+      std::memcpy(lanes[k]->at(place), data + static_cast<int64_t>(k) * bytes, z(bytes));
+    return;
+  }
+  const int64_t* inner = tables_.shape({shape + 1, z(slot.rank() - 1)});
+  for (size_t k = 0; k < lanes.size(); ++k) {
+    if (block != nullptr) ++block->refs;
+    Box* to = reinterpret_cast<Box*>(lanes[k]->at(place));
+    tables_.pool.drop(to->block);
+    *to = {block, data + static_cast<int64_t>(k) * bytes, inner};
+  }
+}
+
+}  // namespace undertow::agenda

@@ -1,0 +1,160 @@
+#include "agenda/frame.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "undertow/run.h"
+
+namespace undertow::agenda {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+/// Copies a few bytes; of most values there are as many as a register has.
+inline void copy_bytes(std::byte* to, const std::byte* from, int32_t bytes) {
+  switch (bytes) {
+    case 1:
+      std::memcpy(to, from, 1);
+      return;
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    default:
+      std::memcpy(to, from, z(bytes));
+  }
+}
+
+}  // namespace
+
+Frame* Frames::fresh(const RegionPlan& plan) {
+  if (left_ < plan.size) {
+    size_ = std::max<int64_t>(std::min<int64_t>(size_ * 2, 1 << 18), plan.size);
+    room_ = tables_.pool.take(size_)->data();
+    left_ = size_;
+  }
+  auto* frame = reinterpret_cast<Frame*>(room_);
+  room_ += plan.size;
+  left_ -= plan.size;
+  return frame;
+}
+
+void Frames::count() {
+  peak_ = count_;
+  if (count_ > most_) throw OverLimit{OverLimit::Kind::Frames};
+}
+
+void Frames::end(Frame* root) {
+  ending_.assign(1, root);
+  while (!ending_.empty()) {
+    Frame* frame = ending_.back();
+    ending_.pop_back();
+    const RegionPlan& plan = *frame->plan;
+    Frame** const links = frame->links();
+    for (int32_t k = 0; k < plan.frame_links; ++k)
+      if (links[k] != nullptr) ending_.push_back(links[k]);
+    for (int32_t k = 0; k < plan.region->maps; ++k)
+      if (MapLanes* lanes = frame->map(k); lanes != nullptr) {
+        ending_.insert(ending_.end(), lanes->frames.begin(), lanes->frames.end());
+        lanes->frames.clear();
+        map_store_.give(lanes);
+      }
+    for (int32_t k = 0; k < plan.region->calls; ++k)
+      if (Entry* entry = frame->made_entry(k); entry != nullptr) {
+        for (Sum& sum : entry->sums) {
+          tables_.pool.drop(sum.whole);
+          for (Sum::Rows& rows : sum.rows) {
+            tables_.pool.drop(rows.numbers);
+            tables_.pool.drop(rows.rows);
+          }
+        }
+        entry_store_.give(entry);
+      }
+    for (Box& box : frame->boxes()) tables_.pool.drop(box.block);
+    if (plan.is_counted) --count_;
+    frame->parent = free_[z(plan.number)];
+    free_[z(plan.number)] = frame;
+  }
+}
+
+Column Frames::column(Frame& frame, Operand x) const {
+  if (x < 0) return {nullptr, plan_.constants[z(~x)].data, 0};
+  const Slot& slot = frame.plan->region->slots[z(x)];
+  std::byte* at = frame.at(frame.plan->places[z(x)]);
+  if (is_small(slot) || slot.is_dynamic) return {nullptr, at, 0};
+  const Box* box = reinterpret_cast<const Box*>(at);
+  return {box->block, box->data, 0};
+}
+
+/// A value whose shape was known becomes one whose shape only the run knows.
+void Frames::put(Frame& to, const Carry& carry, const Column& from, int64_t lane) {
+  Box* box = reinterpret_cast<Box*>(to.at(carry.to_place));
+  const Slot& slot = *carry.from_slot;
+  Box made;
+  std::byte* const data = from.data + lane * from.stride;
+  const bool is_constant = carry.from < 0, is_aligned = reinterpret_cast<uintptr_t>(data) % 64 == 0;
+  if (slot.is_dynamic) {
+    made = tables_.box_of(slot, from, lane);
+  } else if (is_constant || (!is_small(slot) && is_aligned)) {
+    made = {from.block, data, tables_.static_shape(slot)};
+    if (made.block != nullptr) ++made.block->refs;
+  } else {  // small values go with their frame or table, and kernels want arrays on boundaries
+    Block* block = tables_.pool.take(slot.bytes);
+    std::memcpy(block->data(), data, z(slot.bytes));
+    made = {block, block->data(), tables_.static_shape(slot)};
+  }
+  tables_.pool.drop(box->block);
+  *box = made;
+}
+
+void Frames::carry(Frame& to, Frame& from, const Carry& carry) {
+  switch (carry.kind) {
+    case Carry::Kind::Small:
+      copy_bytes(to.at(carry.to_place),
+                 carry.from < 0 ? plan_.constants[z(~carry.from)].data : from.at(carry.from_place), carry.bytes);
+      return;
+    case Carry::Kind::Array: {
+      const Box box = *reinterpret_cast<const Box*>(from.at(carry.from_place));
+      Box* place = reinterpret_cast<Box*>(to.at(carry.to_place));
+      if (box.block != nullptr) ++box.block->refs;
+      tables_.pool.drop(place->block);
+      *place = box;
+      return;
+    }
+    case Carry::Kind::Other:
+      put(to, carry, column(from, carry.from), 0);
+  }
+}
+
+void Frames::carry(std::span<Frame* const> to, const Table& table, const int32_t* lanes, const Carry& carry) {
+  const Column from = tables_.column(table, carry.from);
+  if (from.data == nullptr) throw Stop{Stop::Kind::Internal};
+  const auto lane = [&](size_t k) { return lanes != nullptr ? int64_t{lanes[k]} : static_cast<int64_t>(k); };
+  switch (carry.kind) {
+    case Carry::Kind::Small:
+      if (carry.bytes == 8) {
+        for (size_t k = 0; k < to.size(); ++k)
+          std::memcpy(to[k]->at(carry.to_place), from.data + lane(k) * from.stride, 8);
+      } else {
+        for (size_t k = 0; k < to.size(); ++k)
+          copy_bytes(to[k]->at(carry.to_place), from.data + lane(k) * from.stride, carry.bytes);
+      }
+      return;
+    case Carry::Kind::Array:
+      for (size_t k = 0; k < to.size(); ++k) {
+        Box* place = reinterpret_cast<Box*>(to[k]->at(carry.to_place));
+        Box box{from.block, from.data + lane(k) * from.stride, carry.to_slot->shape.data()};
+        if (carry.to_slot->is_dynamic) box = *from.lane<Box>(lane(k));
+        if (box.block != nullptr) ++box.block->refs;
+        tables_.pool.drop(place->block);
+        *place = box;
+      }
+      return;
+    case Carry::Kind::Other:
+      for (size_t k = 0; k < to.size(); ++k) put(*to[k], carry, from, lane(k));
+  }
+}
+
+}  // namespace undertow::agenda

@@ -1,0 +1,104 @@
+// Frames of the agenda schedule: one for each activation, iteration, lane of a map and branch taken; with the values
+// that stages leave for others, small ones in the frame itself, arrays by reference.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "agenda/outline.h"
+#include "table.h"
+
+namespace undertow::agenda {
+
+/// What follows it in memory is laid out by the plan of its region.
+struct Frame {
+  const RegionPlan* plan;
+  Frame* parent;
+  Entry* entry;
+  int64_t depth;
+  int64_t index;  ///< of an iteration, or of a lane; -1 for calls
+  int32_t item;   ///< of the outline: the branch, call, loop or map that it was entered by last
+  int32_t site;
+  int32_t visits;
+  int32_t stage;  ///< of the outline: the one that it waits for, or runs
+  int64_t pending;
+
+  std::byte* at(int64_t place) { return reinterpret_cast<std::byte*>(this) + place; }
+  Frame** links() { return reinterpret_cast<Frame**>(this + 1); }
+  Frame*& branch(int32_t number) { return links()[number]; }
+  Frame*& call(int32_t number) { return links()[plan->region->branches + number]; }
+  Entry*& made_entry(int32_t call) { return reinterpret_cast<Entry**>(at(plan->entries))[call]; }
+  struct MapLanes*& map(int32_t number) { return reinterpret_cast<MapLanes**>(at(plan->maps))[number]; }
+  std::span<Box> boxes() { return {reinterpret_cast<Box*>(at(plan->boxes)), static_cast<size_t>(plan->box_count)}; }
+};
+
+/// The lanes of one map in one frame.
+struct MapLanes {
+  std::vector<Frame*> frames;
+  int64_t left = 0;  ///< that have not come back
+};
+
+/// Makes and ends frames, and moves values between them and tables.
+class Frames {
+ public:
+  Frames(const Plan& plan, const Outline& outline, Tables& tables, int64_t most)
+      : plan_(plan), outline_(outline), tables_(tables), most_(most), free_(outline.regions.size(), nullptr) {}
+  Frames(const Frames&) = delete;
+  Frames& operator=(const Frames&) = delete;
+
+  Frame* make(int32_t region, Frame* parent, int32_t item, int32_t visits) {
+    const RegionPlan& plan = outline_.regions[static_cast<size_t>(region)];
+    Frame* frame = free_[static_cast<size_t>(region)];
+    if (frame != nullptr)
+      free_[static_cast<size_t>(region)] = frame->parent;
+    else
+      frame = fresh(plan);
+    frame->plan = &plan;
+    frame->parent = parent;
+    frame->entry = parent != nullptr ? parent->entry : nullptr;
+    frame->depth = parent != nullptr ? parent->depth : 0;
+    frame->index = -1;
+    frame->item = item;
+    frame->site = 0;
+    frame->visits = visits;
+    frame->pending = 0;
+    auto* word = reinterpret_cast<uint64_t*>(frame + 1);
+    for (auto* end = reinterpret_cast<uint64_t*>(frame->at(plan.zeroed)); word != end; ++word) *word = 0;
+    if (plan.is_counted && ++count_ > peak_) count();
+    return frame;
+  }
+
+  /// End a frame and what hangs on it.
+  void end(Frame* frame);
+  MapLanes* make_lanes() { return map_store_.take(); }
+  Entry* make_entry() { return entry_store_.take(); }
+  int64_t peak() const { return peak_; }
+
+  /// A value of a frame, or a constant, as a column of one lane.
+  Column column(Frame& frame, Operand x) const;
+
+  void carry(Frame& to, Frame& from, const Carries& carries) {
+    for (const Carry& each : carries) carry(to, from, each);
+  }
+  /// Values of lanes of a table: those that `lanes` names, or all, each to a frame of its own.
+  void carry(std::span<Frame* const> to, const Table& from, const int32_t* lanes, const Carry& carry);
+
+ private:
+  Frame* fresh(const RegionPlan& plan);
+  void count();
+  void carry(Frame& to, Frame& from, const Carry& carry);
+  void put(Frame& to, const Carry& carry, const Column& from, int64_t lane);
+
+  const Plan& plan_;
+  const Outline& outline_;
+  Tables& tables_;
+  int64_t most_, count_ = 0, peak_ = 0;
+  std::vector<Frame*> free_;  ///< of each region; linked by their parents
+  std::byte* room_ = nullptr;
+  int64_t left_ = 0, size_ = 512;  ///< bytes
+  std::vector<Frame*> ending_;
+  Store<MapLanes> map_store_;
+  Store<Entry> entry_store_;
+};
+
+}  // namespace undertow::agenda
