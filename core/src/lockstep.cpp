@@ -710,7 +710,7 @@ class Lockstep {
     const Column column = given(first);
     int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
     for (const Piece* piece : pieces) lanes += piece->count;
-    bool is_shared = pieces.size() == 1 && (column.stride == 0 || (first.from * column.stride) % 64 == 0);
+    bool is_shared = pieces.size() == 1;
     if (!is_shared && column.stride == 0 && !to.is_dynamic) {
       is_shared = true;
       for (const Piece* piece : pieces) {
@@ -826,12 +826,14 @@ class Lockstep {
       const int32_t to = item.results[k];
       if (to == kNoSlot) continue;
       const int32_t from = body.results[z(phase)][k];
-      const Column column = piece.child->columns[from];
+      Column column = piece.child->columns[from];
       if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
       Table& parent = *piece.parent;
       const Slot& to_slot = parent.region->slots[z(to)];
       const Slot& from_slot = body.slots[z(from)];
-      if (piece.count == parent.lanes && piece.at == 0 && !is_outermost(piece.chunk)) {
+      // Arrays stay where they are; small values are copied, or they would keep all that is small in that table.
+      if (piece.count == parent.lanes && (piece.at == 0 || from_slot.offset < 0) && !is_outermost(piece.chunk)) {
+        column.data += piece.at * column.stride;
         tables_.take(parent, to, from_slot, column, nullptr, piece.count);
         continue;
       }

@@ -112,12 +112,13 @@ Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fuse
   const int64_t most = std::max<int64_t>(kTick / item.bytes, 1);
   if (lanes <= most) {
     worked(lanes * item.bytes);
-    return item.program.run(lanes, given, outputs, scratch_);
+    return item.program.run(lanes, given, outputs, tables_.scratch());
   }
   const size_t registers = item.program.types().size();
   std::vector<Fused::Lanes> now(given, given + registers), to(outputs, outputs + item.outputs.size());
   for (int64_t done = 0; done < lanes; done += most) {
-    if (const Fused::Stop stop = item.program.run(std::min(most, lanes - done), now.data(), to.data(), scratch_);
+    if (const Fused::Stop stop =
+            item.program.run(std::min(most, lanes - done), now.data(), to.data(), tables_.scratch());
         stop.fault)
       return stop;
     for (auto* all : {&now, &to})
