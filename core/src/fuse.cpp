@@ -446,6 +446,20 @@ void place_slots(const Plan& plan, Region& region) {
   }
 }
 
+void fuse_items(Plan& plan, const Region& region, const std::vector<int32_t>& uses, std::span<const Item> items,
+                std::vector<Item>& out) {
+  const auto is_hosted = [&](const Item& item) {
+    return item.kind == Item::Kind::Op && plan.ops[z(item.number)].kernel < 0;
+  };
+  for (size_t first = 0; first < items.size();) {
+    size_t last = first;
+    while (last < items.size() && !is_hosted(items[last])) ++last;
+    Segment(plan, region, uses, items.subspan(first, last - first), out).order();
+    if (last < items.size()) out.push_back(items[last++]);
+    first = last;
+  }
+}
+
 }  // namespace
 
 void fuse(Plan& plan) {
@@ -455,16 +469,12 @@ void fuse(Plan& plan) {
     for (Program& program : region.phases)
       for (Stage& stage : program.stages) {
         const std::span<const Item> items(stage.straight);
-        for (size_t first = 0; first < items.size();) {
-          size_t last = first;
-          const auto is_hosted = [&](const Item& item) {
-            return item.kind == Item::Kind::Op && plan.ops[z(item.number)].kernel < 0;
-          };
-          while (last < items.size() && !is_hosted(items[last])) ++last;
-          Segment(plan, region, uses[r], items.subspan(first, last - first), stage.fused).order();
-          if (last < items.size()) stage.fused.push_back(items[last++]);
-          first = last;
-        }
+        fuse_items(plan, region, uses[r], items.first(stage.late_from), stage.fused);
+        stage.fused_late_from = stage.fused.size();
+        fuse_items(plan, region, uses[r], items.subspan(stage.late_from), stage.fused);
+        if (stage.late >= 0)
+          plan.lates[z(stage.late)].fused.assign(stage.fused.begin() + static_cast<int64_t>(stage.fused_late_from),
+                                                 stage.fused.end());
       }
     place_slots(plan, region);
   }

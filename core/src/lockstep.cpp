@@ -14,7 +14,8 @@
 
 #include "clock.h"
 #include "entries.h"
-#include "narrow.h"
+#include "late.h"
+#include "narrow/run.h"
 #include "operate.h"
 #include "table.h"
 #include "undertow/run.h"
@@ -34,6 +35,7 @@ struct Fiber {
   int64_t pending = 0;      ///< what it entered and has not come back
   Fiber* parent = nullptr;  ///< waits for it
   const LoopItem* loop = nullptr;
+  bool is_past = false;  ///< the straight run of its stage has been run for it, with that of others
 };
 
 }  // namespace
@@ -108,14 +110,15 @@ class Lockstep {
         stats_(stats),
         tables_(plan, options.memory),
         operate_(plan, tables_, host, options, stats),
-        narrow_(plan, tables_, host, options, stats) {
+        narrow_(plan, tables_, host, options, stats),
+        waiting_(plan.lates.size()) {
     narrow_.context = this;
     narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
     operate_.context = this;
     operate_.tick = narrow_.is_late;
-    narrow_.outside = [](void* self) {
-      return static_cast<Lockstep*>(self)->tag(*static_cast<Lockstep*>(self)->at_,
-                                               static_cast<Lockstep*>(self)->operate_.lane);
+    narrow_.climb_on = [](void* self) {
+      static_cast<Lockstep*>(self)->climb(static_cast<Lockstep*>(self)->at_,
+                                          static_cast<Lockstep*>(self)->operate_.lane);
     };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
@@ -168,6 +171,12 @@ class Lockstep {
   std::vector<Label> tag(const Table& table, int64_t lane) const {
     std::vector<Label> labels;
     const Table* at = &table;
+    if (at == joint_) {
+      const Waiting::Part* part = joint_parts_;
+      while (lane >= part->at + part->lanes) ++part;
+      at = part->table;
+      lane -= part->at;
+    }
     while (at != nullptr && at->region->kind != Region::Kind::Main) {
       switch (at->region->kind) {
         case Region::Kind::Function: {
@@ -280,13 +289,32 @@ class Lockstep {
     return values;
   }
 
-  void note_deepest() {
-    stats_.deepest = tag(*deepest_->roots[0], 0);
-    deepest_ = nullptr;
+  /// The deepest tag gets the labels from a table up to the next function, which adds its own when its wave ends: so no
+  /// level costs more than itself, however many are deeper than all before.
+  void climb(const Table* at, int64_t lane) {
+    for (; at->region->kind != Region::Kind::Main && at->region->kind != Region::Kind::Function; at = at->parent) {
+      if (at->region->kind == Region::Kind::Loop) stats_.deepest.push_back({at->site, at->iteration});
+      if (at->region->kind == Region::Kind::Map)
+        stats_.deepest.push_back({at->site, reinterpret_cast<const int64_t*>(at->numbers->data())[lane]});
+      lane = at->parent_lane(lane);
+    }
+    deepest_ = at->region->kind == Region::Kind::Main ? Deepest{} : Deepest{at->chunk, at, lane};
+  }
+
+  void climb() {
+    const Table* at = deepest_.table;
+    if (at == nullptr && !deepest_.chunk->roots.empty()) at = deepest_.chunk->roots[0];
+    for (const Piece* piece : deepest_.chunk->pieces)
+      if (piece->child == at && deepest_.lane >= piece->at && deepest_.lane < piece->at + piece->count) {
+        stats_.deepest.push_back({piece->site, -1});
+        climb(piece->parent, piece->from + (deepest_.lane - piece->at));
+        return;
+      }
+    deepest_ = {};  // it was stopped before there was a lane
   }
 
   void finish_stats() {
-    if (deepest_ != nullptr && !deepest_->roots.empty()) note_deepest();
+    while (deepest_.chunk != nullptr) climb();
     stats_.peak_frames = tables_.peak_frames;
     stats_.peak_bytes = tables_.pool.peak();
     clock_.stop(stats_);
@@ -310,6 +338,10 @@ class Lockstep {
 
   void step() {
     Wave& wave = space_->waves[deep_ - 1];
+    if (is_full_) {
+      run_held();
+      return;
+    }
     if (!wave.ready.empty()) {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
@@ -323,6 +355,8 @@ class Lockstep {
       make_groups(wave);
     } else if (!wave.resumed.empty()) {
       start_resumed(wave);
+    } else if (held_lanes_ > 0) {
+      run_held();
     } else if (wave.waiting > 0) {
       throw Stop{Stop::Kind::Internal};  // a phase was asked for by some lanes of a chunk and not by others
     } else {
@@ -408,7 +442,8 @@ class Lockstep {
     if (chunk->depth > stats_.max_depth) {
       if (chunk->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
       stats_.max_depth = chunk->depth;
-      deepest_ = chunk;  // its tag is made when it is known that nothing is deeper: once, not at each level
+      stats_.deepest.clear();
+      deepest_ = {chunk, nullptr, 0};
     }
     Wave& child = begin_wave(chunk, 0);  // from here on, `wave` and `group` are not looked at
     for (size_t first = 0; first < parts.size();) {
@@ -586,7 +621,7 @@ class Lockstep {
       if (part.max_depth > stats_.max_depth) {
         stats_.max_depth = part.max_depth;
         stats_.deepest = part.deepest;
-        deepest_ = nullptr;
+        deepest_ = {};
       }
     }
     tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
@@ -644,9 +679,8 @@ class Lockstep {
         operate_.lane = 0;
         if (depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
         stats_.max_depth = depth;
-        stats_.deepest = tag(table, 0);
-        stats_.deepest.insert(stats_.deepest.begin(), {item.site, -1});
-        deepest_ = nullptr;
+        stats_.deepest.assign(1, {item.site, -1});
+        climb(&table, 0);
       }
       CallState& state = table.calls[z(item.call)];
       if (item.makes_entry) make_entries(table, item);
@@ -798,7 +832,8 @@ class Lockstep {
     if (deep_ == 0) return;
     Wave& above = space_->waves[deep_ - 1];
     Chunk* chunk = wave->chunk;
-    if (chunk == deepest_) note_deepest();
+    if (chunk == deepest_.chunk) climb();
+    if (kept_lanes_ > 0 && ends_entry(*chunk)) run_kept();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
     if (is_outermost(chunk)) {  // who waits is told when all workers are done
       end_chunk(chunk);
@@ -888,7 +923,8 @@ class Lockstep {
         return;
       }
       const Stage& stage = self->program->stages[self->stage];
-      for (const Item& item : options_.check_finite ? stage.straight : stage.fused) straight(table, item);
+      if (!self->is_past && put_off(self, stage)) return;
+      self->is_past = false;
       if (stage.entered.empty()) {
         ++self->stage;
         continue;
@@ -899,6 +935,91 @@ class Lockstep {
       complete(*self);
       ++self->stage;
     }
+  }
+
+  // -- steps that wait -----------------------------------------------------------------------------------------
+
+  static constexpr int64_t kWideEnough = 128;              // lanes that run as they are
+  static constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one thing
+
+  /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
+  bool put_off(Fiber* self, const Stage& stage) {
+    Table& table = *self->table;
+    bool waits = stage.late >= 0 && table.lanes < kWideEnough;
+    if (waits && !stage.is_held) waits = !options_.check_finite;  // who fails must still be there
+    const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
+    const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
+    for (size_t k = 0; k < (waits ? late_from : items.size()); ++k) straight(table, items[k]);
+    if (!waits) return false;
+    const Late& late = plan_.lates[z(stage.late)];
+    Waiting& waiting = waiting_[z(stage.late)];
+    waiting.add(late, table, self, deep_ - 1);
+    (late.is_held ? held_lanes_ : kept_lanes_) += table.lanes;
+    if (waiting.bytes < kMostBytes) return late.is_held;
+    if (late.is_held)
+      is_full_ = true;
+    else
+      run_kept();
+    return late.is_held;
+  }
+
+  /// Run what fibers of any wave wait for.
+  void run_held() {
+    held_lanes_ = 0;
+    is_full_ = false;
+    for (size_t number = 0; number < waiting_.size(); ++number) {
+      if (!plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
+      run_together(number);
+      for (const Waiting::Part& part : waiting_[number].parts) {
+        Fiber* fiber = static_cast<Fiber*>(part.fiber);
+        fiber->is_past = true;
+        space_->waves[part.wave].ready.push_back(fiber);
+      }
+      waiting_[number].clear(tables_);
+    }
+  }
+
+  /// Run what nobody waits for.
+  void run_kept() {
+    kept_lanes_ = 0;
+    const Table* before = at_;
+    for (size_t number = 0; number < waiting_.size(); ++number) {
+      if (plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
+      run_together(number);
+      waiting_[number].clear(tables_);
+    }
+    at_ = before;
+  }
+
+  void run_together(size_t number) {
+    const Late& late = plan_.lates[number];
+    const std::vector<Item>& items = options_.check_finite ? late.items : late.fused;
+    Waiting& waiting = waiting_[number];
+    if (waiting.parts.size() == 1 && late.is_held) {
+      at_ = waiting.parts[0].table;
+      for (const Item& item : items) straight(*waiting.parts[0].table, item);
+      return;
+    }
+    Table* joint = waiting.join(tables_, plan_, late);
+    at_ = main_;  // those who waited for nothing may be gone
+    if (late.is_held) {
+      at_ = joint_ = joint;
+      joint_parts_ = waiting.parts.data();
+    }
+    for (const Item& item : items) straight(*joint, item);
+    if (late.is_held) waiting.share(tables_, late, *joint);
+    joint_ = nullptr;
+    at_ = main_;
+    tables_.end(joint);
+    ++stats_.joint_runs;
+    stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
+  }
+
+  /// Does a chunk come back to those who made its entries?
+  bool ends_entry(const Chunk& chunk) const {
+    return is_outermost(&chunk) || std::ranges::any_of(chunk.pieces, [](const Piece* piece) {
+             return !piece->parent->calls[z(piece->call)].entries.empty();
+           });
   }
 
   /// A fiber is at its end.
@@ -1374,9 +1495,19 @@ class Lockstep {
   const std::atomic<int64_t>* first_failed_ = nullptr;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
-  Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
+  /// The first lane at the greatest depth so far, or one that it stands below: where its tag goes on.
+  struct Deepest {
+    Chunk* chunk = nullptr;
+    const Table* table = nullptr;  ///< null: the first of the chunk
+    int64_t lane = 0;
+  } deepest_;
   std::unique_ptr<WaveSpace> space_ = Idle<WaveSpace>::all().take();
-  size_t deep_ = 0;  ///< so many of its waves are on the stack
+  size_t deep_ = 0;               ///< so many of its waves are on the stack
+  std::vector<Waiting> waiting_;  ///< for each of the plan's lates
+  int64_t held_lanes_ = 0, kept_lanes_ = 0;
+  bool is_full_ = false;          ///< are there too many held rows to wait for more?
+  const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
+  const Waiting::Part* joint_parts_ = nullptr;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called

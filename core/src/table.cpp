@@ -48,8 +48,9 @@ Tables::~Tables() {
   Idle<TableSpace>::all().give(std::move(space_));
 }
 
-Table* Tables::make(const Region& region, int64_t lanes, int32_t visits) {
-  if (region.kind != Region::Kind::Branch) {
+Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool are_frames) {
+  are_frames = are_frames && region.kind != Region::Kind::Branch;
+  if (are_frames) {
     frames += lanes;
     if (frames > most_frames) {
       frames -= lanes;
@@ -65,6 +66,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits) {
   table->region = &region;
   table->lanes = lanes;
   table->visits = visits;
+  table->are_frames = are_frames;
   table->block = block;
   table->columns = reinterpret_cast<Column*>(block->data());
   table->small = block->data() + head;
@@ -131,7 +133,7 @@ void Tables::end(Table* root) {
     pool.drop(table->index);
     pool.drop(table->numbers);
     pool.drop(table->entries);
-    if (table->region->kind != Region::Kind::Branch) frames -= table->lanes;
+    if (table->are_frames) frames -= table->lanes;
     space_->tables.give(table);
   }
 }

@@ -110,6 +110,11 @@ class RunStats:
     def step_seconds(self) -> dict[str, float]:
         """By kind of step, of all threads together; where the run was `timed`."""
     @property
+    def joint_runs(self) -> int:
+        """Runs of operators for the lanes of several tables at once, and how many tables these were."""
+    @property
+    def joint_tables(self) -> int: ...
+    @property
     def peak_frames(self) -> int: ...
     @property
     def peak_bytes(self) -> int: ...
@@ -126,6 +131,10 @@ class RunStats:
 
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
+
+    @property
+    def fused(self) -> list[list[int]]:
+        """The nodes of the operators that run in one pass, for each such pass."""
 
     def run(
         self,

@@ -169,6 +169,22 @@ struct Stage {
   std::vector<Item> straight;
   std::vector<Item> fused;  ///< the same, some operators together: what runs, unless the result of each is looked at
   std::vector<Item> entered;
+  int32_t late = -1;     ///< number in Plan::lates, where some of the straight run may wait for other tables
+  size_t late_from = 0;  ///< the first of these
+  size_t fused_late_from = 0;
+  bool is_held = false;  ///< what comes behind them waits too
+};
+
+/// Operators that may wait, until those of many tables run as one. See late.h.
+struct Late {
+  int32_t region;
+  std::vector<Item> items;
+  std::vector<Item> fused;     ///< the same, some together
+  std::vector<int32_t> takes;  ///< slots that they read
+  std::vector<int32_t> gives;  ///< slots that they write and others read
+  int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
+  bool is_held;
+  int64_t bytes = 0;  ///< of a row: all that they write
 };
 
 struct Program {
@@ -216,9 +232,10 @@ class Plan {
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
   std::vector<FusedItem> fuseds;
+  std::vector<Late> lates;
   std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h
-  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow.h
+  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow/program.h
   std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph

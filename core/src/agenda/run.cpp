@@ -162,7 +162,6 @@ void Agenda::queue(Frame* frame) {
 
 bool Agenda::run_next() {
   if (waiting_ == 0) return false;
-  poll();
   size_t best = queues_.size();
   for (size_t k = 0; k < queues_.size(); ++k) {
     if (queues_[k].empty()) continue;
@@ -178,6 +177,8 @@ bool Agenda::run_next() {
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);
   waiting_ -= static_cast<int64_t>(count);
+  now_ = batch_[0];  // those before it may have ended
+  poll();
   run_stage(outline_.stages[best]);
   batch_.clear();
   return true;
@@ -193,7 +194,6 @@ void Agenda::run_stage(const StagePlan& stage) {
   stats_.peak_width = std::max(stats_.peak_width, lanes);
   if (options_.is_traced) host_.wave(stage.region, lanes, batch_[0]->depth, stage.phase, stage.number);
   clock_.to(Step::Rest);
-  now_ = batch_[0];
   const int64_t before = tables_.frames;
   Table* table = tables_.make(region, lanes, 1);
   tables_.frames = before;

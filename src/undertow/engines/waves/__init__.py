@@ -42,10 +42,10 @@ class Waves:
 class WavesPlan(native.NativePlan):
     """A static graph made ready. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto") -> None:
+    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto", put_off: bool = True) -> None:
         super().__init__(graph, "waves")
         self.width = width
-        encoded = encode(graph)
+        encoded = encode(graph, put_off)
         self.schedule = encoded.schedule if schedule == "auto" else schedule
         self.is_free = schedule == "auto"
         self.core = _core.decode(encoded.rows, encoded.words, encoded.constants)

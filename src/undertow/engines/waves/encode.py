@@ -14,12 +14,13 @@ import numpy as np
 from undertow.engines import native
 from undertow.engines.native import NO_SLOT, type_row
 from undertow.engines.waves.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, Item, Items
+from undertow.engines.waves.late import put_off as late_steps
 from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
 from undertow.ir.walk import components, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL, Type
 
-VERSION = 2
+VERSION = 3
 _KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
 _NOTHING = Const(np.False_)
 
@@ -31,9 +32,9 @@ class Encoded(native.Encoded):
     schedule: str
 
 
-def encode(graph: StaticGraph) -> Encoded:
-    """Everything that the core must know of a graph."""
-    return _Encoder(graph).run()
+def encode(graph: StaticGraph, put_off: bool = True) -> Encoded:
+    """Everything that the core must know of a graph; `put_off` says whether steps may wait for those of other waves."""
+    return _Encoder(graph, put_off).run()
 
 
 @dataclass(slots=True, eq=False)
@@ -46,13 +47,14 @@ class _Body:
 
 
 class _Encoder(native.Writer):
-    def __init__(self, graph: StaticGraph) -> None:
+    def __init__(self, graph: StaticGraph, put_off: bool) -> None:
         super().__init__(graph)
         self.items = Items(graph)
         self.rows: list[int] = []
         self.slots: dict[Port, int] = {}
         self.slot_types: list[list[Type]] = [[] for _ in graph.regions]
         self.groups = _groups(graph, self.items.owner)
+        self.stages = late_steps(self.items, self.recursive()) if put_off else self.items.stages
         self.branch_numbers: dict[tuple[Port, int], int] = {}  # within the region
         self.site_numbers: dict[int, int] = {}  # of each site: within its region, among those of its kind
         self.counts = [[0, 0, 0, 0] for _ in graph.regions]  # branches, calls, loops, maps
@@ -81,6 +83,12 @@ class _Encoder(native.Writer):
             self.write_region(number, program)
         made = self.encoded([VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1], out)
         return Encoded(made.rows, made.words, made.constants, self.schedule())
+
+    def recursive(self) -> set[int]:
+        """The bodies that are in a circle of calls."""
+        sites = self.graph.sites
+        circles = {self.groups[s.caller] for s in sites if self.groups[s.caller] == self.groups[s.callee]}
+        return {owner for region, owner in enumerate(self.items.owner) if self.groups[region] in circles}
 
     def schedule(self) -> str:
         """Lockstep, unless recursive calls on arrays wait for each other: then it would make a wave for every path."""
@@ -257,15 +265,16 @@ class _Encoder(native.Writer):
 
     # -- programs ------------------------------------------------------------------------------------------
 
-    def programs(self, region: int) -> list[list[tuple[list[int], list[int]]]]:
-        """For each program of a region its stages: items as pairs of kind and number."""
+    def programs(self, region: int) -> list[list[tuple[list[int], list[int], int, bool]]]:
+        """For each program of a region its stages: items as pairs of kind and number; from where on which may wait."""
         found = []
         for number in range(len(self.items.programs[region])):
             stages = []
-            for stage in self.items.stages[region, number]:
+            for stage in self.stages[region, number]:
                 straight = [x for item in stage.straight for x in self.written(item)]
+                late = [x for item in stage.late for x in self.written(item)]
                 entered = [x for item in stage.entered for x in self.written(item)]
-                stages.append((straight, entered))
+                stages.append((straight + late, entered, len(straight) // 2, stage.is_held))
             found.append(stages)
         return found
 
@@ -442,7 +451,7 @@ class _Encoder(native.Writer):
 
     # -- regions -------------------------------------------------------------------------------------------
 
-    def write_region(self, number: int, program: list[list[tuple[list[int], list[int]]]]) -> None:
+    def write_region(self, number: int, program: list[list[tuple[list[int], list[int], int, bool]]]) -> None:
         region, owner, out = self.graph.regions[number], self.items.owner[number], self.rows
         body = self.bodies[owner]
         out += [_KINDS[region.kind], owner, self.groups[owner], len(self.slot_types[number])]
@@ -452,8 +461,8 @@ class _Encoder(native.Writer):
         out.append(len(program))
         for stages in program:
             out.append(len(stages))
-            for straight, entered in stages:
-                out += [len(straight) // 2, *straight, len(entered) // 2, *entered]
+            for straight, entered, late_from, is_held in stages:
+                out += [len(straight) // 2, *straight, len(entered) // 2, *entered, late_from, int(is_held)]
         if region.kind == "branch":
             out += [0, 0]
             return
