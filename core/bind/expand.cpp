@@ -33,7 +33,7 @@ nb::tuple run(const expand::Plan& plan, const std::vector<Array>& arrays, nb::ca
   const Runner runner = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
     return expand::run(plan, inputs, options, host, stats);
   };
-  return run_with_host(runner, taken, given, arrays, std::move(apply), std::move(where));
+  return run_with_host(runner, taken, given, arrays, std::move(apply), std::move(where), nb::none());
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
+
+#include "parts.h"
 
 namespace nb = nanobind;
 
@@ -46,6 +49,16 @@ nb::object numpy_of(const void* data, std::span<const int64_t> shape, DType dtyp
   return nb::cast(nb::ndarray<nb::numpy>(copy, sizes.size(), sizes.data(), owner, nullptr, dlpack_of(dtype)));
 }
 
+/// A NumPy array that takes over the memory of a value.
+nb::object numpy_from(Value&& value, DType dtype) {
+  if (value.bytes.empty()) return numpy_of(nullptr, value.shape, dtype);
+  std::vector<size_t> sizes(value.shape.begin(), value.shape.end());
+  void* data = value.bytes.data();
+  const nb::capsule owner(value.bytes.leave(),
+                          [](void* block) noexcept { Buffer::give_back(static_cast<Block*>(block)); });
+  return nb::cast(nb::ndarray<nb::numpy>(data, sizes.size(), sizes.data(), owner, nullptr, dlpack_of(dtype)));
+}
+
 Value value_from(nb::handle object) {
   const Array array = nb::cast<Array>(object);
   Value value;
@@ -58,7 +71,7 @@ Value value_from(nb::handle object) {
 /// Python's side of a run.
 class PythonHost : public Host {
  public:
-  explicit PythonHost(nb::callable apply) : apply_(std::move(apply)) {}
+  PythonHost(nb::callable apply, nb::object trace) : apply_(std::move(apply)), trace_(std::move(trace)) {}
 
   void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) override {
     nb::gil_scoped_acquire lock;
@@ -73,11 +86,21 @@ class PythonHost : public Host {
 
   void poll() override {
     nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (PyErr_CheckSignals() == 0) return;
+    raised.emplace();
+    throw Interrupted{};
   }
+
+  void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
+    nb::gil_scoped_acquire lock;
+    trace_(region, lanes, depth, phase, stage);
+  }
+
+  std::optional<nb::python_error> raised;  ///< by a signal
 
  private:
   nb::callable apply_;
+  nb::object trace_;
 };
 
 const char* name_of_stop(Stop::Kind kind) {
@@ -98,20 +121,48 @@ nb::list tag_of(const std::vector<Label>& labels) {
   return tag;
 }
 
-nb::object stats_of(const RunStats& stats) {
-  nb::dict made;
-  made["activations"] = stats.activations;
-  made["waves"] = stats.waves;
-  made["lanes"] = stats.lanes;
-  made["peak_width"] = stats.peak_width;
-  made["peak_frames"] = stats.peak_frames;
-  made["peak_bytes"] = stats.peak_bytes;
-  made["max_depth"] = stats.max_depth;
-  made["deepest"] = tag_of(stats.deepest);
+/// Counts of lanes, by node.
+nb::list fired_of(const RunStats& stats) {
   nb::list fired;
   for (int64_t count : stats.fired) fired.append(count);
-  made["fired"] = fired;
-  return made;
+  return fired;
+}
+
+int64_t firings_of(const RunStats& stats) {
+  return std::accumulate(stats.fired.begin(), stats.fired.end(), int64_t{0});
+}
+
+double mean_width_of(const RunStats& stats) {
+  return stats.waves == 0 ? 0.0 : static_cast<double>(stats.lanes) / static_cast<double>(stats.waves);
+}
+
+/// Seconds by kind of step, of those that took any.
+nb::dict seconds_of(const RunStats& stats) {
+  constexpr const char* names[] = {"operators", "branches", "calls", "loops", "maps", "entries", "narrow", "rest"};
+  nb::dict seconds;
+  for (size_t k = 0; k < stats.seconds.size(); ++k)
+    if (stats.seconds[k] > 0) seconds[names[k]] = stats.seconds[k];
+  return seconds;
+}
+
+/// A number as Python has it: much less work than an array without dimensions.
+nb::object number_of(const std::byte* data, DType dtype) {
+  const auto read = [data]<typename T>(T value) {
+    std::memcpy(&value, data, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case DType::Bool:
+      return nb::bool_(read(uint8_t{}) != 0);
+    case DType::I32:
+      return nb::int_(read(int32_t{}));
+    case DType::I64:
+      return nb::int_(read(int64_t{}));
+    case DType::F32:
+      return nb::float_(static_cast<double>(read(float{})));
+    default:
+      return nb::float_(read(double{}));
+  }
 }
 
 std::vector<int64_t> shape_of(const Array& array) {
@@ -151,7 +202,7 @@ std::vector<Constant> constants_of(const std::vector<Array>& arrays) {
 }
 
 nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> inputs, std::span<const Slot* const> results,
-                        const std::vector<Array>& arrays, nb::callable apply, nb::list where) {
+                        const std::vector<Array>& arrays, nb::callable apply, nb::list where, nb::object trace) {
   if (arrays.size() != inputs.size()) throw nb::value_error("a plan is run with too many or too few inputs");
   std::vector<std::vector<int64_t>> shapes;
   for (size_t k = 0; k < arrays.size(); ++k) {
@@ -163,7 +214,7 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
   for (size_t k = 0; k < arrays.size(); ++k)
     views.push_back({const_cast<void*>(arrays[k].data()), 0, shapes[k].data(), static_cast<int>(shapes[k].size()),
                      dtype_of(arrays[k])});
-  PythonHost host(std::move(apply));
+  PythonHost host(std::move(apply), std::move(trace));
   RunStats stats;
   std::vector<Value> values;
   std::optional<Stop> stopped;
@@ -173,9 +224,13 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
       values = runner(views, host, stats);
     } catch (Stop& stop) {
       stopped = std::move(stop);
+    } catch (const std::bad_alloc&) {  // there was not even room to say where
+      stopped = Stop{Stop::Kind::OutOfMemory};
     }
+  } catch (const Interrupted&) {
+    throw nb::python_error(std::move(*host.raised));
   } catch (const nb::python_error&) {
-    for (nb::handle label : tag_of(stats.stopped)) where.append(label);
+    where.extend(tag_of(stats.stopped));
     throw;
   }
   if (stopped) {
@@ -192,10 +247,31 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
   for (size_t k = 0; k < values.size(); ++k) {
     if (results[k] == nullptr)
       made.append(nb::none());
+    else if (values[k].shape.empty())
+      made.append(number_of(values[k].bytes.data(), results[k]->dtype));
     else
-      made.append(numpy_of(values[k].bytes.data(), values[k].shape, results[k]->dtype));
+      made.append(numpy_from(std::move(values[k]), results[k]->dtype));
   }
-  return nb::make_tuple(made, stats_of(stats));
+  return nb::make_tuple(made, std::move(stats));
+}
+
+void bind_host(nb::module_& module) {
+  module.attr("Stopped") = nb::steal(PyErr_NewException("undertow._core.Stopped", PyExc_Exception, nullptr));
+  nb::class_<RunStats>(module, "RunStats", "What a run counted. Lists are made when they are asked for.")
+      .def_ro("activations", &RunStats::activations)
+      .def_ro("waves", &RunStats::waves)
+      .def_ro("lanes", &RunStats::lanes)
+      .def_ro("peak_width", &RunStats::peak_width)
+      .def_ro("joint_runs", &RunStats::joint_runs)
+      .def_ro("joint_tables", &RunStats::joint_tables)
+      .def_ro("peak_frames", &RunStats::peak_frames)
+      .def_ro("peak_bytes", &RunStats::peak_bytes)
+      .def_ro("max_depth", &RunStats::max_depth)
+      .def_prop_ro("mean_width", &mean_width_of)
+      .def_prop_ro("step_seconds", &seconds_of)
+      .def_prop_ro("firings", &firings_of)
+      .def_prop_ro("fired", &fired_of)
+      .def_prop_ro("deepest", [](const RunStats& stats) { return tag_of(stats.deepest); });
 }
 
 }  // namespace undertow

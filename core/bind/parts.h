@@ -6,6 +6,7 @@
 namespace undertow {
 
 void bind_kernel(nanobind::module_& module);
+void bind_host(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_expand(nanobind::module_& module);
 void bind_fused(nanobind::module_& module);

@@ -12,7 +12,9 @@
 #include <system_error>
 #include <thread>
 
+#include "clock.h"
 #include "entries.h"
+#include "late.h"
 #include "narrow/run.h"
 #include "operate.h"
 #include "table.h"
@@ -33,6 +35,7 @@ struct Fiber {
   int64_t pending = 0;      ///< what it entered and has not come back
   Fiber* parent = nullptr;  ///< waits for it
   const LoopItem* loop = nullptr;
+  bool is_past = false;  ///< the straight run of its stage has been run for it, with that of others
 };
 
 }  // namespace
@@ -91,7 +94,8 @@ class Lockstep {
         stats_(stats),
         tables_(plan, options.memory),
         operate_(plan, tables_, host, options, stats),
-        narrow_(plan, tables_, host, options, stats) {
+        narrow_(plan, tables_, host, options, stats),
+        waiting_(plan.lates.size()) {
     narrow_.context = this;
     narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
     operate_.context = this;
@@ -106,6 +110,7 @@ class Lockstep {
 
   std::vector<Value> run(std::span<const View> inputs) {
     began_ = last_poll_ = std::chrono::steady_clock::now();
+    clock_.start(options_.is_timed);
     std::vector<Value> values;
     guarded([&] {
       start(inputs);
@@ -137,6 +142,8 @@ class Lockstep {
       Stop stop{Stop::Kind::OutOfMemory};
       locate(stop);
       throw stop;
+    } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+      throw;
     } catch (...) {  // the host's
       stats_.stopped = where();
       throw;
@@ -147,6 +154,12 @@ class Lockstep {
   std::vector<Label> tag(const Table& table, int64_t lane) const {
     std::vector<Label> labels;
     const Table* at = &table;
+    if (at == joint_) {
+      const Waiting::Part* part = joint_parts_;
+      while (lane >= part->at + part->lanes) ++part;
+      at = part->table;
+      lane -= part->at;
+    }
     while (at != nullptr && at->region->kind != Region::Kind::Main) {
       switch (at->region->kind) {
         case Region::Kind::Function: {
@@ -287,6 +300,7 @@ class Lockstep {
     while (deepest_.chunk != nullptr) climb();
     stats_.peak_frames = tables_.peak_frames;
     stats_.peak_bytes = tables_.pool.peak();
+    clock_.stop(stats_);
   }
 
   // -- waves ---------------------------------------------------------------------------------------------------
@@ -307,16 +321,25 @@ class Lockstep {
 
   void step() {
     Wave& wave = waves_[deep_ - 1];
+    if (is_full_) {
+      run_held();
+      return;
+    }
     if (!wave.ready.empty()) {
       Fiber* next = wave.ready.back();
       wave.ready.pop_back();
       advance(wave, next);
-    } else if (!wave.groups.empty()) {
+      return;
+    }
+    clock_.to(Step::Call);
+    if (!wave.groups.empty()) {
       start_chunk(wave);
     } else if (!wave.calls.empty()) {
       make_groups(wave);
     } else if (!wave.resumed.empty()) {
       start_resumed(wave);
+    } else if (held_lanes_ > 0) {
+      run_held();
     } else if (wave.waiting > 0) {
       throw Stop{Stop::Kind::Internal};  // a phase was asked for by some lanes of a chunk and not by others
     } else {
@@ -522,6 +545,7 @@ class Lockstep {
     std::exception_ptr interrupted;
     std::vector<RunStats> stats(tasks.size());
     std::atomic<int64_t> running = 0;
+    clock_.stop(stats_);  // workers have clocks of their own
     const auto work = [&](bool polls) {
       for (size_t k; (k = next++) < tasks.size() && static_cast<int64_t>(k) < first_failed;) {
         try {
@@ -564,6 +588,7 @@ class Lockstep {
       }
     }
     for (std::thread& thread : threads) thread.join();
+    clock_.start(options_.is_timed);
     if (interrupted) std::rethrow_exception(interrupted);
     for (const std::exception_ptr& fault : failed)
       if (fault) std::rethrow_exception(fault);
@@ -573,6 +598,7 @@ class Lockstep {
       stats_.waves += part.waves;
       stats_.lanes += part.lanes;
       stats_.peak_width = std::max(stats_.peak_width, part.peak_width);
+      for (size_t k = 0; k < part.seconds.size(); ++k) stats_.seconds[k] += part.seconds[k];
       frames = std::max(frames, part.peak_frames);
       for (size_t node = 0; node < part.fired.size(); ++node) stats_.fired[node] += part.fired[node];
       if (part.max_depth > stats_.max_depth) {
@@ -593,6 +619,7 @@ class Lockstep {
   void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, int64_t number,
                 const std::atomic<int64_t>& first_failed) {
     began_ = last_poll_ = owner.began_;
+    clock_.start(options_.is_timed);
     main_ = owner.main_;
     is_worker_ = tables_.borrows = true;
     task_ = number;
@@ -656,6 +683,7 @@ class Lockstep {
   }
 
   void run_lane(Table& table, int64_t lane, const CallItem& item, NarrowFrame* frame) {
+    clock_.to(Step::Narrow);
     const NarrowBody& body = narrow_.body(item.body);
     for (size_t k = 0; k < item.arguments.size(); ++k) {
       const int32_t to = body.params[z(item.phase)][k];
@@ -787,6 +815,7 @@ class Lockstep {
     Wave& above = waves_[deep_ - 1];
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_.chunk) climb();
+    if (kept_lanes_ > 0 && ends_entry(*chunk)) run_kept();
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
     if (is_outermost(chunk)) {  // who waits is told when all workers are done
       end_chunk(chunk);
@@ -874,7 +903,8 @@ class Lockstep {
         return;
       }
       const Stage& stage = self->program->stages[self->stage];
-      for (const Item& item : stage.straight) straight(table, item);
+      if (!self->is_past && put_off(self, stage)) return;
+      self->is_past = false;
       if (stage.entered.empty()) {
         ++self->stage;
         continue;
@@ -885,6 +915,91 @@ class Lockstep {
       complete(*self);
       ++self->stage;
     }
+  }
+
+  // -- steps that wait -----------------------------------------------------------------------------------------
+
+  static constexpr int64_t kWideEnough = 128;              // lanes that run as they are
+  static constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one thing
+
+  /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
+  bool put_off(Fiber* self, const Stage& stage) {
+    Table& table = *self->table;
+    bool waits = stage.late >= 0 && table.lanes < kWideEnough;
+    if (waits && !stage.is_held) waits = !options_.check_finite;  // who fails must still be there
+    const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
+    const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
+    for (size_t k = 0; k < (waits ? late_from : items.size()); ++k) straight(table, items[k]);
+    if (!waits) return false;
+    const Late& late = plan_.lates[z(stage.late)];
+    Waiting& waiting = waiting_[z(stage.late)];
+    waiting.add(late, table, self, deep_ - 1);
+    (late.is_held ? held_lanes_ : kept_lanes_) += table.lanes;
+    if (waiting.bytes < kMostBytes) return late.is_held;
+    if (late.is_held)
+      is_full_ = true;
+    else
+      run_kept();
+    return late.is_held;
+  }
+
+  /// Run what fibers of any wave wait for.
+  void run_held() {
+    held_lanes_ = 0;
+    is_full_ = false;
+    for (size_t number = 0; number < waiting_.size(); ++number) {
+      if (!plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
+      run_together(number);
+      for (const Waiting::Part& part : waiting_[number].parts) {
+        Fiber* fiber = static_cast<Fiber*>(part.fiber);
+        fiber->is_past = true;
+        waves_[part.wave].ready.push_back(fiber);
+      }
+      waiting_[number].clear(tables_);
+    }
+  }
+
+  /// Run what nobody waits for.
+  void run_kept() {
+    kept_lanes_ = 0;
+    const Table* before = at_;
+    for (size_t number = 0; number < waiting_.size(); ++number) {
+      if (plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
+      run_together(number);
+      waiting_[number].clear(tables_);
+    }
+    at_ = before;
+  }
+
+  void run_together(size_t number) {
+    const Late& late = plan_.lates[number];
+    const std::vector<Item>& items = options_.check_finite ? late.items : late.fused;
+    Waiting& waiting = waiting_[number];
+    if (waiting.parts.size() == 1 && late.is_held) {
+      at_ = waiting.parts[0].table;
+      for (const Item& item : items) straight(*waiting.parts[0].table, item);
+      return;
+    }
+    Table* joint = waiting.join(tables_, plan_, late);
+    at_ = main_;  // those who waited for nothing may be gone
+    if (late.is_held) {
+      at_ = joint_ = joint;
+      joint_parts_ = waiting.parts.data();
+    }
+    for (const Item& item : items) straight(*joint, item);
+    if (late.is_held) waiting.share(tables_, late, *joint);
+    joint_ = nullptr;
+    at_ = main_;
+    tables_.end(joint);
+    ++stats_.joint_runs;
+    stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
+  }
+
+  /// Does a chunk come back to those who made its entries?
+  bool ends_entry(const Chunk& chunk) const {
+    return is_outermost(&chunk) || std::ranges::any_of(chunk.pieces, [](const Piece* piece) {
+             return !piece->parent->calls[z(piece->call)].entries.empty();
+           });
   }
 
   /// A fiber is at its end.
@@ -898,9 +1013,13 @@ class Lockstep {
   }
 
   void straight(Table& table, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Op:
         operate_.run(table, plan_.ops[z(item.number)]);
+        break;
+      case Item::Kind::Fused:
+        operate_.run(table, plan_.fuseds[z(item.number)]);
         break;
       case Item::Kind::Read:
         read(table, plan_.reads[z(item.number)]);
@@ -917,6 +1036,7 @@ class Lockstep {
   }
 
   void enter(Wave& wave, Fiber* self, const Item& item) {
+    clock_.to(item.kind);
     switch (item.kind) {
       case Item::Kind::Branch:
         enter_branch(wave, self, plan_.branches[z(item.number)]);
@@ -945,6 +1065,7 @@ class Lockstep {
   void complete(const Fiber& self) {
     const Stage& stage = self.program->stages[self.stage];
     for (const Item& item : stage.entered) {
+      clock_.to(item.kind);
       if (item.kind == Item::Kind::Branch)
         leave_branch(*self.table, plan_.branches[z(item.number)]);
       else if (item.kind == Item::Kind::Map)
@@ -1095,6 +1216,7 @@ class Lockstep {
 
   /// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
   bool go_round(Wave& wave, Fiber* self) {
+    clock_.to(Step::Loop);
     operate_.doing = {-1, self->loop->site};
     if ((++polls_ & 63) == 0) poll();
     const LoopItem& item = *self->loop;
@@ -1345,6 +1467,7 @@ class Lockstep {
   Operate operate_;
   Narrow narrow_;
   QuietHost quiet_;
+  StepClock clock_;
   bool is_narrow_ = false;
   bool is_worker_ = false;
   int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given
@@ -1365,6 +1488,11 @@ class Lockstep {
   Store<Fiber> fiber_store_;
   Store<Request> request_store_;
   std::vector<Part> parts_;
+  std::vector<Waiting> waiting_;  ///< for each of the plan's lates
+  int64_t held_lanes_ = 0, kept_lanes_ = 0;
+  bool is_full_ = false;          ///< are there too many held rows to wait for more?
+  const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
+  const Waiting::Part* joint_parts_ = nullptr;
   std::vector<int32_t> index_[2];
   Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "undertow/elementwise.h"
 
@@ -64,21 +65,67 @@ void Operate::run(Table& table, const OpItem& item) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-    const bool is_done = kernel.is_view() && run_view(table, item);
-    if (!is_done && item.is_open)
+    if (item.is_open)
       run_boxed(table, item, kernel, lanes, is_uniform);
-    else if (!is_done && !run_flat(table, item, kernel, lanes, is_uniform))
+    else if (!share(table, item, kernel) && !run_flat(table, item, kernel, lanes, is_uniform))
       run_static(table, item, kernel, lanes, is_uniform);
   }
   if (options_.check_finite) check_finite(table, item);
 }
 
-bool Operate::run_view(Table& table, const OpItem& item) {
-  if (item.is_open || item.outputs[0] == kNoSlot) return false;
-  const Slot &in = tables_.slot(*table.region, item.inputs[0]), &out = table.region->slots[z(item.outputs[0])];
-  if (in.bytes != out.bytes) return false;
-  tables_.take(table, item.outputs[0], in, tables_.column(table, item.inputs[0]), nullptr, table.lanes);
-  return true;
+void Operate::run(Table& table, const FusedItem& item) {
+  doing = {plan_.ops[z(item.ops[0])].node, -1};
+  const size_t inputs = item.inputs.size();
+  Fused::Lanes given[Fused::kMostRegisters], outputs[Fused::kMostRegisters];
+  uint64_t varying = 0;  // inputs that are not the same for all lanes
+  for (size_t k = 0; k < inputs; ++k) {
+    const Column column = tables_.column(table, item.inputs[k].from);
+    given[k] = {column.data + item.inputs[k].offset, column.stride};
+    if (column.stride != 0) varying |= uint64_t{1} << k;
+  }
+  for (size_t k = inputs; k < item.program.types().size(); ++k) given[k].data = nullptr;
+  for (size_t k = 0; k < item.ops.size(); ++k) {
+    const OpItem& op = plan_.ops[z(item.ops[k])];
+    if (table.lanes == 1 || varying == 0 || (item.depends[k] & varying) != 0) {
+      stats_.fired[z(op.node)] += table.lanes;
+      continue;
+    }
+    run(table, op);  // the same for all lanes, as the others are not
+    if (item.results[k] >= 0) given[item.results[k]] = {table.columns[op.outputs[0]].data, 0};
+  }
+  for (size_t k = 0; k < item.outputs.size(); ++k) {
+    const FusedItem::Output& output = item.outputs[k];
+    outputs[k].data = nullptr;
+    const bool is_uniform = (output.depends & varying) == 0;
+    if (is_uniform && varying != 0 && table.lanes > 1) continue;  // it is there
+    if (output.is_first) tables_.own(table, output.to, is_uniform);
+    outputs[k] = {table.columns[output.to].data + output.offset, table.region->slots[z(output.to)].bytes};
+  }
+  if (!run_pieces(item, varying == 0 ? 1 : table.lanes, given, outputs).fault) return;
+  for (int32_t op : item.ops) run(table, plan_.ops[z(op)]);  // the one at fault says so
+  throw Stop{Stop::Kind::Internal, doing.node};
+}
+
+/// With a look at the clock now and then.
+Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given,
+                                const Fused::Lanes* outputs) {
+  const int64_t most = std::max<int64_t>(kTick / item.bytes, 1);
+  if (lanes <= most) {
+    worked(lanes * item.bytes);
+    return item.program.run(lanes, given, outputs, scratch_);
+  }
+  const size_t registers = item.program.types().size();
+  std::vector<Fused::Lanes> now(given, given + registers), to(outputs, outputs + item.outputs.size());
+  for (int64_t done = 0; done < lanes; done += most) {
+    if (const Fused::Stop stop = item.program.run(std::min(most, lanes - done), now.data(), to.data(), scratch_);
+        stop.fault)
+      return stop;
+    for (auto* all : {&now, &to})
+      for (Fused::Lanes& at : *all)
+        if (at.data != nullptr) at.data += most * at.stride;
+    worked(most * item.bytes);
+  }
+  return {};
 }
 
 bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
@@ -114,6 +161,17 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
     flat(from(0), from(1), from(2), to + done * size_of(each->output), now);
     worked(now * bytes);
   }
+  return true;
+}
+
+/// The same elements in another shape are the same column.
+bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
+  if (item.inputs.size() != 1 || item.outputs[0] == kNoSlot) return false;
+  const Slot& from = tables_.slot(*table.region, item.inputs[0]);
+  const Slot& to = table.region->slots[z(item.outputs[0])];
+  if (from.count != to.count || kernel.part_at({nullptr, 0, from.shape.data(), from.rank(), from.dtype}) != 0)
+    return false;
+  tables_.take(table, item.outputs[0], from, tables_.column(table, item.inputs[0]), nullptr, table.lanes);
   return true;
 }
 
@@ -160,7 +218,17 @@ void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel,
 
 void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
   std::vector<Group> groups;
-  for (int64_t k = 0; k < lanes; ++k) {
+  // Where all lanes read the same open values (the arrays of a forest), they are one group: no keys are made.
+  bool is_shared = lanes > 0;
+  for (size_t i = 0; i < item.inputs.size() && is_shared; ++i) {
+    const bool decides = ((kernel.deciding() >> i) & 1) != 0 || tables_.slot(*table.region, item.inputs[i]).is_dynamic;
+    is_shared = !decides || tables_.column(table, item.inputs[i]).stride == 0;
+  }
+  if (is_shared) {
+    groups.push_back({{}, std::vector<int32_t>(z(lanes))});
+    std::iota(groups[0].lanes.begin(), groups[0].lanes.end(), 0);
+  }
+  for (int64_t k = 0; k < lanes && !is_shared; ++k) {
     std::vector<int64_t> key;
     for (size_t i = 0; i < item.inputs.size(); ++i) {
       const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
@@ -216,8 +284,8 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     const Box* first = column.lane<Box>(group.lanes[0]);
     inputs[i] = {first->data, 0, first->shape, slot.rank(), slot.dtype};
     const int64_t bytes = inputs[i].bytes();
-    bool is_same = true, is_row = true;
-    for (int64_t k = 1; k < lanes && (is_same || is_row); ++k) {
+    bool is_same = true, is_row = column.stride != 0;
+    for (int64_t k = 1; k < lanes && column.stride != 0 && (is_same || is_row); ++k) {
       const std::byte* data = column.lane<Box>(group.lanes[z(k)])->data;
       is_same = is_same && data == first->data;
       is_row = is_row && data == first->data + k * bytes;

@@ -22,6 +22,9 @@ class Operate {
   /// Throws Stop, with the lane of the table that it happened to in `lane`.
   void run(Table& table, const OpItem& item);
 
+  /// Some that run together.
+  void run(Table& table, const FusedItem& item);
+
   int64_t lane = 0;  ///< of the last fault
   Doing doing;
   void (*tick)(void*) = nullptr;  ///< called after every few milliseconds of work; may throw
@@ -33,7 +36,7 @@ class Operate {
     std::vector<int32_t> lanes;
   };
 
-  bool run_view(Table& table, const OpItem& item);
+  bool share(Table& table, const OpItem& item, const Kernel& kernel);
   bool run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
@@ -41,6 +44,7 @@ class Operate {
                  bool is_uniform);
   Fault run_lanes(const Kernel& kernel, int64_t lanes, std::span<const View> inputs, std::span<const View> outputs);
   void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
+  Fused::Stop run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given, const Fused::Lanes* outputs);
   View lane_view(const Table& table, Operand x, int64_t lane);
   [[noreturn]] void fault(const Table& table, const OpItem& item, int64_t lane);
   void check_finite(const Table& table, const OpItem& item);

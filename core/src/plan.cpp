@@ -6,6 +6,8 @@
 
 #include "agenda/outline.h"
 #include "flow.h"
+#include "fuse.h"
+#include "late.h"
 #include "narrow/program.h"
 #include "undertow/isa.h"
 #include "width.h"
@@ -13,7 +15,7 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
 constexpr int64_t kMost = int64_t{1} << 24;       // of anything that is counted
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one value
 constexpr int64_t kInBlock = 64;                  // bytes of a value that shares a block with others
@@ -291,6 +293,8 @@ class Checker {
         }
         break;
       }
+      case Kind::Fused:
+        fail("an item stands in the wrong place");
     }
   }
 
@@ -501,6 +505,8 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           collecteds.push_back(collected);
           break;
         }
+        case Item::Kind::Fused:
+          break;
       }
   }
   const int32_t region_count = in.count();
@@ -529,7 +535,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
     for (int32_t p = 0; p < phases; ++p) {
       Program program;
       program.stages.resize(static_cast<size_t>(in.count()));
-      for (Stage& stage : program.stages)
+      for (Stage& stage : program.stages) {
         for (auto* items : {&stage.straight, &stage.entered}) {
           items->resize(static_cast<size_t>(in.count()));
           for (Item& item : *items) {
@@ -537,6 +543,9 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
             item.number = in.any();
           }
         }
+        stage.late_from = static_cast<size_t>(in.between(0, static_cast<int64_t>(stage.straight.size()) + 1));
+        stage.is_held = in.flag();
+      }
       region.phases.push_back(std::move(program));
     }
     read_lists(region.params);
@@ -550,9 +559,11 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   Checker(*this).check();
   check_kernels(*this, kernel_types);
   check_flow(*this);
+  find_lates(*this);
   find_pure(*this);
-  lane_bytes = lane_bytes_of(*this);
   narrow = compile_narrow(*this);
+  fuse(*this);
+  lane_bytes = lane_bytes_of(*this);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 

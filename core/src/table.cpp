@@ -39,8 +39,9 @@ size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 }  // namespace
 
-Table* Tables::make(const Region& region, int64_t lanes, int32_t visits) {
-  if (region.kind != Region::Kind::Branch) {
+Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool are_frames) {
+  are_frames = are_frames && region.kind != Region::Kind::Branch;
+  if (are_frames) {
     frames += lanes;
     if (frames > most_frames) {
       frames -= lanes;
@@ -56,6 +57,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits) {
   table->region = &region;
   table->lanes = lanes;
   table->visits = visits;
+  table->are_frames = are_frames;
   table->block = block;
   table->columns = reinterpret_cast<Column*>(block->data());
   table->small = block->data() + head;
@@ -122,7 +124,7 @@ void Tables::end(Table* root) {
     pool.drop(table->index);
     pool.drop(table->numbers);
     pool.drop(table->entries);
-    if (table->region->kind != Region::Kind::Branch) frames -= table->lanes;
+    if (table->are_frames) frames -= table->lanes;
     store_.give(table);
   }
 }

@@ -101,7 +101,8 @@ struct Sides {
 struct Table {
   const Region* region;
   int64_t lanes;
-  int32_t visits;  ///< phases that will be visited
+  int32_t visits;           ///< phases that will be visited
+  bool are_frames = false;  ///< are its lanes counted as such?
   Column* columns;
   Block* block = nullptr;      ///< of the columns themselves, and of the values of the small ones
   std::byte* small = nullptr;  ///< these values
@@ -142,7 +143,8 @@ class Tables {
  public:
   Tables(const Plan& plan, int64_t memory) : plan_(plan), pool(memory) {}
 
-  Table* make(const Region& region, int64_t lanes, int32_t visits);
+  /// Lanes of bodies count as frames, unless they stand for others that do.
+  Table* make(const Region& region, int64_t lanes, int32_t visits, bool are_frames = true);
   void end(Table* table);  ///< and all that hangs on it
 
   Column column(const Table& table, Operand x) const {

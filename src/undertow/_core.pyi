@@ -105,6 +105,16 @@ class RunStats:
     @property
     def peak_width(self) -> int: ...
     @property
+    def mean_width(self) -> float: ...
+    @property
+    def step_seconds(self) -> dict[str, float]:
+        """By kind of step, of all threads together; where the run was `timed`."""
+    @property
+    def joint_runs(self) -> int:
+        """Runs of operators for the lanes of several tables at once, and how many tables these were."""
+    @property
+    def joint_tables(self) -> int: ...
+    @property
     def peak_frames(self) -> int: ...
     @property
     def peak_bytes(self) -> int: ...
@@ -122,6 +132,10 @@ class RunStats:
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
 
+    @property
+    def fused(self) -> list[list[int]]:
+        """The nodes of the operators that run in one pass, for each such pass."""
+
     def run(
         self,
         inputs: Sequence[npt.NDArray[np.generic]],
@@ -136,6 +150,7 @@ class Plan:
         agenda: bool = False,
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
+        timed: bool = False,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
@@ -158,7 +173,7 @@ class Templates:
         memory: int,
         timeout: float,
         check_finite: bool,
-    ) -> tuple[list[Any], dict[str, Any]]:
+    ) -> tuple[list[Any], RunStats]:
         """Run once, as `Plan.run` does."""
 
 def decode_templates(

@@ -20,7 +20,7 @@ from undertow import demo_programs as programs
 from undertow.ir import text
 from undertow.ir.trace import FrameStarted, Tags, read_trace, show_tag
 
-DEPTH = 20_000
+DEPTH = 200_000
 
 
 def show(console: Console, folder: Path) -> None:
@@ -115,10 +115,11 @@ def show_graph(page: _Page, folder: Path) -> None:
 def show_sizes(page: _Page) -> None:
     page.step("The graph does not grow; the number of tags does")
     rows = []
-    for n in (1, 5, 10, 15, 18):
+    for n in (1, 5, 10, 20, 30):
         result, stats = programs.fib.run(n, stats=True)
-        rows.append((n, result, len(programs.fib.graph(n)), stats.activations, stats.firings, stats.max_depth))
-    page.table(("n", "fib(n)", "nodes", "activations", "firings", "deepest call"), rows)
+        rows.append((n, result, len(programs.fib.graph(n)), stats.activations, stats.waves, stats.max_depth))
+    page.table(("n", "fib(n)", "nodes", "activations", "waves", "deepest call"), rows)
+    page.say("Activations that do not wait for each other run together: a wave is a batch of them.")
 
 
 def show_schedules(page: _Page) -> None:
@@ -136,7 +137,7 @@ def show_map(page: _Page) -> None:
     page.step("Many calls in one run")
     results, stats = programs.fib.map(range(12), stats=True)
     page.say(f"fib.map(range(12)) = {results.tolist()}")
-    page.say(f"{stats.activations:,} activations, at most {stats.peak_frames:,} frames at once")
+    page.say(f"{stats.activations:,} activations in {stats.waves:,} waves")
 
 
 def show_tree(page: _Page) -> None:
@@ -188,14 +189,14 @@ def show_depth(page: _Page) -> None:
     page.step("Depth is data")
     page.source(programs.depth)
     result, stats = programs.depth.run(DEPTH, stats=True)
-    page.say(f"depth({DEPTH}) = {result}: calls nested {stats.max_depth:,} deep, in {stats.seconds:.1f} s.")
+    page.say(f"depth({DEPTH}) = {result}: calls nested {stats.max_depth:,} deep, in {stats.seconds:.2f} s.")
     page.say(f"Python's own recursion limit is {sys.getrecursionlimit():,}, and stays what it was.")
 
 
 def show_trace(page: _Page, folder: Path) -> None:
     page.step("A trace of every firing")
     file = folder / "fib.jsonl"
-    programs.fib.run(3, trace=file)
+    programs.fib.run(3, engine="reference", trace=file)
     lines = file.read_text(encoding="utf-8").splitlines()
     shown = 8
     page.code("\n".join([*lines[:shown], f"... {len(lines) - shown} more lines in {file}"]), "text")

@@ -88,6 +88,12 @@ class GradientMismatch(UndertowError):
     """A derivative is not what differences of values, or the other mode, say that it is."""
 
 
+class DataError(UndertowError):
+    """Text or values are not trees, or not of the form that is asked for. `lines` are bad lines, each with a reason."""
+
+    lines: tuple[tuple[int, str], ...] = ()
+
+
 class SaveError(UndertowError):
     """A function cannot be saved."""
 
@@ -193,7 +199,7 @@ def fold_calls(calls: Sequence[Call], longest_period: int = 8, most_lines: int =
 def _repeats(calls: Sequence[Call], at: int, period: int) -> int:
     """How often the next `period` calls stand there one after the other."""
     end = at + period
-    while end < len(calls) and calls[end] == calls[end - period]:
+    while end < len(calls) and (calls[end] is calls[end - period] or calls[end] == calls[end - period]):
         end += 1
     return (end - at) // period
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.programs.engines import EVERY
 
 import undertow as ut
 import undertow.compat.v1 as tf
-from undertow.api.options import ENGINES
 from undertow.compat.v1 import function
 from undertow.ir import spec, text
 
@@ -458,7 +458,7 @@ def test_libraries_are_equal(name: str) -> None:
     assert text.dump(library, spans=False) == text.dump(case.function.library(*case.args), spans=False)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_equal(name: str, engine: str) -> None:
     case = CASES[name]

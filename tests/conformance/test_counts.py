@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.programs import find
-
-from undertow.api.options import ENGINES
+from tests.programs.engines import EVERY
 
 # Counted by hand-instrumented Python, which knows nothing of how programs are loaded: (name, arguments, calls, depth).
 
@@ -56,7 +55,7 @@ def count_takeuchi(x: int, y: int, z: int) -> tuple[int, int]:
 COUNTERS = {"fibonacci": count_fibonacci, "ackermann": count_ackermann, "takeuchi": count_takeuchi}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("name", COUNTERS)
 def test_activations_and_depth(name: str, engine: str) -> None:
     program = find(name)
@@ -65,7 +64,7 @@ def test_activations_and_depth(name: str, engine: str) -> None:
         assert (stats.activations, stats.max_depth) == COUNTERS[name](*args)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EVERY)
 def test_loops_and_maps_add_no_depth(engine: str) -> None:
     for name in ("triangle", "table", "squares"):
         program = find(name)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import assert_same
+from tests.programs.engines import EVERY
 
 import undertow as ut
-from undertow.api.options import ENGINES
 from undertow.ir import spec, text
 
 FACES = ("function", "subgraph")
@@ -491,7 +491,7 @@ def test_the_library_is_the_same(row: Row, face: str) -> None:
     assert plain(text.dump(found, spans=False)) == plain(text.dump(wanted, spans=False))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("face", FACES[1:])
 @pytest.mark.parametrize("row", PROGRAMS, ids=IDS)
 def test_the_values_are_the_same(row: Row, face: str, engine: str) -> None:

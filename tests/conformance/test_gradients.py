@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
+from tests.programs.engines import FORCED
 from tests.unit.differences import WAYS, assert_close, assert_valid, differences, leaves
 
 import undertow as ut
@@ -87,7 +88,7 @@ def test_gradient(program: Program, case: int) -> None:
     slope = ut.grad(total, argnums)
     with contextlib.redirect_stdout(io.StringIO()), ut.options(timeout=20.0):
         found = slope(*args)
-        for way in WAYS:
+        for way in (*WAYS, *({"engine": name} for name in FORCED)):
             assert_close(slope.run(*args, **way), found, 1e-9)
         numeric = [part for n in argnums for part in differences(total, args, n)]
         coarse = [part for n in argnums for part in differences(total, args, n, 1e-4)]

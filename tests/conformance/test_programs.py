@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tests.programs import PROGRAMS, Expected, Program, assert_same
+from tests.programs.engines import EVERY
 
 import undertow as ut
-from undertow.api.options import ENGINES
 
 # The reference engine fires one node at a time, in any order that a scheduler likes; other engines have their own.
 SCHEDULES: list[dict[str, Any]] = [
@@ -25,7 +25,7 @@ def runs() -> list[Any]:
     """(program, options) for each program, engine and schedule."""
     found: list[Any] = []
     for program in PROGRAMS:
-        for name, engine in ENGINES.items():
+        for name, engine in EVERY.items():
             if "lazy" in program.tags and not engine.is_lazy:
                 continue
             schedules = SCHEDULES if name == "reference" else [{}]

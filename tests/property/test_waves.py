@@ -1,4 +1,4 @@
-"""Random programs on waves do what they do on the reference engine, with any width, schedule and number of threads.
+"""Random programs on waves do what they do on the reference engine: any width, schedule, limit, number of threads.
 
 Compared are values, faults with their tag tracebacks, prints and counts.
 
@@ -35,6 +35,8 @@ from undertow.passes.flatten import flatten
 
 EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
 WIDTHS = (1, 2, 3, 7, 64, 4096)
+FRAMES = (5, 20, 100, 1000, 1 << 21)  # limits, which make waves narrow; with the last there may be several threads
+THREADS = (1, 2, 3)
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
 REASONABLE = Options(timeout=20.0)
 _NUMBERS = itertools.count()
@@ -78,16 +80,24 @@ def agree(
     expected, expected_print = outcome(lambda: ReferencePlan(graph).drain(inputs, REASONABLE))
     if isinstance(expected, ut.Timeout):
         return expected
-    ways = [(width, "lockstep", chance.choice((1, 2))) for width in chance.sample(WIDTHS, 2)]
-    for width, schedule, threads in (*ways, (chance.choice(WIDTHS), "agenda", 1)):
-        plan = WavesPlan(graph, width, schedule)
-        found, printed = outcome(lambda plan=plan, n=threads: plan.run(inputs, replace(REASONABLE, threads=n)))
+    ways: list[tuple[int, str, int | None]] = [(width, "lockstep", None) for width in chance.sample(WIDTHS, 2)]
+    ways.append((chance.choice(WIDTHS), "agenda", None))
+    ways.append((chance.choice(WIDTHS), "auto", chance.choice(FRAMES)))
+    for width, schedule, frames in ways:
+        plan, options = (
+            WavesPlan(graph, width, schedule),
+            replace(REASONABLE, frames=frames, threads=chance.choice(THREADS)),
+        )
+        found, printed = outcome(lambda plan=plan, options=options: plan.run(inputs, options))
+        if frames is not None and isinstance(found, ut.FrameLimit):
+            continue  # depth alone needs more, or what later phases keep
         if isinstance(expected, RunError):
             assert_same_error(found, expected)
             continue
         if isinstance(found, RunError):
             raise found
         assert_equal(found[0], expected[0], tolerance)
+        assert frames is None or found[1].peak_frames <= frames
         counted, wanted = found[1], expected[1]
         assert (counted.activations, counted.max_depth) == (wanted.activations, wanted.max_depth)
         assert len([label for label in counted.deepest_tag if isinstance(label, int)]) == counted.max_depth

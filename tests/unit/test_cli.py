@@ -137,6 +137,17 @@ def test_run_stats(undertow: Callable[..., Done]) -> None:
     found = {line[:16].strip(): line[16:].strip() for line in lines[1:]}
     assert found["activations"] == "5"
     assert found["deepest tag"] == "[2, 2, 1]"
+    assert found["waves"] == "3, 1.7 lanes wide on average, 2 at most"
+    assert found["of these"].startswith("operators 0.0")
+
+
+def test_run_in_an_order(undertow: Callable[..., Done]) -> None:
+    lines = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--stats").out.splitlines()
+    assert lines[1].split() == ["engine", "reference"] and not any(line.startswith("waves") for line in lines)
+    done = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--engine", "waves")
+    assert done.code == 2 and "scheduler='lifo' is for the engine reference, not for waves" in " ".join(
+        done.err.split()
+    )
 
 
 def test_run_trace(undertow: Callable[..., Done], tmp_path: Path) -> None:
@@ -302,7 +313,7 @@ def test_doctor(undertow: Callable[..., Done]) -> None:
     assert done.code == 0
     found = {line[:20].strip(): line[20:].strip() for line in done.out.splitlines()}
     assert found["undertow"] == ut.__version__
-    assert found["engines"] == "reference (auto), demand, waves, expand"
+    assert found["engines"] == "reference, demand, waves (auto), expand"
     assert {"Python", "numpy", "igraph", "cores", "memory", "torch (extra)", "dot (Graphviz)", "C++ compiler"} <= set(
         found
     )
@@ -315,7 +326,7 @@ def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
     assert "Fault: integer division by zero" in done.out
-    assert "calls nested 20,001 deep" in done.out
+    assert "calls nested 200,001 deep" in done.out
     gradients = [line.split() for line in done.out.partition("Gradients")[2].splitlines() if line.startswith("1,000 ")]
     assert gradients == [["1,000", "20959.16", "2.075164e+07", "2.075164e+07", "1,001", "1,002", "45"]]
     assert (tmp_path / "build/demo/fib.svg").read_text(encoding="utf-8").startswith("<svg")

@@ -290,6 +290,6 @@ def test_an_interrupt_inside_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> Non
         patch.setitem(op.CATALOGUE, "subtract", op.Op("subtract", row.arity, row.type, interrupted, row.doc))  # type: ignore[arg-type]
         again = ut.function(f.__wrapped__)  # type: ignore[attr-defined]
         with pytest.raises(KeyboardInterrupt):
-            again(3)
+            again.run(3, engine="reference")
     assert fired
     assert f(3) == 3

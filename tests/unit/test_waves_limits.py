@@ -7,12 +7,7 @@ it needs.
 
 from __future__ import annotations
 
-import resource
-import subprocess
-import sys
-import textwrap
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -150,139 +145,6 @@ def test_deep_recursion_needs_memory_only() -> None:
 # --------------------------------------------------------------------------------------------------------------
 # Time
 
-HEAVY = '''
-    @ut.function
-    def spin(n: ut.i64) -> ut.i64:
-        while n != 0:
-            n = n - 1
-        return n
-
-    @ut.function
-    def sink(n: ut.i64) -> ut.i64:
-        return 0 if n == 0 else sink(n - 1) + 1
-
-    @ut.function
-    def tree(n: ut.i64) -> ut.i64:
-        return 0 if n == 0 else tree(n - 1) + tree(n - 1)
-
-    @ut.function
-    def wide(x: ut.f64[64, 64], n: ut.i64) -> ut.f64:
-        """Long operators on many lanes."""
-        return ut.sum(x) if n == 0 else wide(ut.tanh(x @ x), n - 1) + wide(ut.exp(-x @ x), n - 1)
-
-    @ut.function
-    def long(x: ut.f64[None], n: ut.i64) -> ut.f64:
-        """Long arrays in one lane."""
-        while n != 0:
-            x = ut.sin(x) + ut.cos(x * 2.0)
-            n = n - 1
-        return ut.sum(x)
-
-    ENDLESS = [
-        (spin, -1), (sink, -1), (tree, 60), (wide, np.ones((64, 64)) / 64, 60), (long, np.ones(1_000_000), -1)
-    ]
-    SMALL = [(spin, 3), (sink, 3), (tree, 3), (wide, np.ones((64, 64)) / 64, 2), (long, np.ones(3), 2)]
-'''
-
-
-def run_script(tmp_path: Path, script: str) -> str:
-    file = tmp_path / "script.py"
-    head = "import signal, threading, time\nimport numpy as np\nimport undertow as ut\n"
-    file.write_text(head + textwrap.dedent(HEAVY) + textwrap.dedent(script))
-    done = subprocess.run(
-        [sys.executable, str(file)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={"PYTHONPATH": str(Path(ut.__file__).parent.parent), "PATH": "/usr/bin:/bin"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-@pytest.mark.slow
-def test_runs_end_in_time(tmp_path: Path) -> None:
-    """Whatever they are busy with. A tenth of a second is meant; a busy machine gets more."""
-    out = run_script(
-        tmp_path,
-        """
-        with ut.options(engine="waves"):
-            for (function, *args), (_, *small) in zip(ENDLESS, SMALL):
-                expected = function(*small)
-                for threads in (1, 2):
-                    began = time.perf_counter()
-                    try:
-                        function.run(*args, timeout=0.1, threads=threads, memory=1 << 29)
-                        raise SystemExit("it ended")
-                    except ut.Timeout as error:
-                        took = time.perf_counter() - began
-                        # Of a deep recursion the tag traceback takes time too.
-                        assert took < (2.5 if function in (sink,) else 1.0), (function, took)
-                        assert error.calls and len(str(error).splitlines()) < 200
-                    assert function(*small) == expected
-        print("in time")
-        """,
-    )
-    assert out == "in time\n"
-
-
-@pytest.mark.slow
-def test_runs_can_be_interrupted(tmp_path: Path) -> None:
-    out = run_script(
-        tmp_path,
-        """
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-        with ut.options(engine="waves", memory=1 << 29):
-            for (function, *args), (_, *small) in zip(ENDLESS, SMALL):
-                expected = function(*small)
-                for threads in (1, 2):
-                    began = time.perf_counter()
-                    signal.setitimer(signal.ITIMER_REAL, 0.1)
-                    try:
-                        function.run(*args, threads=threads)
-                        raise SystemExit("it ended")
-                    except KeyboardInterrupt:
-                        took = time.perf_counter() - began
-                        assert took < 1.0, (function, took)
-                    assert function(*small) == expected
-        print("usable")
-        """,
-    )
-    assert out == "usable\n"
-
-
-@pytest.mark.slow
-def test_out_of_memory_is_an_error_of_ours(tmp_path: Path) -> None:
-    out = run_script(
-        tmp_path,
-        """
-        import resource
-
-        @ut.function
-        def vast(n: ut.i64) -> ut.f64:
-            return ut.sum(ut.zeros(n) + 1.0)
-
-        @ut.function
-        def piles(x: ut.f64[None], n: ut.i64) -> ut.f64:
-            return ut.sum(x) if n == 0 else piles(x + 1.0, n - 1) + x[0]
-
-        with ut.options(engine="waves", memory=None):
-            assert vast(3) == 3.0 and piles(np.ones(2), 1) == 5.0
-            resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-            for function, *args in ((vast, 1 << 29), (piles, np.ones(1_000_000), 1000), (sink, -1)):
-                try:
-                    function(*args)
-                    raise SystemExit("it ended")
-                except ut.FrameLimit as error:
-                    assert "out of memory" in str(error), error
-                    assert function is not piles or error.calls
-            assert vast(3) == 3.0
-        print("usable")
-        """,
-    )
-    assert out == "usable\n"
-
 
 def test_a_timeout_of_zero_stops_at_once() -> None:
     for function in (count, spin, fib):
@@ -291,75 +153,7 @@ def test_a_timeout_of_zero_stops_at_once() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Many runs
-
-
-def resident() -> int:
-    """Bytes of this process that are in memory."""
-    pages = Path("/proc/self/statm").read_text().split()[1]
-    return int(pages) * resource.getpagesize()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells")
-def test_nothing_is_left_behind() -> None:
-    """Neither by runs that succeed, nor by those that fail in the middle."""
-
-    def loss(x: Any) -> Any:
-        return halves(x, 6) + grows(x[:3], 4)
-
-    gradient, x = ut.grad(loss), np.ones(100)
-
-    def some_runs() -> None:
-        fib(8)
-        count(50)
-        spin(20)
-        halves(x, 6)
-        grows(x[:4], 5)
-        gradient(x)
-        fib.map([3, 4, 5, 6])
-        for function, args, options in (
-            (fib, (12,), {"max_depth": 5}),
-            (fib, (12,), {"frames": 8}),
-            (halves, (x, 10), {"memory": 20_000}),
-            (invert, (4, 1), {}),
-            (grows, (x[:4], 9), {"timeout": 0.0}),
-            (gradient, (x,), {"max_depth": 4}),
-        ):
-            with pytest.raises(ut.RunError):
-                function.run(*args, **options)  # type: ignore[attr-defined]
-
-    for _ in range(40):
-        some_runs()
-    before = resident()
-    for _ in range(150):  # 1,950 runs
-        some_runs()
-    assert resident() - before < 6 << 20
-
-
-def test_runs_at_once() -> None:
-    """Two threads run one function at the same time, and do not wait for each other's whole runs."""
-    expected = {n: fib.run(n) for n in (17, 18, 19)}
-    wrong: list[object] = []
-
-    def work(first: int) -> None:
-        try:
-            with ut.options(engine="waves"):
-                for k in range(20):
-                    n = 17 + (first + k) % 3
-                    if fib(n) != expected[n]:
-                        wrong.append(n)
-                    with pytest.raises(ut.Fault):
-                        invert(4, 1)
-        except BaseException as error:
-            wrong.append(error)
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+# Threads
 
 
 @ut.function
@@ -416,26 +210,6 @@ def test_threads_share_the_memory() -> None:
         plan.run(inputs, Options(threads=threads, memory=2_000_000))
         with pytest.raises(ut.FrameLimit, match="memory=20,000"):
             plan.run(inputs, Options(threads=threads, memory=20_000))
-
-
-def test_the_interpreter_is_free_while_a_run_goes_on() -> None:
-    """Another thread can look at the clock all the time."""
-    ticks: list[float] = []
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.is_set():
-            ticks.append(time.perf_counter())
-            time.sleep(0.001)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        fib.run(32)
-    finally:
-        done.set()
-        thread.join()
-    assert len(ticks) > 3
 
 
 def test_state_is_committed_by_runs_that_succeed() -> None:

@@ -123,8 +123,8 @@ class Kernel {
   /// Bit k: the first output may be written over operand k.
   uint64_t in_place() const { return in_place_; }
 
-  /// Are the bytes of the output those of the first operand, lane by lane? Then nothing needs to be computed.
-  bool is_view() const { return is_view_; }
+  /// Where the result is a part of the first operand, as it stands there: how many elements come before it; else -1.
+  virtual int64_t part_at(const View& operand) const { return (void)operand, -1; }
 
   /// How to work on flat pieces, for operators on each element; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
@@ -132,7 +132,6 @@ class Kernel {
  protected:
   uint64_t deciding_ = 0;
   uint64_t in_place_ = 0;
-  bool is_view_ = false;
 };
 
 /// All that a kernel may know when it is made.

@@ -1,6 +1,7 @@
 // One run of a plan: what it is told, what it tells, and what it needs of its host.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -17,12 +18,15 @@ struct Value {
   Buffer bytes;
 };
 
+/// Thrown by a host that wants the run to end at once, wherever that is.
+struct Interrupted {};
+
 /// What runs operators that act on the world, and those that have no kernel; and may stop the run by throwing.
 class Host {
  public:
   virtual ~Host() = default;
   virtual void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) = 0;
-  virtual void poll() = 0;  ///< called every few milliseconds
+  virtual void poll() = 0;  ///< called every few milliseconds; may throw Interrupted
   /// Lanes of a region begin a phase, or a stage of it, together; only where the run is traced.
   virtual void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) {
     (void)region, (void)lanes, (void)depth, (void)phase, (void)stage;
@@ -38,7 +42,12 @@ struct RunOptions {
   bool check_finite = false;
   bool is_traced = false;
   int64_t threads = 1;
+  bool is_timed = false;  ///< is `RunStats::seconds` asked for?
 };
+
+/// What a run may be busy with: an item of some kind, lanes of a narrow wave one by one, or something else.
+enum class Step : uint8_t { Operator, Branch, Call, Loop, Map, Entry, Narrow, Rest };
+using StepSeconds = std::array<double, static_cast<size_t>(Step::Rest) + 1>;
 
 struct Label {
   int32_t site;
@@ -74,12 +83,15 @@ struct RunStats {
   int64_t waves = 0;
   int64_t lanes = 0;  ///< of all waves
   int64_t peak_width = 0;
+  int64_t joint_runs = 0;    ///< runs of operators for several tables at once
+  int64_t joint_tables = 0;  ///< of all these runs
   int64_t peak_frames = 0;
   int64_t peak_bytes = 0;
   int64_t max_depth = 0;
   std::vector<Label> deepest;
   std::vector<Label> stopped;  ///< where the host has stopped the run
   std::vector<int64_t> fired;  ///< lanes by node, of operators
+  StepSeconds seconds{};       ///< by kind of step, of all threads together; where that is asked for
 };
 
 /// Run; gives a value for each result of main. Throws Stop, and what the host throws. Waves in lockstep go depth first.

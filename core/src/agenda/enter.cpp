@@ -16,6 +16,7 @@ const int64_t* shape_of(const Slot& slot, const Column& from, int64_t lane) {
 }  // namespace
 
 void Agenda::enter(Table& table, const Item& item) {
+  clock_.to(item.kind);
   switch (item.kind) {
     case Item::Kind::Branch:
       return enter_branch(table, item.number);

@@ -32,6 +32,7 @@ Agenda::Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats
 
 std::vector<Value> Agenda::run(std::span<const View> inputs) {
   began_ = last_poll_ = std::chrono::steady_clock::now();
+  clock_.start(options_.is_timed);
   try {
     start(inputs);
     while (run_next()) {
@@ -52,6 +53,8 @@ std::vector<Value> Agenda::run(std::span<const View> inputs) {
     Stop stop{Stop::Kind::OutOfMemory};
     locate(stop);
     throw stop;
+  } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+    throw;
   } catch (...) {  // the host's
     stats_.stopped = where();
     throw;
@@ -100,6 +103,7 @@ void Agenda::finish_stats() {
   while (deepest_ != nullptr) climb();
   stats_.peak_frames = frames_.peak();
   stats_.peak_bytes = tables_.pool.peak();
+  clock_.stop(stats_);
 }
 
 std::vector<Label> Agenda::tag(Frame* frame) {
@@ -158,7 +162,6 @@ void Agenda::queue(Frame* frame) {
 
 bool Agenda::run_next() {
   if (waiting_ == 0) return false;
-  poll();
   size_t best = queues_.size();
   for (size_t k = 0; k < queues_.size(); ++k) {
     if (queues_[k].empty()) continue;
@@ -174,6 +177,8 @@ bool Agenda::run_next() {
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);
   waiting_ -= static_cast<int64_t>(count);
+  now_ = batch_[0];  // those before it may have ended
+  poll();
   run_stage(outline_.stages[best]);
   batch_.clear();
   return true;
@@ -188,12 +193,13 @@ void Agenda::run_stage(const StagePlan& stage) {
   }
   stats_.peak_width = std::max(stats_.peak_width, lanes);
   if (options_.is_traced) host_.wave(stage.region, lanes, batch_[0]->depth, stage.phase, stage.number);
+  clock_.to(Step::Rest);
   const int64_t before = tables_.frames;
   Table* table = tables_.make(region, lanes, 1);
   tables_.frames = before;
   give_entries(*table);
   for (int32_t slot : stage.loads) load(*table, slot);
-  for (const Item& item : stage.stage->straight) straight(*table, item);
+  for (const Item& item : options_.check_finite ? stage.stage->straight : stage.stage->fused) straight(*table, item);
   for (const Carry& carry : stage.stores) frames_.carry(batch_, *table, nullptr, carry);
   operate_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.
@@ -261,9 +267,12 @@ void Agenda::load(Table& table, int32_t number) {
 }
 
 void Agenda::straight(Table& table, const Item& item) {
+  clock_.to(item.kind);
   switch (item.kind) {
     case Item::Kind::Op:
       return operate_.run(table, plan_.ops[z(item.number)]);
+    case Item::Kind::Fused:
+      return operate_.run(table, plan_.fuseds[z(item.number)]);
     case Item::Kind::Read: {
       const ReadItem& read = plan_.reads[z(item.number)];
       if (!read.is_shared) return read_entry(tables_, table, read);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agenda/frame.h"
+#include "clock.h"
 #include "operate.h"
 #include "undertow/run.h"
 
@@ -71,6 +72,7 @@ class Agenda {
   Operate operate_;
   Frames frames_;
   Scratch scratch_;
+  StepClock clock_;
   Frame* main_ = nullptr;
   Frame* now_ = nullptr;  ///< for tags
   /// The first at the greatest depth, or one that it stands in: each adds its label to the tag as it goes back.

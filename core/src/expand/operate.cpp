@@ -75,7 +75,10 @@ void Run::operate(Copy& copy, const Step& step) {
   const Op& op = plan_.ops[z(step.extra)];
   const Kernel& kernel = *plan_.kernels[z(op.kernel)];
   const size_t count = op.inputs.size();
-  for (size_t k = 0; k < count; ++k) look(copy, op.inputs[k], k, inputs_[k]);
+  for (size_t k = 0; k < count; ++k) {
+    look(copy, op.inputs[k], k, inputs_[k]);
+    work_ += inputs_[k].stride;
+  }
   if (!op.is_static && kernel.shape(inputs_.data(), shapes_.data())) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k) {
     const Slot& slot = copy.made_of->slots[z(op.outputs[k])];
@@ -90,6 +93,11 @@ void Run::operate(Copy& copy, const Step& step) {
     copy.slots[op.outputs[k]] = as_cell(array);
     set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
     if (!op.is_static) view.stride = view.bytes();
+    work_ += view.stride;
+  }
+  if (work_ > kTick) {
+    work_ = 0;
+    poll();
   }
   if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k)

@@ -95,6 +95,8 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
     if (stop.node < 0) stop.node = step_ == nullptr ? -1 : step_->node;
     stop.tag = stats_.stopped;
     throw;
+  } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+    throw;
   } catch (...) {
     note();
     throw;

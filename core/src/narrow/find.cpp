@@ -86,6 +86,7 @@ class Finder {
         enters_[region].push_back(plan_.loops[at].body);
         return true;
       case Item::Kind::Map:
+      case Item::Kind::Fused:
         return false;
       case Item::Kind::Read:
         return true;

@@ -357,7 +357,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
   } catch (...) {
     frame->pc = static_cast<int32_t>(at - code);
     now_ = frame;
-    while (deepest_ != nullptr) climb();
+    deepest_ = nullptr;  // of a run that fails, nobody asks for it
     throw;
   }
 }

@@ -20,6 +20,7 @@ from undertow.errors import CaptureError, UndertowError
 from undertow.frontend import forms, tree
 from undertow.frontend.annotations import as_array
 from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
+from undertow.frontend.declared import opened
 from undertow.frontend.drive import drive
 from undertow.frontend.flow import leaf_type
 from undertow.frontend.state import transaction
@@ -182,12 +183,12 @@ class Function:
 
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with options of its own; the function's arguments go by position. `stats=True` gives (result, stats)."""
-        result, counted = self._apart(self._execute, args, {}, self._settings(changes))
+        result, counted = self._apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Many calls in one run: over the leading axis of every argument that is not wrapped in `ut.shared`."""
-        chosen = self._settings(changes)
+        chosen = self._settings(changes, stats)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
@@ -227,7 +228,7 @@ class Function:
             raise
         return self._feed(self._program(given, mapped), given.leaves, chosen)
 
-    def _settings(self, changes: dict[str, Any]) -> Settings:
+    def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
         for name in changes.keys() & closure.signature.parameters.keys():
             raise UndertowError(
@@ -235,7 +236,7 @@ class Function:
                 closure.span,
                 hint="`run` and `map` take the function's arguments by position; their keywords are options",
             )
-        return settings().with_(**changes)
+        return settings().with_(**({"timed": True} | changes if stats else changes))
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__
@@ -266,6 +267,7 @@ class Function:
         known = list(definition.closure.signature.parameters)
         bound = [forms.Shared(value) for value in self.__undertow_bound__]
         leaves: list[Any] = []
+        types: list[Type] = []
         names: list[str] = []
         structures: list[tree.Structure] = []
         mapped: list[bool] = []
@@ -277,20 +279,21 @@ class Function:
                 # A list of Python numbers takes the dtype that is annotated for each of them.
                 value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
             found, structure = tree.flatten(value)
-            leaves += [np.asarray(constant(x)) for x in found]
+            values = [np.asarray(constant(x)) for x in found]
+            leaves += values
+            types += opened([leaf_type(x) for x in values], structure)
             names += tree.paths(value, f"x{number}")
             structures.append(structure)
             mapped.append(not is_shared)
-        types = tuple(leaf_type(leaf) for leaf in leaves)
         counts = [sum(token == tree.LEAF for token in structure) for structure in structures]
         is_mapped = [flag for flag, count in zip(mapped, counts, strict=True) for _ in range(count)]
         forms.common_length(
             f"`{definition.name}.map`",
-            [t for t, flag in zip(types, is_mapped, strict=True) if flag],
+            [leaf_type(leaf) for leaf, flag in zip(leaves, is_mapped, strict=True) if flag],
             definition.closure.span,
         )
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
-        given = Arguments(leaves, types, tuple(structures), names, parameters, (False,) * len(leaves))
+        given = Arguments(leaves, tuple(types), tuple(structures), names, parameters, (False,) * len(leaves))
         return given, tuple(mapped)
 
     def _program(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:

@@ -23,7 +23,9 @@ from undertow.engines.waves import Waves
 from undertow.errors import UndertowError, brief
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
-DEFAULT_ENGINE = "reference"
+DEFAULT_ENGINE = "waves"
+_ORDERED = "reference"  # fires one node at a time, so it alone can be told in which order
+_ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
 
 
@@ -45,16 +47,28 @@ class Settings:
                 f"there is no option {name!r}",
                 hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
             )
+        orders = {name: value for name in _ORDERS if (value := changes.get(name)) is not None}
         engine = changes.pop("engine", self.engine)
         if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
             raise UndertowError(f"there is no engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
         is_simple = changes.pop("simplify", self.simplify)
         if not isinstance(is_simple, bool):
             raise UndertowError(f"simplify={brief(is_simple)} is neither True nor False")
-        return Settings(engine, replace(self.limits, **changes), is_simple)
+        chosen = Settings(engine, replace(self.limits, **changes), is_simple)
+        if orders and engine not in ("auto", _ORDERED):
+            name, value = next(iter(orders.items()))
+            raise UndertowError(
+                f"{name}={brief(value)} is for the engine {_ORDERED}, not for {engine}",
+                hint=f'name engine="{_ORDERED}", or no engine at all',
+            )
+        return chosen
 
     def find_engine(self) -> Engine:
-        return ENGINES[DEFAULT_ENGINE if self.engine == "auto" else self.engine]
+        """The engine that is named; where none is, the default, or the one that fires in the order asked for."""
+        if self.engine != "auto":
+            return ENGINES[self.engine]
+        is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
+        return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
 
 
 def _memory_available() -> int | None:

@@ -138,10 +138,9 @@ def function_of(graph: StaticGraph, region: int) -> str:
 def calls_of(graph: StaticGraph, tag: Tag) -> tuple[Call, ...]:
     """The tag traceback: what each label stands for, outermost call first."""
     made: dict[Label, Call] = {}  # depth is user data: equal calls are one object
-    for label in tag:
-        if label not in made:
-            number, index = label if isinstance(label, tuple) else (label, -1)
-            site = graph.sites[number - 1]
-            which = {"call": "", "loop": f" iteration {index}", "map": f" lane {index}"}[site.kind]
-            made[label] = Call(f"@{number}{which}", site.span, function_of(graph, site.caller))
-    return tuple(made[label] for label in reversed(tag))
+    for label in set(tag):
+        number, index = label if isinstance(label, tuple) else (label, -1)
+        site = graph.sites[number - 1]
+        which = {"call": "", "loop": f" iteration {index}", "map": f" lane {index}"}[site.kind]
+        made[label] = Call(f"@{number}{which}", site.span, function_of(graph, site.caller))
+    return tuple(map(made.__getitem__, reversed(tag)))

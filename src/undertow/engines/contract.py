@@ -25,8 +25,8 @@ State = MutableMapping[str, Result]  # the values of variables, by the names tha
 class Options:
     """How to run; what an engine has no use for it ignores. None means: no limit."""
 
-    scheduler: str = "fifo"  # which ready node fires next: "fifo", "lifo" or "random"
-    schedule_seed: int = 0  # of the random scheduler
+    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: whatever suits
+    schedule_seed: int | None = None  # of the random scheduler
     seed: int | None = None  # of the program's own random numbers
     frames: int | None = None  # at once
     max_depth: int | None = None  # of nested calls; loops and maps add none
@@ -35,9 +35,10 @@ class Options:
     threads: int | None = None  # that an engine may use; None: one for each core
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
+    timed: bool = False  # measure how long each kind of step takes: `stats=True` asks for that
 
     def __post_init__(self) -> None:
-        if self.scheduler not in SCHEDULERS:
+        if self.scheduler is not None and self.scheduler not in SCHEDULERS:
             raise UndertowError(
                 f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}"
             )
@@ -53,13 +54,12 @@ class Options:
             self._check_number("threads", int)
             if self.threads < 1:
                 raise UndertowError(f"threads={self.threads} is below one", hint="leave threads out to use every core")
-        self._check_number("schedule_seed", int)
-        if self.seed is not None:
-            self._check_number("seed", int)
-        if not isinstance(self.check_finite, (bool, np.bool_)):
-            raise UndertowError(
-                f"check_finite={brief(self.check_finite)} is not True or False", hint="write check_finite=True"
-            )
+        for name in ("seed", "schedule_seed"):
+            if getattr(self, name) is not None:
+                self._check_number(name, int)
+        for name in ("check_finite", "timed"):
+            if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
+                raise UndertowError(f"{name}={brief(chosen)} is not True or False", hint=f"write {name}=True")
         if not isinstance(self.trace, (str, os.PathLike, list, type(None))) or "\0" in str(self.trace):
             raise UndertowError(
                 f"trace={brief(self.trace)} is not the name of a file", hint='write trace="run.jsonl", or give a list'
@@ -83,11 +83,14 @@ class Stats:
     per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
     activations: int = 0  # of functions: calls that were entered
     waves: int = 0  # batches of activations that ran together, where the engine forms any
+    mean_width: float = 0.0  # of these: activations in each
+    peak_width: int = 0  # of the widest
     peak_frames: int = 0
     peak_bytes: int = 0
     max_depth: int = 0  # of nested calls
     deepest_tag: Tag = ()  # of the first activation at that depth
     seconds: float = 0.0
+    step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, of all threads; where `timed`
 
 
 class LateStats(Stats):

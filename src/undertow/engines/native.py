@@ -6,25 +6,30 @@ it knows no names, is said here: errors with their tag traceback, and what acts 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from undertow import _core
 from undertow.engines import checks
-from undertow.engines.contract import LateStats, Options, Stats
+from undertow.engines.contract import LateStats, Options, Result, State, Stats
 from undertow.errors import FrameLimit, InternalError, RunError
+from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, Node, StaticGraph
 from undertow.ir.trace import Tag
 from undertow.ops.op import CATALOGUE
-from undertow.types import DTYPES, Type, dtype_of
+from undertow.types import CTL, DTYPES, Type, dtype_of
 
 DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
 NO_SLOT = -(2**31)
 NO_LIMIT = 2**62
+FOR_EVER = float("inf")
 _UNKNOWN = -1  # a length that only the run knows
+_DEFAULTS = Options()
 
 assert set(DTYPE_NUMBERS) == set(DTYPES) - {"ctl"}
 
@@ -96,10 +101,15 @@ class Writer:
 class Host:
     """Runs what acts on the world, and what has no kernel: one operator of one activation at a time."""
 
-    def __init__(self, graph: StaticGraph, state: dict[str, Any]) -> None:
+    def __init__(self, graph: StaticGraph, state: dict[str, Any], record: trace.Record | None = None) -> None:
         self.graph = graph
         self.state = state
+        self.record = record
         self.node = 0
+
+    def wave(self, region: int, lanes: int, depth: int, phase: int, stage: int) -> None:
+        assert self.record is not None
+        self.record(trace.WaveStarted(region, lanes, depth, phase, stage))
 
     def apply(self, number: int, values: list[Any]) -> list[Any]:
         self.node = number
@@ -112,15 +122,96 @@ class Host:
         return [np.asarray(value, order="C") for value in settled]
 
 
-def stats_of(graph: StaticGraph, engine: str, counted: dict[str, Any], seconds: float) -> Stats:
+class NativePlan:
+    """A static graph made ready for the core. Holds nothing of any run. Engines say how the core is called."""
+
+    def __init__(self, graph: StaticGraph, engine: str) -> None:
+        self.graph = graph
+        self.engine = engine
+        # A short run must not spend its time on what is known before it.
+        taken = [graph.nodes[number].types[0] for number in graph.inputs]
+        self._takes = [(type_.dtype.numpy, type_.shape) for type_ in taken]
+        given = [graph.type_of(port) for port in graph.fetches]
+        self._gives = [None if t == CTL else t.dtype.numpy.type if t.rank == 0 else np.asarray for t in given]
+
+    def call(
+        self, values: list[Any], host: Host, where: list[Any], options: Options
+    ) -> tuple[list[Any], _core.RunStats]:
+        """Have the core run: results, and what it counted. `where` takes the tag at which the host raised something."""
+        raise NotImplementedError
+
+    def run(
+        self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
+    ) -> tuple[list[Result], Stats]:
+        """Run once: a value for each input, a value for each fetch. `state` changes only if the run succeeds."""
+        options = options or _DEFAULTS
+        if options.trace is None:
+            return self._run(inputs, options, state, None)
+        with trace.recording(options.trace) as record:
+            assert record is not None
+            record(trace.RunStarted(self.graph.name, self.engine))
+            began, firings, error = time.perf_counter(), 0, ""
+            try:
+                results, stats = self._run(inputs, options, state, record)
+                firings = stats.firings
+            except BaseException as raised:
+                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
+                raise
+            finally:
+                record(trace.RunEnded(firings, time.perf_counter() - began, error))
+        return results, stats
+
+    def _run(
+        self, inputs: Sequence[Result], options: Options, state: State | None, record: trace.Record | None
+    ) -> tuple[list[Result], Stats]:
+        host = Host(self.graph, dict(state) if state else {}, record)
+        where: list[Any] = []
+        values = self._values(inputs)
+        began = time.perf_counter()
+        try:
+            found, counted = self.call(values, host, where, options)
+        except _core.Stopped as stopped:
+            raise error_of(self.graph, stopped, options) from None
+        except RunError as error:  # from an operator that the host runs
+            error.span = error.span or self.graph.nodes[host.node].span
+            error.calls = checks.calls_of(self.graph, tuple(where))
+            raise
+        seconds = time.perf_counter() - began
+        if state is not None:
+            state.update(host.state)
+        results = [checks.GO if as_ is None else as_(value) for as_, value in zip(self._gives, found, strict=True)]
+        return results, stats_of(self.graph, self.engine, counted, seconds)
+
+    def _values(self, inputs: Sequence[Result]) -> list[Any]:
+        """What a run is given, as arrays that the core can read."""
+        values = [np.asarray(value, order="C") for value in inputs]
+        if len(values) == len(self._takes):
+            for value, (dtype, shape) in zip(values, self._takes, strict=True):
+                if value.dtype != dtype or value.shape != shape:
+                    break  # a dimension known only now, or a mistake
+            else:
+                return values
+        return [np.asarray(value, order="C") for value in checks.check_inputs(self.graph, inputs)]
+
+
+def limits_of(options: Options) -> tuple[int, int, int, float, bool]:
+    """The limits, as the core takes them: frames, depth, memory, seconds; and whether floats must be finite."""
+    return (
+        NO_LIMIT if options.frames is None else options.frames,
+        NO_LIMIT if options.max_depth is None else options.max_depth,
+        NO_LIMIT if options.memory is None else options.memory,
+        FOR_EVER if options.timeout is None else options.timeout,
+        bool(options.check_finite),
+    )
+
+
+def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: float) -> Stats:
     """What the core has counted."""
 
     def fill(name: str) -> Any:
         if name == "per_node":
-            return {node.name: count for node, count in zip(graph.nodes, counted["fired"], strict=True)}
-        if name == "firings":
-            return sum(counted["fired"])
-        return tuple(counted["deepest"]) if name == "deepest_tag" else counted[name]
+            return {node.name: count for node, count in zip(graph.nodes, counted.fired, strict=True)}
+        return tuple(counted.deepest) if name == "deepest_tag" else getattr(counted, name)
 
     return LateStats.make(fill, engine=engine, dead_firings=0, seconds=seconds)
 

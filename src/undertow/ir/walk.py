@@ -5,7 +5,8 @@ Every walk is a loop over a list; nothing here recurses, whatever the depth of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
 
 from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Port, StaticGraph
 
@@ -51,42 +52,40 @@ def body_of(graph: Graph) -> list[int]:
     return owner
 
 
-# --------------------------------------------------------------------------------------------------------------
-# Libraries
+Name = TypeVar("Name", bound=Hashable)
 
 
-def entered_by(graph: FunctionGraph) -> list[str]:
-    """The names of the graphs that a graph enters: functions called, loops and maps, each as often as it is named."""
-    return [node.attrs.text(ENTERS[node.op]) for node in graph.nodes if node.op in ENTERS]
+def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -> list[list[Name]]:
+    """Who leads to each other by edges, in groups; a group comes after all that it leads to (Tarjan, no recursion).
 
-
-def callees_first(library: Library) -> list[list[str]]:
-    """The strongly connected components of the call graph, callees before callers (Tarjan, without recursion)."""
-    indices: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    is_on_stack: set[str] = set()
-    groups: list[list[str]] = []
-    for root in library.functions:
+    >>> components("abcd", {"a": "b", "b": "ca", "c": "", "d": "d"}.__getitem__)
+    [['c'], ['a', 'b'], ['d']]
+    """
+    indices: dict[Name, int] = {}
+    low: dict[Name, int] = {}
+    stack: list[Name] = []
+    is_on_stack: set[Name] = set()
+    groups: list[list[Name]] = []
+    for root in names:
         if root in indices:
             continue
-        path: list[tuple[str, Iterator[str]]] = []
+        path: list[tuple[Name, Iterator[Name]]] = []
 
-        def enter(name: str, path: list[tuple[str, Iterator[str]]] = path) -> None:
+        def enter(name: Name, path: list[tuple[Name, Iterator[Name]]] = path) -> None:
             indices[name] = low[name] = len(indices)
             stack.append(name)
             is_on_stack.add(name)
-            path.append((name, iter(entered_by(library.functions[name]))))
+            path.append((name, iter(edges(name))))
 
         enter(root)
         while path:
             name, rest = path[-1]
-            for callee in rest:
-                if callee not in indices:
-                    enter(callee)
+            for other in rest:
+                if other not in indices:
+                    enter(other)
                     break
-                if callee in is_on_stack:
-                    low[name] = min(low[name], indices[callee])
+                if other in is_on_stack:
+                    low[name] = min(low[name], indices[other])
             else:
                 path.pop()
                 if path:
@@ -97,6 +96,20 @@ def callees_first(library: Library) -> list[list[str]]:
                     is_on_stack.difference_update(stack[at:])
                     del stack[at:]
     return groups
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Libraries
+
+
+def entered_by(graph: FunctionGraph) -> list[str]:
+    """The names of the graphs that a graph enters: functions called, loops and maps, each as often as it is named."""
+    return [node.attrs.text(ENTERS[node.op]) for node in graph.nodes if node.op in ENTERS]
+
+
+def callees_first(library: Library) -> list[list[str]]:
+    """The strongly connected components of the call graph, callees before callers."""
+    return components(library.functions, lambda name: entered_by(library.functions[name]))
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -368,13 +368,13 @@ def _settle_as(value: Value, check: tuple[type | None, DType, int]) -> Value:
 
 
 def _scheduler(options: Options) -> Scheduler:
-    if options.scheduler == "fifo":
+    if options.scheduler in ("fifo", None):
         queue: deque[Ready] = deque()
         return queue, queue.popleft
     stack: list[Ready] = []
     if options.scheduler == "lifo":
         return stack, stack.pop
-    chance = random.Random(options.schedule_seed).random
+    chance = random.Random(options.schedule_seed or 0).random
 
     def pop() -> Ready:
         at = int(chance() * len(stack))

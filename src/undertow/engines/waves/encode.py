@@ -10,35 +10,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from undertow.engines import native
+from undertow.engines.native import NO_SLOT, type_row
 from undertow.engines.waves.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, Item, Items
-from undertow.ir.graph import Array, Attr, Const, Node, Operand, Port, StaticGraph
-from undertow.ir.walk import phase_of
+from undertow.engines.waves.late import put_off as late_steps
+from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
+from undertow.ir.walk import components, phase_of
 from undertow.ops.op import CATALOGUE
-from undertow.types import CTL, DTYPES, Type
+from undertow.types import CTL, Type
 
-VERSION = 2
-DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
+VERSION = 3
 _KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
-_NO_SLOT = -(2**31)
-_UNKNOWN = -1
 _NOTHING = Const(np.False_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
-    """Rows, the words that they name, and constants."""
+class Encoded(native.Encoded):
+    """A plan, and what suits it: lockstep, or an agenda."""
 
-    rows: npt.NDArray[np.int64]
-    words: list[str]
-    constants: list[Array]
-    schedule: str = "lockstep"  # or "agenda": what suits it
+    schedule: str
 
 
-def encode(graph: StaticGraph) -> Encoded:
-    """Everything that the core must know of a graph."""
-    return _Encoder(graph).run()
+def encode(graph: StaticGraph, put_off: bool = True) -> Encoded:
+    """Everything that the core must know of a graph; `put_off` says whether steps may wait for those of other waves."""
+    return _Encoder(graph, put_off).run()
 
 
 @dataclass(slots=True, eq=False)
@@ -50,16 +46,15 @@ class _Body:
     hoisted: int = 0  # values of its entry that it needs
 
 
-class _Encoder:
-    def __init__(self, graph: StaticGraph) -> None:
-        self.graph = graph
+class _Encoder(native.Writer):
+    def __init__(self, graph: StaticGraph, put_off: bool) -> None:
+        super().__init__(graph)
         self.items = Items(graph)
         self.rows: list[int] = []
-        self.words: dict[str, int] = {}
-        self.constants: dict[Const, int] = {}
         self.slots: dict[Port, int] = {}
         self.slot_types: list[list[Type]] = [[] for _ in graph.regions]
         self.groups = _groups(graph, self.items.owner)
+        self.stages = late_steps(self.items, self.recursive()) if put_off else self.items.stages
         self.branch_numbers: dict[tuple[Port, int], int] = {}  # within the region
         self.site_numbers: dict[int, int] = {}  # of each site: within its region, among those of its kind
         self.counts = [[0, 0, 0, 0] for _ in graph.regions]  # branches, calls, loops, maps
@@ -71,7 +66,6 @@ class _Encoder:
         self.absorbed: set[int] = set()  # nodes that another item computes
         self.products = self.find_products()
         self.tables: dict[int, list[list[int]]] = {kind: [] for kind in range(8)}
-        self.kernels: list[list[int]] = []
         self.asks: dict[tuple[tuple[int, int], ...], int] = {}  # a number for each way of asking for later phases
 
     def run(self) -> Encoded:
@@ -80,10 +74,6 @@ class _Encoder:
         self.find_needs()
         programs = [self.programs(number) for number in range(len(self.graph.regions))]
         out = self.rows
-        out += [VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1, len(self.constants)]
-        out.append(len(self.kernels))
-        for kernel in self.kernels:
-            out += kernel
         for kind in range(8):
             out.append(len(self.tables[kind]))
             for row in self.tables[kind]:
@@ -91,8 +81,14 @@ class _Encoder:
         out.append(len(self.graph.regions))
         for number, program in enumerate(programs):
             self.write_region(number, program)
-        constants = [const.value for const in self.constants]
-        return Encoded(np.array(out, np.int64), list(self.words), constants, self.schedule())
+        made = self.encoded([VERSION, len(self.graph.nodes), max(self.groups, default=0) + 1], out)
+        return Encoded(made.rows, made.words, made.constants, self.schedule())
+
+    def recursive(self) -> set[int]:
+        """The bodies that are in a circle of calls."""
+        sites = self.graph.sites
+        circles = {self.groups[s.caller] for s in sites if self.groups[s.caller] == self.groups[s.callee]}
+        return {owner for region, owner in enumerate(self.items.owner) if self.groups[region] in circles}
 
     def schedule(self) -> str:
         """Lockstep, unless recursive calls on arrays wait for each other: then it would make a wave for every path."""
@@ -195,11 +191,8 @@ class _Encoder:
     def slot(self, operand: Operand) -> int:
         """The number of an operand: of a slot, or below zero of a constant."""
         if isinstance(operand, Const):
-            return -1 - self.constants.setdefault(operand, len(self.constants))
+            return self.constant(operand)
         return self.slots[operand]
-
-    def word(self, text: str) -> int:
-        return self.words.setdefault(text, len(self.words))
 
     def find_products(self) -> dict[int, tuple[Operand, Operand]]:
         """Collects of a product that sums over rows, x.T @ g: those of all lanes become one product of matrices.
@@ -272,15 +265,16 @@ class _Encoder:
 
     # -- programs ------------------------------------------------------------------------------------------
 
-    def programs(self, region: int) -> list[list[tuple[list[int], list[int]]]]:
-        """For each program of a region its stages: items as pairs of kind and number."""
+    def programs(self, region: int) -> list[list[tuple[list[int], list[int], int, bool]]]:
+        """For each program of a region its stages: items as pairs of kind and number; from where on which may wait."""
         found = []
         for number in range(len(self.items.programs[region])):
             stages = []
-            for stage in self.items.stages[region, number]:
+            for stage in self.stages[region, number]:
                 straight = [x for item in stage.straight for x in self.written(item)]
+                late = [x for item in stage.late for x in self.written(item)]
                 entered = [x for item in stage.entered for x in self.written(item)]
-                stages.append((straight, entered))
+                stages.append((straight + late, entered, len(straight) // 2, stage.is_held))
             found.append(stages)
         return found
 
@@ -300,35 +294,10 @@ class _Encoder:
             return None
         if not is_effect and all(type_ == CTL for type_ in node.types):
             return None
-        kernel = -1
-        if not is_effect:
-            kernel = len(self.kernels)
-            self.kernels.append(self.kernel(node))
+        kernel = -1 if is_effect else self.kernel(node)
         inputs = [self.slot(x) for x in node.inputs]
-        outputs = [self.slots.get(Port(number, k), _NO_SLOT) for k in range(len(node.types))]
+        outputs = [self.slots.get(Port(number, k), NO_SLOT) for k in range(len(node.types))]
         return [number, kernel, int(is_effect), len(inputs), *inputs, len(outputs), *outputs]
-
-    def kernel(self, node: Node) -> list[int]:
-        attrs = [(key, value) for key, value in node.attrs.items() if key != "device"]
-        row = [self.word(node.op), len(attrs)]
-        for key, value in attrs:
-            row += [self.word(key), *self.attribute(value)]
-        for types in ([self.graph.type_of(x) for x in node.inputs], node.types):
-            row.append(len(types))
-            for type_ in types:
-                row += [DTYPE_NUMBERS[type_.dtype.name], type_.rank]
-        return row
-
-    def attribute(self, value: Attr) -> list[int]:
-        """0: an integer, 1: a word, 2: a tuple of integers, in pairs of (is there, value)."""
-        if isinstance(value, str):
-            return [1, self.word(value)]
-        if isinstance(value, tuple):
-            row = [2, len(value)]
-            for part in value:
-                row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
-            return row
-        return [0, int(value)] if value is not None else [3, 0]
 
     def write_branch(self, item: Item) -> list[int]:
         _, node, index, parent, phase, turn = item.key
@@ -367,7 +336,7 @@ class _Encoder:
         hoists = [self.hoisted(nodes[n]) for _, n in self.by_index(item, "hoist")]
         taken = dict(self.by_index(item, "return"))
         results = [
-            self.slots.get(Port(taken[index]), _NO_SLOT) if index in taken else _NO_SLOT
+            self.slots.get(Port(taken[index]), NO_SLOT) if index in taken else NO_SLOT
             for index in sorted(body.results[phase])
         ]
         visits = self.visits(CALL, number, item.region) if phase == 0 else []
@@ -477,12 +446,12 @@ class _Encoder:
         number = item.key[1]
         node = self.graph.nodes[number]
         call = self.site_numbers[node.attrs.integer("site")]
-        to = [self.slots.get(Port(number, k), _NO_SLOT) for k in range(len(node.types))]
-        return [call, node.attrs.integer("index"), self.slot(node.inputs[0]), to[0], to[1] if len(to) > 1 else _NO_SLOT]
+        to = [self.slots.get(Port(number, k), NO_SLOT) for k in range(len(node.types))]
+        return [call, node.attrs.integer("index"), self.slot(node.inputs[0]), to[0], to[1] if len(to) > 1 else NO_SLOT]
 
     # -- regions -------------------------------------------------------------------------------------------
 
-    def write_region(self, number: int, program: list[list[tuple[list[int], list[int]]]]) -> None:
+    def write_region(self, number: int, program: list[list[tuple[list[int], list[int], int, bool]]]) -> None:
         region, owner, out = self.graph.regions[number], self.items.owner[number], self.rows
         body = self.bodies[owner]
         out += [_KINDS[region.kind], owner, self.groups[owner], len(self.slot_types[number])]
@@ -492,16 +461,16 @@ class _Encoder:
         out.append(len(program))
         for stages in program:
             out.append(len(stages))
-            for straight, entered in stages:
-                out += [len(straight) // 2, *straight, len(entered) // 2, *entered]
+            for straight, entered, late_from, is_held in stages:
+                out += [len(straight) // 2, *straight, len(entered) // 2, *entered, late_from, int(is_held)]
         if region.kind == "branch":
             out += [0, 0]
             return
         params = [[self.slots[found[index]] for index in sorted(found)] for found in body.params]
         results = [[self.slots[found[index]] for index in sorted(found)] for found in body.results]
         if number == 0:
-            params = [[self.slots.get(Port(n), _NO_SLOT) for n in self.graph.inputs]]
-            results = [[self.slots.get(port, _NO_SLOT) for port in self.graph.fetches]]
+            params = [[self.slots.get(Port(n), NO_SLOT) for n in self.graph.inputs]]
+            results = [[self.slots.get(port, NO_SLOT) for port in self.graph.fetches]]
         for lists in (params, results):
             out.append(len(lists))
             for part in lists:
@@ -520,51 +489,15 @@ _WRITERS = {
 }
 
 
-def type_row(type_: Type) -> list[int]:
-    """A dtype, a rank, and the lengths, -1 where only the run knows them."""
-    dims = [n if isinstance(n, int) else _UNKNOWN for n in type_.shape]
-    return [DTYPE_NUMBERS[type_.dtype.name], len(dims), *dims]
-
-
 def _flat(pairs: Sequence[tuple[int, ...]]) -> list[int]:
     return [len(pairs), *(x for pair in pairs for x in pair)]
 
 
 def _groups(graph: StaticGraph, owner: Sequence[int]) -> list[int]:
-    """A number for each region: equal for bodies that are recursive together (Tarjan, without recursion)."""
+    """A number for each region: equal for bodies that are recursive together, those that are called before others."""
     enters: dict[int, list[int]] = {}
     for site in graph.sites:
         enters.setdefault(owner[site.caller], []).append(site.callee)
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    group = [-1] * len(graph.regions)
-    stack: list[int] = []
-    count = 0
-    for root in sorted(set(owner)):
-        if root in index:
-            continue
-        path = [(root, iter(enters.get(root, ())))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        while path:
-            at, rest = path[-1]
-            for callee in rest:
-                if callee not in index:
-                    index[callee] = low[callee] = len(index)
-                    stack.append(callee)
-                    path.append((callee, iter(enters.get(callee, ()))))
-                    break
-                if group[callee] < 0:
-                    low[at] = min(low[at], index[callee])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[at])
-                if low[at] == index[at]:
-                    while group[at] < 0:
-                        group[stack.pop()] = count
-                    count += 1
-    return [group[owner[region]] for region in range(len(graph.regions))]
-
-
-assert set(DTYPE_NUMBERS) == set(DTYPES) - {"ctl"}
+    found = components(sorted(set(owner)), lambda body: enters.get(body, ()))
+    group = {body: number for number, bodies in enumerate(found) for body in bodies}
+    return [group[body] for body in owner]

@@ -57,6 +57,8 @@ class Stage:
 
     straight: list[Item] = field(default_factory=list)
     entered: list[Item] = field(default_factory=list)
+    late: list[Item] = field(default_factory=list)  # the end of the straight run, if it may wait for other tables
+    is_held: bool = False  # then what is entered waits too
 
 
 class Items:
@@ -243,10 +245,10 @@ class Items:
                 if item.kind == CALL:
                     item.is_blocking = True
                 elif item.kind == BRANCH:
-                    item.is_blocking = any(inner in blocks for inner in self._inner(item))
+                    item.is_blocking = any(inner in blocks for inner in self.inner(item))
                 elif item.kind in (LOOP, MAP):
                     body = self.graph.sites[item.key[1] - 1].callee
-                    item.is_blocking = body < region or any(inner in blocks for inner in self._inner(item))
+                    item.is_blocking = body < region or any(inner in blocks for inner in self.inner(item))
                 if item.is_blocking:
                     blocks.add((region, number))
 
@@ -324,7 +326,7 @@ class Items:
                 found.append((self.outer_phases[at], self.times[item.key]))
         return tuple(found)
 
-    def _inner(self, item: Item) -> list[tuple[int, int]]:
+    def inner(self, item: Item) -> list[tuple[int, int]]:
         """The regions that an item enters, and which program of each; of a call none, since it is another body."""
         if item.kind == BRANCH:
             pair, visit = (Port(item.key[1], item.key[2]), item.region), item.key[-2:]
@@ -347,12 +349,12 @@ class Items:
             for stage in self.stages[at]:
                 for item in stage.entered:
                     self.times[item.key] = time
-                    for inner in self._inner(item):
+                    for inner in self.inner(item):
                         begin[inner], self.outer_phases[inner] = time, outer
                 time += self._length(stage, length)
 
     def _length(self, stage: Stage, length: dict[tuple[int, int], int]) -> int:
-        inside = [length.get(inner, 0) for item in stage.entered for inner in self._inner(item)]
+        inside = [length.get(inner, 0) for item in stage.entered for inner in self.inner(item)]
         return max([*inside, int(any(item.kind == CALL for item in stage.entered))])
 
     def _after(self, item: Item, level: tuple[int, int]) -> tuple[int, int]:

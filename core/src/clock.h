@@ -1,0 +1,51 @@
+// How long a run is busy with each kind of step. Who asks for it pays a look at the clock for each change of kind.
+#pragma once
+
+#include <chrono>
+
+#include "undertow/run.h"
+
+namespace undertow {
+
+class StepClock {
+ public:
+  void start(bool is_on) {
+    is_on_ = is_on;
+    step_ = Step::Rest;
+    if (is_on) last_ = std::chrono::steady_clock::now();
+  }
+
+  /// What is done from here on.
+  void to(Step step) {
+    if (is_on_ && step != step_) change(step);
+  }
+
+  void to(Item::Kind kind) {
+    constexpr Step steps[] = {Step::Operator, Step::Branch, Step::Call,  Step::Loop,    Step::Map,
+                              Step::Entry,    Step::Entry,  Step::Entry, Step::Operator};
+    to(steps[static_cast<int>(kind)]);
+  }
+
+  void stop(RunStats& stats) {
+    if (!is_on_) return;
+    change(Step::Rest);
+    is_on_ = false;
+    for (size_t k = 0; k < seconds_.size(); ++k) stats.seconds[k] += seconds_[k];
+    seconds_ = {};
+  }
+
+ private:
+  void change(Step step) {
+    const auto now = std::chrono::steady_clock::now();
+    seconds_[static_cast<size_t>(step_)] += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    step_ = step;
+  }
+
+  bool is_on_ = false;
+  Step step_ = Step::Rest;
+  std::chrono::steady_clock::time_point last_;
+  StepSeconds seconds_{};
+};
+
+}  // namespace undertow

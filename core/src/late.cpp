@@ -1,0 +1,272 @@
+#include "late.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "entries.h"
+
+namespace undertow {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+[[noreturn]] void fail(const char* what) { throw std::invalid_argument(std::string("not a plan: ") + what); }
+
+/// Which slots are read, and by whom: in its own region, or from around it.
+class Readers {
+ public:
+  explicit Readers(const Plan& plan) : plan_(plan) {
+    for (const Region& region : plan.regions) counts_.emplace_back(region.slots.size(), 0);
+    for (size_t r = 0; r < plan.regions.size(); ++r) {
+      for (const auto& results : plan.regions[r].results)
+        for (int32_t slot : results)
+          if (slot != kNoSlot) ++counts_[r][z(slot)];
+      for (const Program& program : plan.regions[r].phases)
+        for (const Stage& stage : program.stages)
+          for (const auto* items : {&stage.straight, &stage.entered})
+            for (const Item& item : *items) note(r, item, 1);
+    }
+  }
+
+  int32_t count(size_t region, int32_t slot) const { return counts_[region][z(slot)]; }
+
+  void note(size_t r, const Item& item, int32_t change) {
+    const auto at = z(item.number);
+    const auto read = [&](size_t region, Operand x) {
+      if (x >= 0) counts_[region][z(x)] += change;
+    };
+    const auto hand_in = [&](const std::vector<Transfer>& transfers) {
+      for (const Transfer& transfer : transfers) read(r, transfer.from);
+    };
+    switch (item.kind) {
+      case Item::Kind::Op:
+        for (Operand x : plan_.ops[at].inputs) read(r, x);
+        break;
+      case Item::Kind::Read:
+        if (plan_.reads[at].is_shared) read(0, plan_.reads[at].index);
+        break;
+      case Item::Kind::Collect:
+        for (Operand x : plan_.collects[at].values) read(r, x);
+        break;
+      case Item::Kind::Collected:
+        read(r, plan_.collecteds[at].like);
+        break;
+      case Item::Kind::Branch: {
+        const BranchItem& branch = plan_.branches[at];
+        read(r, branch.pred);
+        for (int side = 0; side < 2; ++side) {
+          hand_in(branch.transfers[side]);
+          for (const MergeRow& merge : branch.merges) read(z(branch.regions[side]), merge.sides[side]);
+        }
+        break;
+      }
+      case Item::Kind::Call:
+        for (Operand x : plan_.calls[at].arguments) read(r, x);
+        for (Operand x : plan_.calls[at].hoists) read(r, x);
+        break;
+      case Item::Kind::Loop: {
+        const LoopItem& loop = plan_.loops[at];
+        hand_in(loop.variables);
+        hand_in(loop.outers);
+        for (const LoopItem::Exit& exit : loop.exits) read(z(loop.body), exit.from);
+        for (const Program& program : plan_.regions[z(loop.body)].phases)
+          for (const Stage& stage : program.stages)
+            for (const Item& inner : stage.entered)
+              if (inner.kind == Item::Kind::Branch && plan_.branches[z(inner.number)].branch == loop.branch)
+                for (Operand x : loop.next) read(z(plan_.branches[z(inner.number)].regions[0]), x);
+        break;
+      }
+      case Item::Kind::Map: {
+        const MapItem& map = plan_.maps[at];
+        if (map.phase == 0) read(r, map.counted);
+        hand_in(map.mapped);
+        hand_in(map.outers);
+        for (const LoopItem::Exit& result : map.results) read(z(map.body), result.from);
+        break;
+      }
+      case Item::Kind::Fused:  // what it stands for has been seen
+        break;
+    }
+  }
+
+ private:
+  const Plan& plan_;
+  std::vector<std::vector<int32_t>> counts_;  ///< by region and slot
+};
+
+/// What a run of operators takes from before it, and what of it others read.
+Late late_of(const Plan& plan, size_t r, const Stage& stage, Readers& readers) {
+  Late late{};
+  late.region = static_cast<int32_t>(r);
+  late.is_held = stage.is_held;
+  late.items.assign(stage.straight.begin() + static_cast<int64_t>(stage.late_from), stage.straight.end());
+  std::vector<int32_t> reads, writes;
+  for (const Item& item : late.items) {
+    const auto at = z(item.number);
+    switch (item.kind) {
+      case Item::Kind::Op:
+        if (plan.ops[at].is_effect) fail("what acts on the world waits");
+        reads.insert(reads.end(), plan.ops[at].inputs.begin(), plan.ops[at].inputs.end());
+        writes.insert(writes.end(), plan.ops[at].outputs.begin(), plan.ops[at].outputs.end());
+        break;
+      case Item::Kind::Read:
+        writes.push_back(plan.reads[at].to);
+        break;
+      case Item::Kind::Collect:
+        for (Operand x : plan.collects[at].values) reads.push_back(x);
+        break;
+      default:
+        fail("what belongs to one table waits");
+    }
+  }
+  const auto unique = [](std::vector<int32_t>& slots) {
+    std::ranges::sort(slots);
+    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    std::erase_if(slots, [](int32_t slot) { return slot < 0; });  // constants, and what nobody uses
+  };
+  unique(reads);
+  unique(writes);
+  std::ranges::set_difference(reads, writes, std::back_inserter(late.takes));
+  for (int32_t slot : writes) late.bytes += plan.regions[r].slots[z(slot)].bytes;
+  for (const Item& item : late.items) readers.note(r, item, -1);
+  for (int32_t slot : writes)
+    if (readers.count(r, slot) > 0) late.gives.push_back(slot);
+  for (const Item& item : late.items) readers.note(r, item, 1);
+  if (late.is_held) return late;
+  // Nobody waits for these, so their tables may be gone when they run.
+  if (!late.gives.empty()) fail("a result is waited for that comes at any time");
+  for (int32_t slot : late.takes)
+    if (plan.regions[r].slots[z(slot)].is_dynamic) fail("a value without a known shape is kept");
+  return late;
+}
+
+/// Are these the same value for all lanes?
+bool is_same(const Slot& slot, const Column& a, const Column& b) {
+  if (a.stride != 0 || b.stride != 0) return false;
+  if (!slot.is_dynamic) return a.data == b.data;
+  return a.lane<Box>(0)->data == b.lane<Box>(0)->data && a.lane<Box>(0)->shape == b.lane<Box>(0)->shape;
+}
+
+}  // namespace
+
+void find_lates(Plan& plan) {
+  Readers readers(plan);
+  for (size_t r = 0; r < plan.regions.size(); ++r) {
+    std::vector<int32_t> given;  // by earlier joint runs
+    for (Program& program : plan.regions[r].phases)
+      for (Stage& stage : program.stages) {
+        if (stage.late_from == stage.straight.size()) continue;
+        Late late = late_of(plan, r, stage, readers);
+        for (int32_t slot : late.takes)
+          if (std::ranges::find(given, slot) != given.end()) late.order = slot;
+        given.insert(given.end(), late.gives.begin(), late.gives.end());
+        stage.late = static_cast<int32_t>(plan.lates.size());
+        plan.lates.push_back(std::move(late));
+      }
+  }
+}
+
+void Waiting::add(const Late& late, Table& table, void* fiber, size_t wave) {
+  parts.push_back({&table, fiber, wave, table.lanes, 0, table.entry, table.entries});
+  if (table.entries != nullptr) ++table.entries->refs;
+  for (int32_t slot : late.takes) {
+    const Column column = table.columns[slot];
+    if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+    if (column.block != nullptr) ++column.block->refs;
+    columns_.push_back(column);
+    bytes += column.stride * table.lanes;
+  }
+  bytes += late.bytes * table.lanes;
+  lanes += table.lanes;
+}
+
+Table* Waiting::join(Tables& tables, const Plan& plan, const Late& late) {
+  const size_t takes = late.takes.size();
+  if (late.order >= 0) {  // as an earlier run put them side by side, so that they still lie so
+    const size_t key = z(std::ranges::find(late.takes, late.order) - late.takes.begin());
+    std::vector<size_t> order(parts.size());
+    for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+      return std::less<>()(columns_[a * takes + key].data, columns_[b * takes + key].data);
+    });
+    std::vector<Part> sorted;
+    std::vector<Column> columns;
+    for (size_t k : order) {
+      sorted.push_back(parts[k]);
+      const auto first = columns_.begin() + static_cast<int64_t>(k * takes);
+      columns.insert(columns.end(), first, first + static_cast<int64_t>(takes));
+    }
+    parts = std::move(sorted);
+    columns_ = std::move(columns);
+  }
+  Table* joint = tables.make(plan.regions[z(late.region)], lanes, 1, false);
+  int64_t at = 0;
+  for (Part& part : parts) {
+    part.at = at;
+    at += part.lanes;
+  }
+  for (size_t k = 0; k < takes; ++k) join_column(tables, *joint, late.takes[k], k, takes);
+  join_entries(tables, *joint);
+  return joint;
+}
+
+void Waiting::join_column(Tables& tables, Table& joint, int32_t number, size_t take, size_t takes) {
+  const Slot& slot = joint.region->slots[z(number)];
+  const Column first = columns_[take];
+  bool is_one = true, is_row = first.stride != 0 && !slot.is_dynamic;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const Column& column = columns_[k * takes + take];
+    is_one = is_one && is_same(slot, first, column);
+    is_row = is_row && column.stride == first.stride && column.block == first.block &&
+             column.data == first.data + parts[k].at * first.stride;
+  }
+  if (is_one || is_row) {
+    tables.take(joint, number, slot, first, nullptr, lanes);
+    return;
+  }
+  tables.own(joint, number);
+  for (size_t k = 0; k < parts.size(); ++k)
+    tables.put(slot, joint.columns[number], nullptr, parts[k].at, slot, columns_[k * takes + take], 0, parts[k].lanes);
+}
+
+void Waiting::join_entries(Tables& tables, Table& joint) {
+  Entry* one = parts[0].entry;
+  const bool is_one = std::ranges::all_of(
+      parts, [&](const Part& part) { return part.entry == one && (one != nullptr || part.entries == nullptr); });
+  if (is_one) {
+    joint.entry = one;
+    return;
+  }
+  joint.entries = tables.pool.take(lanes * 8);
+  Entry** to = reinterpret_cast<Entry**>(joint.entries->data());
+  for (const Part& part : parts)
+    for (int64_t k = 0; k < part.lanes; ++k)
+      to[part.at + k] = part.entry != nullptr || part.entries == nullptr
+                            ? part.entry
+                            : reinterpret_cast<Entry**>(part.entries->data())[k];
+}
+
+void Waiting::share(Tables& tables, const Late& late, const Table& joint) {
+  for (int32_t number : late.gives) {
+    const Slot& slot = joint.region->slots[z(number)];
+    const Column column = joint.columns[number];
+    if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+    for (const Part& part : parts) {
+      Column own = column;
+      own.data += part.at * column.stride;
+      tables.take(*part.table, number, slot, own, nullptr, part.lanes);
+    }
+  }
+}
+
+void Waiting::clear(Tables& tables) {
+  for (const Column& column : columns_) tables.pool.drop(column.block);
+  for (const Part& part : parts) tables.pool.drop(part.entries);
+  columns_.clear();
+  parts.clear();
+  lanes = bytes = 0;
+}
+
+}  // namespace undertow
