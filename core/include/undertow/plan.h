@@ -187,6 +187,7 @@ struct Late {
   int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
   bool is_held;
   int64_t bytes = 0;  ///< of a row: all that they write
+  int64_t wide = 128;  ///< a table with so many lanes does not wait
 };
 
 struct Program {
