@@ -3,6 +3,7 @@
 PYTHON ?=
 JOBS   ?= 2
 VENV   := .venv
+DYNET  := .venv-dynet
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOG    := $(VENV)/install.log
@@ -21,16 +22,17 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-torch bench-jax core asan tsan clean distclean
+.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
-	@echo 'make bench      every script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
+	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
+	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make core       build the C++ core again, after a change to core/'
-	@echo 'make asan       the tests of the core under the address sanitizer; make tsan: the thread sanitizer'
+	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
 	@echo 'make distclean  remove $(VENV) too'
 	@echo
@@ -61,12 +63,13 @@ format: $(STAMP)
 	@$(BIN)/clang-format -i $(CPP)
 
 # What an extra of pyproject.toml asks for, installed alone: nothing is built again for it.
-ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input \
-  '$(shell sed -n 's/^$(1) = \["\(.*\)"\]/\1/p' pyproject.toml)' >$(LOG) 2>&1 || { cat $(LOG) >&2; exit 1; }
+EXTRA = $(shell sed -n 's/^$(1) = \["\(.*\)"\]/\1/p' pyproject.toml)
+ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input '$(call EXTRA,$(1))' \
+  >$(LOG) 2>&1 || { cat $(LOG) >&2; exit 1; }
 
 bench: $(STAMP)
 	@$(call ADD,bench)
-	@set -e; for script in $(filter-out benchmarks/common.py,$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
@@ -74,6 +77,30 @@ bench: $(STAMP)
 bench-torch bench-jax: $(STAMP)
 	@$(call ADD,$@)
 	@$(BIN)/python benchmarks/depth.py
+
+# The long ones. ARGS="--quick" makes them short, SST=FOLDER has them read the treebank instead of made-up trees.
+SST ?=
+LONG = $(if $(SST),--sst '$(SST)') $(ARGS)
+
+bench-trees: $(STAMP) $(DYNET)/.tried
+	@$(call ADD,bench-torch)
+	@$(call ADD,bench-jax)
+	@$(BIN)/python benchmarks/trees.py --python-of dynet=$(CURDIR)/$(DYNET)/bin/python $(LONG)
+
+bench-papers: $(STAMP)
+	@$(call ADD,bench)
+	@$(call ADD,bench-torch)
+	@$(call ADD,bench-plots)
+	@$(BIN)/python benchmarks/table1.py $(filter --quick,$(ARGS))
+	@$(BIN)/python benchmarks/depth.py $(filter --quick,$(ARGS))
+	@$(BIN)/python benchmarks/papers.py $(LONG)
+
+# DyNet gets an environment of its own, for its wheels fit few versions of Python. Without it the race says so.
+$(DYNET)/.tried: pyproject.toml
+	@$(BIN)/python -m venv $(DYNET)
+	@$(DYNET)/bin/python -m pip install --disable-pip-version-check --no-input --only-binary :all: \
+	  '$(call EXTRA,bench-dynet)' >$(DYNET)/install.log 2>&1 || echo 'No DyNet for this Python; see $(DYNET)/install.log'
+	@touch $@
 
 # Only what has changed is compiled, in build/; a warning is a failure.
 core: $(STAMP)
@@ -83,6 +110,8 @@ core: $(STAMP)
 
 # Python itself is not instrumented, so the sanitizer is loaded before it (and what exceptions come from, which it
 # intercepts); what Python leaks is not ours.
+SANITIZED := $(wildcard tests/unit/test_core_*.py tests/unit/test_waves_*.py tests/unit/test_expand*.py) \
+  tests/conformance/test_programs.py tests/conformance/test_counts.py
 asan: SANITIZER := address
 asan: OPTIONS := ASAN_OPTIONS=detect_leaks=0
 asan: LIBRARY := libasan.so
@@ -95,14 +124,14 @@ asan tsan: $(STAMP)
 	  -DUNDERTOW_SANITIZER=$(SANITIZER) -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
 	@$(BIN)/cmake --build build/$@
 	@env $(OPTIONS) LD_PRELOAD="$$($(CXX) -print-file-name=$(LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so.6)" UNDERTOW_CORE=build/$@ \
-	  $(BIN)/python -m pytest -p no:cacheprovider $(wildcard tests/unit/test_core_*.py) $(ARGS)
+	  $(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED) $(ARGS)
 
 clean:
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV)
+	@rm -rf $(VENV) $(DYNET)
 
 # The environment, made or brought up to date whenever pyproject.toml changes.
 $(STAMP): pyproject.toml

@@ -762,7 +762,8 @@ def show_mistakes() -> None:
 #   - types, arrays, several results, errors that show the chain of calls: the tag is a traceback;
 #   - automatic differentiation: the gradient of a call comes back under the *same* tag, as a second phase of
 #     the same activation, and finds the forward values waiting in the frame;
-#   - engines that run all frames of a region that are ready together as one batch, or on several machines.
+#   - engines that run all frames of a region that are ready together as one batch. The one that does so in C++
+#     runs unless you choose; the one that you have just read is there too, under the name `reference`.
 #
 # Next: docs/concepts/tags.md and docs/concepts/calls.md.
 

@@ -27,6 +27,7 @@ struct Prepared {
   std::vector<Fused::Instruction> instructions;
   std::optional<Results> results;
   std::optional<Fused> fused;
+  std::vector<Fused::Lanes> given, wanted;
 
   Prepared(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
            const std::vector<int64_t>& shape, const std::vector<int>& outputs, const Functions& isa)
@@ -35,7 +36,7 @@ struct Prepared {
     for (const Type& type : operands.types) dtypes.push_back(type.dtype);
     for (const auto& [name, registers, dtype] : written) {
       std::vector<Type> types;
-      Fused::Instruction instruction{};
+      Fused::Instruction instruction{Fused::Kind::Each, nullptr, {}};
       for (size_t k = 0; k < registers.size(); ++k) {
         if (registers[k] < 0 || registers[k] >= static_cast<int>(dtypes.size()) || k >= 3)
           throw nb::value_error("an instruction reads a register that is not there");
@@ -57,12 +58,19 @@ struct Prepared {
     results.emplace(operands.lanes, std::move(shapes), types);
     for (const View& input : operands.views)
       if (!Fused::is_fitting(input, results->views.at(0))) throw nb::value_error("an input does not fit the results");
-    fused.emplace(operands.types, instructions, outputs);
+    const int64_t n = results->views.at(0).count();
+    std::vector<Fused::Type> inputs;
+    for (const View& view : operands.views) inputs.push_back({view.dtype, view.count() != 1});
+    std::vector<Fused::Output> from;
+    for (int output : outputs) from.push_back({output, n != 1});
+    if (dtypes.size() > Fused::kMostRegisters) throw nb::value_error("too many registers");
+    fused.emplace(n, inputs, instructions, from);
+    for (const View& view : operands.views) given.push_back({static_cast<std::byte*>(view.data), view.stride});
+    given.resize(dtypes.size());
+    for (const View& view : results->views) wanted.push_back({static_cast<std::byte*>(view.data), view.stride});
   }
 
-  Fused::Stop run(Scratch& scratch) {
-    return fused->run(operands.lanes, operands.views.data(), results->views.data(), scratch);
-  }
+  Fused::Stop run(Scratch& scratch) { return fused->run(operands.lanes, given.data(), wanted.data(), scratch); }
 };
 
 std::vector<Made> run_fused(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,

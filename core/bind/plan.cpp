@@ -23,6 +23,17 @@ std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& w
   }
 }
 
+/// The nodes of the operators that run in one pass, for each such pass.
+nb::list fused_of(const Plan& plan) {
+  nb::list found;
+  for (const FusedItem& item : plan.fuseds) {
+    nb::list nodes;
+    for (int32_t op : item.ops) nodes.append(plan.ops[static_cast<size_t>(op)].node);
+    found.append(nodes);
+  }
+  return found;
+}
+
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool agenda,
               int64_t threads, nb::object trace, bool timed) {
@@ -44,6 +55,7 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
 
 void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
+      .def_prop_ro("fused", &fused_of)
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
            nb::arg("agenda") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none(), nb::arg("timed") = false);

@@ -21,8 +21,8 @@ class StepClock {
   }
 
   void to(Item::Kind kind) {
-    constexpr Step steps[] = {Step::Operator, Step::Branch, Step::Call,  Step::Loop,
-                              Step::Map,      Step::Entry,  Step::Entry, Step::Entry};
+    constexpr Step steps[] = {Step::Operator, Step::Branch, Step::Call,  Step::Loop,    Step::Map,
+                              Step::Entry,    Step::Entry,  Step::Entry, Step::Operator};
     to(steps[static_cast<int>(kind)]);
   }
 

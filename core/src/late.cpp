@@ -89,6 +89,8 @@ class Readers {
         for (const LoopItem::Exit& result : map.results) read(z(map.body), result.from);
         break;
       }
+      case Item::Kind::Fused:  // what it stands for has been seen
+        break;
     }
   }
 

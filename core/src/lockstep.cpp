@@ -15,7 +15,7 @@
 #include "clock.h"
 #include "entries.h"
 #include "late.h"
-#include "narrow.h"
+#include "narrow/run.h"
 #include "operate.h"
 #include "table.h"
 #include "undertow/run.h"
@@ -86,6 +86,22 @@ class QuietHost : public Host {
 /// An earlier task of another thread has failed: what this one would find is not asked for.
 struct Cancelled {};
 
+/// What waves need besides tables.
+struct WaveSpace {
+  Store<Chunk> chunks;
+  Store<Piece> pieces;
+  Store<Fiber> fibers;
+  Store<Request> requests;
+  std::deque<Wave> waves;
+  std::vector<Part> parts;
+  std::vector<int32_t> index[2];
+
+  bool is_small() const {
+    return std::max({chunks.size(), pieces.size(), fibers.size(), requests.size(), waves.size()}) <
+           Idle<WaveSpace>::kFew;
+  }
+};
+
 class Lockstep {
  public:
   Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
@@ -101,9 +117,9 @@ class Lockstep {
     narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
     operate_.context = this;
     operate_.tick = narrow_.is_late;
-    narrow_.outside = [](void* self) {
-      return static_cast<Lockstep*>(self)->tag(*static_cast<Lockstep*>(self)->at_,
-                                               static_cast<Lockstep*>(self)->operate_.lane);
+    narrow_.climb_on = [](void* self) {
+      static_cast<Lockstep*>(self)->climb(static_cast<Lockstep*>(self)->at_,
+                                          static_cast<Lockstep*>(self)->operate_.lane);
     };
     tables_.most_frames = options.frames;
     stats_.fired.assign(z(plan.nodes), 0);
@@ -119,6 +135,7 @@ class Lockstep {
       while (deep_ > 0) step();
       values = results();
     });
+    if (space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
     return values;
   }
 
@@ -273,13 +290,32 @@ class Lockstep {
     return values;
   }
 
-  void note_deepest() {
-    stats_.deepest = tag(*deepest_->roots[0], 0);
-    deepest_ = nullptr;
+  /// The deepest tag gets the labels from a table up to the next function, which adds its own when its wave ends: so no
+  /// level costs more than itself, however many are deeper than all before.
+  void climb(const Table* at, int64_t lane) {
+    for (; at->region->kind != Region::Kind::Main && at->region->kind != Region::Kind::Function; at = at->parent) {
+      if (at->region->kind == Region::Kind::Loop) stats_.deepest.push_back({at->site, at->iteration});
+      if (at->region->kind == Region::Kind::Map)
+        stats_.deepest.push_back({at->site, reinterpret_cast<const int64_t*>(at->numbers->data())[lane]});
+      lane = at->parent_lane(lane);
+    }
+    deepest_ = at->region->kind == Region::Kind::Main ? Deepest{} : Deepest{at->chunk, at, lane};
+  }
+
+  void climb() {
+    const Table* at = deepest_.table;
+    if (at == nullptr && !deepest_.chunk->roots.empty()) at = deepest_.chunk->roots[0];
+    for (const Piece* piece : deepest_.chunk->pieces)
+      if (piece->child == at && deepest_.lane >= piece->at && deepest_.lane < piece->at + piece->count) {
+        stats_.deepest.push_back({piece->site, -1});
+        climb(piece->parent, piece->from + (deepest_.lane - piece->at));
+        return;
+      }
+    deepest_ = {};  // it was stopped before there was a lane
   }
 
   void finish_stats() {
-    if (deepest_ != nullptr && !deepest_->roots.empty()) note_deepest();
+    while (deepest_.chunk != nullptr) climb();
     stats_.peak_frames = tables_.peak_frames;
     stats_.peak_bytes = tables_.pool.peak();
     clock_.stop(stats_);
@@ -288,8 +324,8 @@ class Lockstep {
   // -- waves ---------------------------------------------------------------------------------------------------
 
   Wave& begin_wave(Chunk* chunk, int32_t phase) {
-    if (deep_ == waves_.size()) waves_.emplace_back();
-    Wave& wave = waves_[deep_++];
+    if (deep_ == space_->waves.size()) space_->waves.emplace_back();
+    Wave& wave = space_->waves[deep_++];
     wave.chunk = chunk;
     wave.phase = phase;
     return wave;
@@ -302,7 +338,7 @@ class Lockstep {
   }
 
   void step() {
-    Wave& wave = waves_[deep_ - 1];
+    Wave& wave = space_->waves[deep_ - 1];
     if (is_full_) {
       run_late(LateKind::Held);
       return;
@@ -371,14 +407,14 @@ class Lockstep {
       return;
     }
     Group& group = wave.groups.back();
-    Chunk* chunk = chunk_store_.take();
+    Chunk* chunk = space_->chunks.take();
     chunk->roots.clear();
     chunk->pieces.clear();
     chunk->lanes = chunk->asked = 0;
     chunk->visits = group.visits;
     chunk->depth = (wave.chunk == nullptr ? 0 : wave.chunk->depth) + 1;
     // How many lanes of which request, then one table for each function.
-    std::vector<Part>& parts = parts_;
+    std::vector<Part>& parts = space_->parts;
     parts.clear();
     if (deep_ == 1) {
       base_frames_ = tables_.frames;
@@ -407,7 +443,8 @@ class Lockstep {
     if (chunk->depth > stats_.max_depth) {
       if (chunk->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
       stats_.max_depth = chunk->depth;
-      deepest_ = chunk;  // its tag is made when it is known that nothing is deeper: once, not at each level
+      stats_.deepest.clear();
+      deepest_ = {chunk, nullptr, 0};
     }
     Wave& child = begin_wave(chunk, 0);  // from here on, `wave` and `group` are not looked at
     for (size_t first = 0; first < parts.size();) {
@@ -423,7 +460,7 @@ class Lockstep {
       int64_t at = 0;
       for (size_t k = first; k < last; ++k) {
         const Part& part = parts[k];
-        Piece* piece = piece_store_.take();
+        Piece* piece = space_->pieces.take();
         *piece = {part.request->table,
                   part.request->item->site,
                   part.request->item->call,
@@ -585,13 +622,13 @@ class Lockstep {
       if (part.max_depth > stats_.max_depth) {
         stats_.max_depth = part.max_depth;
         stats_.deepest = part.deepest;
-        deepest_ = nullptr;
+        deepest_ = {};
       }
     }
     tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
     for (Request* request : group.requests) {
       Fiber* waiter = request->fiber;
-      request_store_.give(request);
+      space_->requests.give(request);
       come_back(wave, waiter);
     }
   }
@@ -612,6 +649,7 @@ class Lockstep {
       while (deep_ > 0) step();
       finish_stats();
     });
+    if (space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
   }
 
   // -- narrow waves --------------------------------------------------------------------------------------------
@@ -642,9 +680,8 @@ class Lockstep {
         operate_.lane = 0;
         if (depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
         stats_.max_depth = depth;
-        stats_.deepest = tag(table, 0);
-        stats_.deepest.insert(stats_.deepest.begin(), {item.site, -1});
-        deepest_ = nullptr;
+        stats_.deepest.assign(1, {item.site, -1});
+        climb(&table, 0);
       }
       CallState& state = table.calls[z(item.call)];
       if (item.makes_entry) make_entries(table, item);
@@ -659,7 +696,7 @@ class Lockstep {
       ++stats_.waves;
       stats_.lanes += table.lanes;
       Fiber* waiter = request->fiber;
-      request_store_.give(request);
+      space_->requests.give(request);
       come_back(wave, waiter);
     }
   }
@@ -708,7 +745,7 @@ class Lockstep {
     const Column column = given(first);
     int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
     for (const Piece* piece : pieces) lanes += piece->count;
-    bool is_shared = pieces.size() == 1 && (column.stride == 0 || (first.from * column.stride) % 64 == 0);
+    bool is_shared = pieces.size() == 1;
     if (!is_shared && column.stride == 0 && !to.is_dynamic) {
       is_shared = true;
       for (const Piece* piece : pieces) {
@@ -792,11 +829,11 @@ class Lockstep {
   }
 
   void finish_wave() {
-    Wave* wave = &waves_[--deep_];
+    Wave* wave = &space_->waves[--deep_];
     if (deep_ == 0) return;
-    Wave& above = waves_[deep_ - 1];
+    Wave& above = space_->waves[deep_ - 1];
     Chunk* chunk = wave->chunk;
-    if (chunk == deepest_) note_deepest();
+    if (chunk == deepest_.chunk) climb();
     if ((is_late(LateKind::Kept) || is_late(LateKind::Ahead)) && ends_entry(*chunk)) {
       run_late(LateKind::Kept);
       run_late(LateKind::Ahead);
@@ -813,7 +850,7 @@ class Lockstep {
       if (wave->phase > 0) above.waiting -= piece->count;
       if (request->left == 0) {
         Fiber* waiter = request->fiber;
-        request_store_.give(request);
+        space_->requests.give(request);
         come_back(above, waiter);
       }
       piece->request = nullptr;
@@ -828,12 +865,14 @@ class Lockstep {
       const int32_t to = item.results[k];
       if (to == kNoSlot) continue;
       const int32_t from = body.results[z(phase)][k];
-      const Column column = piece.child->columns[from];
+      Column column = piece.child->columns[from];
       if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
       Table& parent = *piece.parent;
       const Slot& to_slot = parent.region->slots[z(to)];
       const Slot& from_slot = body.slots[z(from)];
-      if (piece.count == parent.lanes && piece.at == 0 && !is_outermost(piece.chunk)) {
+      // Arrays stay where they are; small values are copied, or they would keep all that is small in that table.
+      if (piece.count == parent.lanes && (piece.at == 0 || from_slot.offset < 0) && !is_outermost(piece.chunk)) {
+        column.data += piece.at * column.stride;
         tables_.take(parent, to, from_slot, column, nullptr, piece.count);
         continue;
       }
@@ -848,23 +887,23 @@ class Lockstep {
         std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
         pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
       }
-      piece_store_.give(piece);
+      space_->pieces.give(piece);
     }
     for (Table* table : chunk->roots) tables_.end(table);
-    chunk_store_.give(chunk);
+    space_->chunks.give(chunk);
   }
 
   // -- fibers --------------------------------------------------------------------------------------------------
 
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
-    Fiber* made = fiber_store_.take();
+    Fiber* made = space_->fibers.take();
     *made = {kind, table, &table->region->phases[z(phase)], phase};
     made->parent = parent;
     return made;
   }
 
   Request* request(Fiber* waiter, const CallItem& item) {
-    Request* made = request_store_.take();
+    Request* made = space_->requests.take();
     *made = {waiter, &item, waiter->table, waiter->table->lanes};
     return made;
   }
@@ -910,22 +949,23 @@ class Lockstep {
   bool put_off(Fiber* self, const Stage& stage) {
     Table& table = *self->table;
     const Late* late = stage.late < 0 ? nullptr : &plan_.lates[z(stage.late)];
-    size_t end = stage.straight.size();
+    const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
+    const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
     if (late != nullptr && late->kind == LateKind::Ahead && self->program->phase + 1 >= table.visits) {
-      end = stage.ahead_from;  // there is no next phase
-      late = nullptr;
+      // There is no next phase.
+      for (size_t k = 0; k < late_from; ++k) straight(table, items[k]);
+      for (size_t k = stage.late_from; k < stage.ahead_from; ++k) straight(table, stage.straight[k]);
+      return false;
     }
     if (late != nullptr && table.lanes >= late->wide) late = nullptr;
     if (late != nullptr && late->kind == LateKind::Kept && options_.check_finite) late = nullptr;  // who is it?
-    size_t next = 0;
-    for (const size_t first = late != nullptr ? stage.late_from : end; next < first; ++next)
-      straight(table, stage.straight[next]);
+    for (size_t k = 0; k < (late != nullptr ? late_from : items.size()); ++k) straight(table, items[k]);
     if (late == nullptr) return false;
     Waiting& waiting = waiting_[z(stage.late)];
     if (late->is_held()) {
       waiting.hold(*late, table, self, deep_ - 1);
     } else if (!waiting.keep(tables_, *late, table)) {
-      for (; next < end; ++next) straight(table, stage.straight[next]);
+      for (size_t k = late_from; k < items.size(); ++k) straight(table, items[k]);
       return false;
     }
     late_lanes_[z(late->kind)] += table.lanes;
@@ -953,7 +993,7 @@ class Lockstep {
         if (kind != LateKind::Held) break;
         Fiber* fiber = static_cast<Fiber*>(part.fiber);
         fiber->is_past = true;
-        waves_[part.wave].ready.push_back(fiber);
+        space_->waves[part.wave].ready.push_back(fiber);
       }
       waiting.clear(tables_);
     }
@@ -961,11 +1001,12 @@ class Lockstep {
   }
 
   void run_together(const Late& late, Waiting& waiting) {
+    const std::vector<Item>& items = options_.check_finite ? late.items : late.fused;
     ++stats_.joint_runs;
     stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
     if (waiting.parts.size() == 1 && late.is_held()) {
       at_ = waiting.parts[0].table;
-      for (const Item& item : late.items) straight(*waiting.parts[0].table, item);
+      for (const Item& item : items) straight(*waiting.parts[0].table, item);
       return;
     }
     Table* joint = waiting.join(tables_, plan_, late);
@@ -975,7 +1016,7 @@ class Lockstep {
       joint_ = joint;
       joint_parts_ = waiting.parts.data();
     }
-    for (const Item& item : late.items) straight(*joint, item);
+    for (const Item& item : items) straight(*joint, item);
     if (are_there) waiting.share(tables_, late, *joint);
     joint_ = nullptr;
     tables_.end(joint);
@@ -994,7 +1035,7 @@ class Lockstep {
     if (self->kind == Fiber::Kind::Loop) {
       if (go_round(wave, self)) return;
     }
-    fiber_store_.give(self);
+    space_->fibers.give(self);
     if (waiter != nullptr) come_back(wave, waiter);
   }
 
@@ -1003,6 +1044,9 @@ class Lockstep {
     switch (item.kind) {
       case Item::Kind::Op:
         operate_.run(table, plan_.ops[z(item.number)]);
+        break;
+      case Item::Kind::Fused:
+        operate_.run(table, plan_.fuseds[z(item.number)]);
         break;
       case Item::Kind::Read:
         read(table, plan_.reads[z(item.number)]);
@@ -1099,10 +1143,10 @@ class Lockstep {
       sides.count[values[0] != 0 ? 0 : 1] = table.lanes;
       return;
     }
-    index_[0].resize(z(table.lanes));
-    index_[1].resize(z(table.lanes));
-    int32_t* yes = index_[0].data();
-    int32_t* no = index_[1].data();
+    space_->index[0].resize(z(table.lanes));
+    space_->index[1].resize(z(table.lanes));
+    int32_t* yes = space_->index[0].data();
+    int32_t* no = space_->index[1].data();
     int64_t there = 0;
     for (int64_t k = 0; k < table.lanes; ++k) {
       const int64_t taken = values[k] != 0;
@@ -1114,7 +1158,7 @@ class Lockstep {
     sides.count[1] = table.lanes - there;
     for (int side = 0; side < 2; ++side)
       if (sides.count[side] > 0 && sides.count[side] < table.lanes)
-        sides.index[side] = tables_.copy_index(index_[side].data(), sides.count[side]);
+        sides.index[side] = tables_.copy_index(space_->index[side].data(), sides.count[side]);
   }
 
   void leave_branch(Table& table, const BranchItem& item) {
@@ -1185,9 +1229,9 @@ class Lockstep {
     inner->chunk = table.chunk;
     inner->site = item.site;
     if (table.lanes > 1) {
-      index_[0].resize(z(table.lanes));
-      for (int64_t k = 0; k < table.lanes; ++k) index_[0][z(k)] = static_cast<int32_t>(k);
-      inner->index = tables_.copy_index(index_[0].data(), table.lanes);
+      space_->index[0].resize(z(table.lanes));
+      for (int64_t k = 0; k < table.lanes; ++k) space_->index[0][z(k)] = static_cast<int32_t>(k);
+      inner->index = tables_.copy_index(space_->index[0].data(), table.lanes);
     }
     inherit(*inner, table, nullptr);
     for (const auto* transfers : {&item.variables, &item.outers})
@@ -1438,7 +1482,7 @@ class Lockstep {
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
-    collect_into_entries(tables_, table, item, scratch_);
+    collect_into_entries(tables_, table, item, tables_.scratch());
   }
 
   void collected(Table& table, const CollectedItem& item) {
@@ -1463,21 +1507,19 @@ class Lockstep {
   const std::atomic<int64_t>* first_failed_ = nullptr;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
-  Chunk* deepest_ = nullptr;   ///< the first at the greatest depth so far, until its tag is noted
-  std::deque<Wave> waves_;     ///< the first `deep_` are on the stack
-  size_t deep_ = 0;
-  Store<Chunk> chunk_store_;
-  Store<Piece> piece_store_;
-  Store<Fiber> fiber_store_;
-  Store<Request> request_store_;
-  std::vector<Part> parts_;
+  /// The first lane at the greatest depth so far, or one that it stands below: where its tag goes on.
+  struct Deepest {
+    Chunk* chunk = nullptr;
+    const Table* table = nullptr;  ///< null: the first of the chunk
+    int64_t lane = 0;
+  } deepest_;
+  std::unique_ptr<WaveSpace> space_ = Idle<WaveSpace>::all().take();
+  size_t deep_ = 0;               ///< so many of its waves are on the stack
   std::vector<Waiting> waiting_;  ///< for each of the plan's lates
   int64_t late_lanes_[4] = {};    ///< that wait, by kind
   bool is_full_ = false;          ///< are there too many held rows to wait for more?
   const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
   const Waiting::Part* joint_parts_ = nullptr;
-  std::vector<int32_t> index_[2];
-  Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called

@@ -6,8 +6,9 @@
 
 #include "agenda/outline.h"
 #include "flow.h"
+#include "fuse.h"
 #include "late.h"
-#include "narrow.h"
+#include "narrow/program.h"
 #include "undertow/isa.h"
 #include "width.h"
 
@@ -292,6 +293,8 @@ class Checker {
         }
         break;
       }
+      case Kind::Fused:
+        fail("an item stands in the wrong place");
     }
   }
 
@@ -411,7 +414,6 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           op.is_effect = in.flag();
           op.inputs = in.list();
           op.outputs = in.list();
-          if (op.inputs.size() > 64) fail("an operator has too many operands");
           if (op.kernel >= 0 && !kernels[static_cast<size_t>(op.kernel)]) op.kernel = -1;
           ops.push_back(std::move(op));
           break;
@@ -502,6 +504,8 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           collecteds.push_back(collected);
           break;
         }
+        case Item::Kind::Fused:
+          break;
       }
   }
   const int32_t region_count = in.count();
@@ -556,10 +560,13 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   Checker(*this).check();
   check_kernels(*this, kernel_types);
   check_flow(*this);
+  const Shared shared(*this);
+  shared.mark_operands(*this);
   find_lates(*this);
   find_pure(*this);
-  lane_bytes = lane_bytes_of(*this);
   narrow = compile_narrow(*this);
+  fuse(*this);
+  lane_bytes = lane_bytes_of(*this, shared);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 

@@ -1,8 +1,11 @@
 """Undertow: recursive functions in static dataflow graphs.
 
 Layers, each importing only from those before it:
-errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- compat <- cli
+errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- compat | data <- cli
 """
+
+import importlib as _importlib
+from types import ModuleType as _ModuleType
 
 from undertow.api import optim as optim
 from undertow.api.behaviors import Behavior as Behavior
@@ -21,6 +24,7 @@ from undertow.api.load import load as load
 from undertow.api.options import options as options
 from undertow.api.save import save as save
 from undertow.errors import CaptureError as CaptureError
+from undertow.errors import DataError as DataError
 from undertow.errors import Fault as Fault
 from undertow.errors import FrameLimit as FrameLimit
 from undertow.errors import GradientMismatch as GradientMismatch
@@ -53,3 +57,15 @@ from undertow.types import i32 as i32
 from undertow.types import i64 as i64
 
 __version__ = "0.1.0"
+
+_LATER = ("data",)  # public modules that stand above this one; the first who asks for one loads it
+
+
+def __getattr__(name: str) -> _ModuleType:
+    if name in _LATER:
+        return _importlib.import_module(f"undertow.{name}")
+    raise AttributeError(f"module 'undertow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

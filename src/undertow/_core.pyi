@@ -50,6 +50,26 @@ def outer_sum(
 ) -> npt.NDArray[np.generic]:
     """One lane that holds start + x.T @ g: what lanes add to the gradient of a matrix. A vector is shared."""
 
+def update(
+    name: str,
+    gradient: npt.NDArray[Any],
+    values: Sequence[npt.NDArray[Any]],
+    places: Sequence[npt.NDArray[Any]],
+    settings: Sequence[float],
+    isa: str = "",
+) -> None:
+    """Write a parameter and its slots, after an update by a gradient, to places: others, or where they stand."""
+
+def update_rows(
+    name: str,
+    indices: npt.NDArray[np.int64],
+    rows: npt.NDArray[Any],
+    tables: Sequence[npt.NDArray[Any]],
+    settings: Sequence[float],
+    isa: str = "",
+) -> bool:
+    """Update rows of a table and of its slots in place; False, and nothing done, if a number is out of range."""
+
 def time_kernel(
     op: str,
     attrs: Mapping[str, Any],
@@ -105,15 +125,15 @@ class RunStats:
     @property
     def peak_width(self) -> int: ...
     @property
-    def joint_runs(self) -> int:
-        """Runs of operators for the lanes of several tables at once, and how many tables these were."""
-    @property
-    def joint_tables(self) -> int: ...
-    @property
     def mean_width(self) -> float: ...
     @property
     def step_seconds(self) -> dict[str, float]:
         """By kind of step, of all threads together; where the run was `timed`."""
+    @property
+    def joint_runs(self) -> int:
+        """Runs of operators for the lanes of several tables at once, and how many tables these were."""
+    @property
+    def joint_tables(self) -> int: ...
     @property
     def peak_frames(self) -> int: ...
     @property
@@ -131,6 +151,10 @@ class RunStats:
 
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
+
+    @property
+    def fused(self) -> list[list[int]]:
+        """The nodes of the operators that run in one pass, for each such pass."""
 
     def run(
         self,

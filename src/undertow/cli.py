@@ -1,4 +1,4 @@
-"""The command line: `undertow demo | run | graph | doctor`.
+"""The command line: `undertow demo | run | graph | data | doctor`.
 
 Results go to stdout, all else to stderr. Exit codes: 0, 1 for an error of the program that was run, 2 for wrong usage.
 """
@@ -18,7 +18,6 @@ import platform
 import shutil
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -27,12 +26,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 import undertow as ut
 from undertow.api.function import GraphView
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
+from undertow.cli_data import app as data_app
+from undertow.console import make_console, table, telling_errors
 from undertow.engines.contract import Stats
 from undertow.errors import UndertowError
 from undertow.frontend import tree
@@ -46,6 +46,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(data_app, name="data")
 
 # An argument such as -3 is a number; `_literal` tells options that do not exist.
 _NUMBERS = {"ignore_unknown_options": True}
@@ -94,7 +96,7 @@ def demo(
     """See recursion run in a static graph: a short tour."""
     from undertow.demo import show  # it captures its programs when imported
 
-    with _telling_errors():
+    with telling_errors():
         show(make_console(), output)
 
 
@@ -131,7 +133,7 @@ def run(
         settings().with_(**options)
     except UndertowError as error:
         raise _usage(f"{error.what}; {error.hint}") from None
-    with _telling_errors():
+    with telling_errors():
         result, counted = _find(target).run(*arguments, stats=True, **options)
         typer.echo(_show(result))
         if stats:
@@ -152,7 +154,7 @@ def graph(
     if format is None:
         suffix = "" if output is None else output.suffix[1:]
         format = Format(suffix) if suffix in ("svg", "dot") else Format.text
-    with _telling_errors():
+    with telling_errors():
         function = _find(target)
         view = _from_here(function.graph(*(arguments or _zeros(function))))
         made = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
@@ -167,27 +169,11 @@ def graph(
 @app.command()
 def doctor() -> None:
     """Say what is installed here, and what Undertow makes of it."""
-    make_console().print(_table(_findings()))
+    make_console().print(table(_findings()))
 
 
 # --------------------------------------------------------------------------------------------------------------
 # What all commands share
-
-
-def make_console() -> Console:
-    """A terminal as it is; a log gets plain lines that are not broken at 80 columns."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=120)
-
-
-@contextlib.contextmanager
-def _telling_errors() -> Iterator[None]:
-    """Errors of ours, and files that cannot be written, in a few lines and without a Python traceback."""
-    try:
-        yield
-    except (UndertowError, OSError) as error:
-        typer.echo(f"{type(error).__name__}: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def _usage(message: str, name: str = "") -> typer.BadParameter:
@@ -302,16 +288,6 @@ def _zeros(function: ut.Function) -> list[Any]:
 # What is shown
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> Table:
-    """Facts: what, and what it is."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def _show(result: Any) -> str:
     """A result as Python would write it, NumPy's scalars as plain numbers."""
     leaves, structure = tree.flatten(result)
@@ -324,7 +300,7 @@ def _show(result: Any) -> str:
 def _stats_table(stats: Stats) -> Table:
     waves = [("waves", f"{stats.waves:,}, {stats.mean_width:,.1f} lanes wide on average, {stats.peak_width:,} at most")]
     times = [("of these", ", ".join(f"{name} {took:.3f}" for name, took in stats.step_seconds.items()))]
-    return _table(
+    return table(
         [
             ("engine", stats.engine),
             ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),

@@ -88,6 +88,12 @@ class GradientMismatch(UndertowError):
     """A derivative is not what differences of values, or the other mode, say that it is."""
 
 
+class DataError(UndertowError):
+    """Text or values are not trees, or not of the form that is asked for. `lines` are bad lines, each with a reason."""
+
+    lines: tuple[tuple[int, str], ...] = ()
+
+
 class SaveError(UndertowError):
     """A function cannot be saved."""
 

@@ -50,6 +50,14 @@ _TITLES = {
     "undertow.frontend.state": "State",
     "undertow.frontend.rows": "Sparse rows",
     "undertow.api.optim": "Optimizers",
+    "undertow.data.forest": "Trees",
+    "undertow.data.vocabulary": "Vocabularies of trees",
+    "undertow.data.parse": "Trees from text",
+    "undertow.data.unparse": "Trees as text",
+    "undertow.data.nested": "Trees from nested values",
+    "undertow.data.files": "Files of trees",
+    "undertow.data.generate": "Trees made by rule",
+    "undertow.data.film_grammar": "A treebank made by a grammar",
     "undertow.frontend.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.debug_functions": "Effects",
@@ -64,12 +72,15 @@ _FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
 def public_names() -> dict[str, Any]:
     """What `undertow` offers, by name; `random.normal` is the function in the public module `random`."""
     found: dict[str, Any] = {}
-    for name, value in vars(undertow).items():
+    later = {name: getattr(undertow, name) for name in undertow._LATER}
+    for name, value in {**vars(undertow), **later}.items():
         if name.startswith("_"):
             continue
         if not isinstance(value, ModuleType):
             found[name] = value
-        elif value.__name__ != f"undertow.{name}":  # given a public name, and not just imported by somebody
+        elif (
+            name in later or value.__name__ != f"undertow.{name}"
+        ):  # given a public name, and not just imported by somebody
             found |= {f"{name}.{inner}": getattr(value, inner) for inner in value.__all__}
     return dict(sorted(found.items(), key=lambda item: (item[0].lower(), item[0])))
 
@@ -98,6 +109,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             yield f"| `{name}` | the dtype {value.name}: {value.size} byte{'s' * (value.size > 1)} an element |"
         elif inspect.isclass(value):
             yield f"| `{name}` | {_cell(value)} |"
+        elif not callable(value):
+            yield f"| `{name}` | `{value!r}` |"
         else:
             yield f"| `{name}{signature(value)}` | {_cell(value)} |"
     if module == "undertow.api.function":
@@ -110,6 +123,10 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         yield from _methods(undertow.Variable, "A variable has these methods")
     if module == "undertow.frontend.rows":
         yield from _methods(undertow.IndexedRows, "Sparse rows have these methods")
+    if module == "undertow.data.forest":
+        yield from _methods(undertow.data.Forest, "A forest has these methods")
+    if module == "undertow.data.vocabulary":
+        yield from _methods(undertow.data.Vocabulary, "A vocabulary has these methods")
     if module == "undertow.api.optim":
         yield from _methods(undertow.optim.Optimizer, "An optimizer has these methods")
         yield from _methods(undertow.optim.Updater, "An updater has these methods")

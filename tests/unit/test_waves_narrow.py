@@ -1,4 +1,7 @@
-"""Narrow waves: a few lanes that cannot become more run one by one. Same values, counts and tags as everywhere."""
+"""Narrow waves: a few lanes that cannot become more run one by one. Same values, counts and tags as everywhere.
+
+The expand engine has codes for operators on numbers too, and is looked at alongside.
+"""
 
 import operator
 from collections.abc import Callable
@@ -56,6 +59,13 @@ def test_time_follows_the_number_of_calls_not_its_square(engine: str) -> None:
     assert len(stats.deepest_tag) == stats.max_depth == 100_002
 
 
+def test_time_of_many_lanes_follows_the_number_of_calls_too() -> None:
+    """In lockstep, with lanes enough that none of them runs alone; the helper may do that."""
+    lanes = np.full(32, 10_000, np.int32)
+    _, stats = walk.map(lanes, np.ones(32, np.int32), engine="waves", timeout=4.0, stats=True)
+    assert len(stats.deepest_tag) == stats.max_depth + 1 == 10_003
+
+
 def test_time_of_arrays_follows_the_number_of_calls_too() -> None:
     @ut.function
     def first(w: ut.f32[3], n: ut.i64) -> ut.f32[3]:
@@ -101,7 +111,9 @@ def test_operators_give_what_they_give_elsewhere(dtype: Any, x: int, y: int) -> 
 
     args = 2, np.dtype(str(dtype).replace("i", "int").replace("f", "float")).type(x), y
     for function in numbers, tests:
-        np.testing.assert_equal(function.run(*args, engine="waves"), function.run(*args, engine="reference"))
+        expected = function.run(*args, engine="reference")
+        for engine in "waves", "expand":
+            np.testing.assert_equal(function.run(*args, engine=engine), expected)
 
 
 def test_faults_know_their_operands() -> None:
@@ -110,8 +122,8 @@ def test_faults_know_their_operands() -> None:
         return 7 // by if n == 0 else down(n - 1, by - 1)
 
     said = []
-    for engine in "reference", "waves":
+    for engine in "reference", "waves", "expand":
         with pytest.raises(ut.RunError, match="by zero") as caught:
             down.run(3, 3, engine=engine)
         said.append(str(caught.value))
-    assert said[0] == said[1]
+    assert said[0] == said[1] == said[2]

@@ -75,11 +75,11 @@ enum class StepCode : uint8_t {
   Negative = Maximum + 4,
   DivideF32 = Negative + 4,
   DivideF64,
-  FloorDivide,
-  Remainder,
-  And,
+  FloorDivide,  // of I32 and I64, as the next one
+  Remainder = FloorDivide + 2,
+  And = Remainder + 2,
   Or,
-  Not,  // the whole divisions are of I64
+  Not,
 };
 
 /// Something that fires.

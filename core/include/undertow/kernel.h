@@ -105,6 +105,18 @@ class Scratch {
 struct Elementwise;
 class Attrs;
 struct Functions;
+class PackedMatrix;
+
+/// What stays for a run: matrices that all its waves multiply with, packed when they are first asked for.
+class Keeper {
+ public:
+  virtual ~Keeper() = default;
+
+  /// Operand number `operand`, seen as a matrix of k rows and n columns with strides in elements; null where it does
+  /// not stay as it is, or there is no room.
+  virtual const PackedMatrix* packed(int operand, const View& matrix, int64_t k, int64_t n, int64_t row_stride,
+                                     int64_t column_stride) = 0;
+};
 
 class Kernel {
  public:
@@ -117,14 +129,19 @@ class Kernel {
   /// Compute all lanes. The outputs have the shapes that `shape` gave. After a fault they hold anything.
   virtual Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const = 0;
 
+  /// The same, with what stays for the run; the bits are those of `run`.
+  virtual Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch, Keeper&) const {
+    return run(lanes, inputs, outputs, scratch);
+  }
+
   /// Bit k: the value of operand k decides the shape of an output.
   uint64_t deciding() const { return deciding_; }
 
   /// Bit k: the first output may be written over operand k.
   uint64_t in_place() const { return in_place_; }
 
-  /// Are the bytes of the output those of the first operand, lane by lane? Then nothing needs to be computed.
-  bool is_view() const { return is_view_; }
+  /// Where the result is a part of the first operand, as it stands there: how many elements come before it; else -1.
+  virtual int64_t part_at(const View& operand) const { return (void)operand, -1; }
 
   /// How to work on flat pieces, for operators on each element; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
@@ -132,7 +149,6 @@ class Kernel {
  protected:
   uint64_t deciding_ = 0;
   uint64_t in_place_ = 0;
-  bool is_view_ = false;
 };
 
 /// All that a kernel may know when it is made.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "undertow/attrs.h"
+#include "undertow/fused.h"
 #include "undertow/kernel.h"
 #include "undertow/memory.h"
 
@@ -24,10 +25,11 @@ constexpr int64_t kUnknown = -1;  // a length that only the run knows
 struct Slot {
   DType dtype;
   std::vector<int64_t> shape;
-  bool is_dynamic;  ///< some length is known only at run time: the column holds boxes
-  int64_t count;    ///< elements, if not dynamic
-  int64_t bytes;    ///< of one lane: of its elements, or of its box
-  int64_t offset;   ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
+  bool is_dynamic;        ///< some length is known only at run time: the column holds boxes
+  int64_t count;          ///< elements, if not dynamic
+  int64_t bytes;          ///< of one lane: of its elements, or of its box
+  int64_t offset;         ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
+  bool is_inner = false;  ///< made and used up in one pass: it has no column, unless operators run one by one
 
   int rank() const { return static_cast<int>(shape.size()); }
 };
@@ -50,6 +52,8 @@ struct OpItem {
   bool is_open;    ///< the shapes of its operands or results are known only while it runs
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;
+  uint64_t shared = 0;   ///< bit k: all waves below an entry see the same operand k
+  bool is_same = false;  ///< of all operands that holds, so the result is the same too
 };
 
 struct Transfer {
@@ -136,8 +140,29 @@ struct CollectedItem {
   int32_t to[2];  ///< the sum; or numbers of rows, and rows
 };
 
+/// Operators of one stage that run together, in one pass over their lanes. Made by the core itself: see fuse.h.
+struct FusedItem {
+  struct Input {
+    Operand from;
+    int64_t offset;  ///< bytes: it may be a part of what stands there
+  };
+  struct Output {
+    int32_t to;
+    int64_t offset;    ///< bytes
+    bool is_first;     ///< of those that go there
+    uint64_t depends;  ///< on these inputs: what goes there, all of it
+  };
+  std::vector<int32_t> ops;       ///< all that it stands for, in order
+  std::vector<uint64_t> depends;  ///< of each of them: on these inputs
+  std::vector<int32_t> results;   ///< of each of them: which register is just its result; -1: none
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  Fused program;
+  int64_t bytes;  ///< of a lane: what it reads and writes
+};
+
 struct Item {
-  enum class Kind : uint8_t { Op, Branch, Call, Loop, Map, Read, Collect, Collected };
+  enum class Kind : uint8_t { Op, Branch, Call, Loop, Map, Read, Collect, Collected, Fused };
   Kind kind;
   int32_t number;  ///< in the table of its kind
 };
@@ -151,10 +176,12 @@ enum class LateKind : uint8_t {
 
 struct Stage {
   std::vector<Item> straight;
+  std::vector<Item> fused;  ///< the same, some operators together: what runs, unless the result of each is looked at
   std::vector<Item> entered;
   int32_t late = -1;      ///< number in Plan::lates, where some of the straight run may wait for other tables
   size_t late_from = 0;   ///< the first of these
   size_t ahead_from = 0;  ///< the first of what belongs to the next phase
+  size_t fused_late_from = 0;
   LateKind late_kind = LateKind::None;
 };
 
@@ -162,6 +189,7 @@ struct Stage {
 struct Late {
   int32_t region;
   std::vector<Item> items;
+  std::vector<Item> fused;     ///< the same, some together
   std::vector<int32_t> takes;  ///< slots that they read
   std::vector<int32_t> gives;  ///< slots that they write and others read
   int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
@@ -217,10 +245,11 @@ class Plan {
   std::vector<ReadItem> reads;
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
+  std::vector<FusedItem> fuseds;
   std::vector<Late> lates;
   std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h
-  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow.h
+  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow/program.h
   std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph

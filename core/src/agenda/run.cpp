@@ -162,7 +162,6 @@ void Agenda::queue(Frame* frame) {
 
 bool Agenda::run_next() {
   if (waiting_ == 0) return false;
-  poll();
   size_t best = queues_.size();
   for (size_t k = 0; k < queues_.size(); ++k) {
     if (queues_[k].empty()) continue;
@@ -178,6 +177,8 @@ bool Agenda::run_next() {
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);
   waiting_ -= static_cast<int64_t>(count);
+  now_ = batch_[0];  // those before it may have ended
+  poll();
   run_stage(outline_.stages[best]);
   batch_.clear();
   return true;
@@ -193,13 +194,12 @@ void Agenda::run_stage(const StagePlan& stage) {
   stats_.peak_width = std::max(stats_.peak_width, lanes);
   if (options_.is_traced) host_.wave(stage.region, lanes, batch_[0]->depth, stage.phase, stage.number);
   clock_.to(Step::Rest);
-  now_ = batch_[0];
   const int64_t before = tables_.frames;
   Table* table = tables_.make(region, lanes, 1);
   tables_.frames = before;
   give_entries(*table);
   for (int32_t slot : stage.loads) load(*table, slot);
-  for (const Item& item : stage.stage->straight) straight(*table, item);
+  for (const Item& item : options_.check_finite ? stage.stage->straight : stage.stage->fused) straight(*table, item);
   for (const Carry& carry : stage.stores) frames_.carry(batch_, *table, nullptr, carry);
   operate_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.
@@ -271,6 +271,8 @@ void Agenda::straight(Table& table, const Item& item) {
   switch (item.kind) {
     case Item::Kind::Op:
       return operate_.run(table, plan_.ops[z(item.number)]);
+    case Item::Kind::Fused:
+      return operate_.run(table, plan_.fuseds[z(item.number)]);
     case Item::Kind::Read: {
       const ReadItem& read = plan_.reads[z(item.number)];
       if (!read.is_shared) return read_entry(tables_, table, read);

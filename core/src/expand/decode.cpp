@@ -58,6 +58,8 @@ constexpr Scalar kScalars[] = {
     {"minimum", StepCode::Minimum},
     {"maximum", StepCode::Maximum},
     {"negative", StepCode::Negative},
+    {"floor_divide", StepCode::FloorDivide},
+    {"remainder", StepCode::Remainder},
 };
 
 /// The code of an operator on scalars, all of one dtype.
@@ -68,14 +70,14 @@ StepCode code_of(std::string_view op, const Elementwise& each) {
   if (op == "logical_not" && dtype == DType::Bool) return StepCode::Not;
   if (op == "divide" && dtype == DType::F32) return StepCode::DivideF32;
   if (op == "divide" && dtype == DType::F64) return StepCode::DivideF64;
-  if (op == "floor_divide" && dtype == DType::I64) return StepCode::FloorDivide;
-  if (op == "remainder" && dtype == DType::I64) return StepCode::Remainder;
   if (dtype == DType::Bool) return StepCode::Flat;
   const bool is_float = dtype == DType::F32 || dtype == DType::F64;
   for (const Scalar& row : kScalars) {
     if (row.op != op) continue;
-    // Of floats, nan decides which is the smaller one: the kernel knows.
-    if (is_float && (row.code == StepCode::Minimum || row.code == StepCode::Maximum)) return StepCode::Flat;
+    // Of floats, nan decides which is the smaller one, and whole divisions are no single instruction: kernels know.
+    if (is_float && (row.code == StepCode::Minimum || row.code == StepCode::Maximum ||
+                     row.code == StepCode::FloorDivide || row.code == StepCode::Remainder))
+      return StepCode::Flat;
     return static_cast<StepCode>(static_cast<int>(row.code) + static_cast<int>(dtype) - 1);
   }
   return StepCode::Flat;

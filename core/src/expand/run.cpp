@@ -1,35 +1,13 @@
 #include "run.h"
 
 #include <algorithm>
-#include <bit>
-#include <type_traits>
+
+#include "scalar.h"
 
 namespace undertow::expand {
 namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-template <class T>
-T as(uint64_t cell) {
-  if constexpr (std::is_same_v<T, double>)
-    return std::bit_cast<double>(cell);
-  else if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<float>(static_cast<uint32_t>(cell));
-  else
-    return static_cast<T>(cell);
-}
-
-template <class T>
-uint64_t cell_of(T value) {
-  if constexpr (std::is_same_v<T, double>)
-    return std::bit_cast<uint64_t>(value);
-  else if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<uint32_t>(value);
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return static_cast<uint32_t>(value);
-  else
-    return static_cast<uint64_t>(value);
-}
 
 }  // namespace
 
@@ -257,6 +235,14 @@ void Run::loop() {
       UNDERTOW_EACH(Maximum, slots[step.to] = cell_of<T>(as<T>(a()) < as<T>(b()) ? as<T>(b()) : as<T>(a())))
       UNDERTOW_EACH(Negative, slots[step.to] = cell_of<T>(static_cast<T>(-as<T>(a()))))
 #undef UNDERTOW_EACH
+#define UNDERTOW_EACH(name, result)                                                                              \
+      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 0): { using T = int32_t; result; } break;    \
+      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 1): { using T = int64_t; result; } break;
+      UNDERTOW_EACH(FloorDivide, const T y = as<T>(b()); if (y == 0) fault(copy, step);
+                                 slots[step.to] = cell_of<T>(floor_divide(as<T>(a()), y)))
+      UNDERTOW_EACH(Remainder, const T y = as<T>(b()); if (y == 0) fault(copy, step);
+                               slots[step.to] = cell_of<T>(remainder(as<T>(a()), y)))
+#undef UNDERTOW_EACH
       case StepCode::DivideF32: slots[step.to] = cell_of(as<float>(a()) / as<float>(b())); break;
       case StepCode::DivideF64: slots[step.to] = cell_of(as<double>(a()) / as<double>(b())); break;
       case StepCode::And: slots[step.to] = a() & b() & 1; break;
@@ -265,19 +251,6 @@ void Run::loop() {
       case StepCode::Identity: slots[step.to] = a(); break;
       case StepCode::Cast: slots[step.to] = cell_of(static_cast<double>(as<int64_t>(a()))); break;
         // clang-format on
-        case StepCode::FloorDivide:
-        case StepCode::Remainder: {
-          const int64_t x = as<int64_t>(a()), y = as<int64_t>(b());
-          if (y == 0) fault(copy, step);
-          int64_t quotient = y == -1 ? -x : x / y;
-          int64_t rest = y == -1 ? 0 : x % y;
-          if (rest != 0 && ((rest < 0) != (y < 0))) {
-            --quotient;
-            rest += y;
-          }
-          slots[step.to] = cell_of(step.code == StepCode::FloorDivide ? quotient : rest);
-          break;
-        }
         case StepCode::Branch: {
           const Branch& branch = plan_.branches[z(step.extra)];
           const int side = (a() & 1) != 0 ? 0 : 1;

@@ -141,6 +141,67 @@ inline void Run::set_off(Copy& copy, const Program& program) {
     }
 }
 
+/// What a call costs most of: these two stand here so that the loop has them at hand.
+inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits) {
+  if ((++opened_ & 0xfff) == 0) poll();
+  auto* copy = static_cast<Copy*>(arena_.take(made_of.copy_size));
+  copy->made_of = &made_of;
+  copy->parent = parent;
+  copy->row = row;
+  copy->lanes = nullptr;
+  copy->index = index;
+  copy->left = made_of.size;
+  copy->visits = visits;
+  copy->entry = nullptr;
+  copy->depth = 0;
+  if (parent != nullptr) {
+    copy->entry = parent->entry;
+    copy->depth = parent->depth + (made_of.is_function ? 1 : 0);
+    if (row->has_path) copy->path = parent->path.below(row->site, index);
+    ++parent->left;
+  } else {
+    copy->path = {};
+  }
+  const int32_t references = made_of.layout.arrays + made_of.layout.entries;
+  for (int32_t k = 0; k < references; ++k) copy->slots[k] = 0;
+  const uint32_t* const from = made_of.counts.data();
+  uint32_t* const to = copy->counts();
+  const size_t counts = made_of.counts.size();
+  for (size_t k = 0; k < counts; k += 4) std::memcpy(to + k, from + k, 16);
+  if (made_of.phase == 0) {
+    if (++frames_ > stats_.peak_frames) {
+      stats_.peak_frames = frames_;
+      if (frames_ > options_.frames) throw OverLimit{OverLimit::Kind::Frames};
+    }
+    if (made_of.is_function) {
+      ++stats_.activations;
+      if (copy->depth > stats_.max_depth) {
+        if (copy->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+        stats_.max_depth = copy->depth;
+        stats_.deepest.clear();
+        deepest_ = copy;
+      }
+    }
+  }
+  return copy;
+}
+
+/// All arguments are there: what waits for nothing else is ready.
+inline void Run::begin(Copy& copy) {
+  const Template& made_of = *copy.made_of;
+  if (made_of.phase > 0 && made_of.record.all > 0) load(copy);
+  for (const Read& read : made_of.reads) {
+    if (!read.is_shared && (copy.entry == nullptr || static_cast<size_t>(read.index) >= copy.entry->values.size()))
+      throw Stop{Stop::Kind::Internal};
+    const uint64_t value =
+        read.is_shared ? main_->slots[read.index] : copy.entry->values[static_cast<size_t>(read.index)];
+    copy.slots[read.to] = read.to < made_of.layout.arrays ? shared(value) : value;
+  }
+  set_off(copy, made_of.start);
+  if (!tasks_.empty()) drain();
+  if (copy.left == 0) finish(&copy);
+}
+
 constexpr int64_t kScalar = 128;  // a scalar, and what a kernel may read or write behind it
 
 }  // namespace undertow::expand

@@ -48,6 +48,19 @@ class Slice final : public Kernel {
     return {};
   }
 
+  int64_t part_at(const View& x) const override {
+    int64_t at = 0;
+    bool is_cut = false;  // an axis before this one has more than one element left, so this one must be whole
+    for (int axis = 0; axis < x.rank; ++axis) {
+      const Cut part = cut(x, axis);
+      if (part.count == 0 || (part.count > 1 && part.step != 1)) return -1;
+      if (is_cut && part.count != x.shape[axis]) return -1;
+      is_cut = is_cut || part.count > 1;
+      at = at * x.shape[axis] + part.start;
+    }
+    return at;
+  }
+
  private:
   Cut cut(const View& x, int axis) const { return cut_of(starts_[axis], stops_[axis], steps_[axis], x.shape[axis]); }
 

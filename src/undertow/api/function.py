@@ -20,6 +20,7 @@ from undertow.errors import CaptureError, UndertowError
 from undertow.frontend import forms, tree
 from undertow.frontend.annotations import as_array
 from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
+from undertow.frontend.declared import opened
 from undertow.frontend.drive import drive
 from undertow.frontend.flow import leaf_type
 from undertow.frontend.state import transaction
@@ -271,6 +272,7 @@ class Function:
         known = list(definition.closure.signature.parameters)
         bound = [forms.Shared(value) for value in self.__undertow_bound__]
         leaves: list[Any] = []
+        types: list[Type] = []
         names: list[str] = []
         structures: list[tree.Structure] = []
         mapped: list[bool] = []
@@ -282,20 +284,21 @@ class Function:
                 # A list of Python numbers takes the dtype that is annotated for each of them.
                 value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
             found, structure = tree.flatten(value)
-            leaves += [np.asarray(constant(x)) for x in found]
+            values = [np.asarray(constant(x)) for x in found]
+            leaves += values
+            types += opened([leaf_type(x) for x in values], structure)
             names += tree.paths(value, f"x{number}")
             structures.append(structure)
             mapped.append(not is_shared)
-        types = tuple(leaf_type(leaf) for leaf in leaves)
         counts = [sum(token == tree.LEAF for token in structure) for structure in structures]
         is_mapped = [flag for flag, count in zip(mapped, counts, strict=True) for _ in range(count)]
         forms.common_length(
             f"`{definition.name}.map`",
-            [t for t, flag in zip(types, is_mapped, strict=True) if flag],
+            [leaf_type(leaf) for leaf, flag in zip(leaves, is_mapped, strict=True) if flag],
             definition.closure.span,
         )
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
-        given = Arguments(leaves, types, tuple(structures), names, parameters, (False,) * len(leaves))
+        given = Arguments(leaves, tuple(types), tuple(structures), names, parameters, (False,) * len(leaves))
         return given, tuple(mapped)
 
     def _program(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:

@@ -1,7 +1,7 @@
 """What a saved function is besides its graphs, as plain JSON: structures, types, parameters, defaults.
 
 Structures name classes by number, and a table says what each class was called and which fields it had. Reading looks
-for such a class among the modules that are already imported, and never imports one: a file cannot make code run.
+for such a class among the modules that are already imported, and imports none but ours: a file cannot make code run.
 Where there is none, a class of that name and with those fields is made.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import importlib
 import keyword
 import math
 import sys
@@ -21,7 +22,6 @@ import numpy as np
 from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend import tree
 from undertow.frontend.annotations import Annotation
-from undertow.frontend.rows import token_of
 from undertow.frontend.traced import constant
 from undertow.ir.graph import Array
 from undertow.ir.literal import digest
@@ -30,6 +30,8 @@ from undertow.types import DTYPES, Dim, Type
 Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
+# Containers that are classes of ours: what files call them, and where they are. No file names another module.
+_OURS = {"rows": ("undertow.frontend.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
 
 # --------------------------------------------------------------------------------------------------------------
 # Writing
@@ -79,8 +81,8 @@ class Writer:
             if token[2] not in self.classes:
                 self.classes.append(token[2])
             return [kind, self.classes.index(token[2])]
-        if kind == "object":  # there is one class of ours that is a container
-            return ["rows", list(token[4])]
+        if kind == "object":
+            return [next(name for name, place in _OURS.items() if place[1] == token[2].__name__), list(token[4])]
         return list(token)  # a leaf, a tuple, a list
 
     def type(self, type: Type) -> Json:
@@ -186,8 +188,13 @@ class Reader:
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are {keys!r:.80}")
             return kind, len(keys), keys
-        if kind == "rows" and type(held) is list and held and all(map(_is_size, held)):
-            return token_of(tuple(held))
+        if kind in _OURS and type(held) is list:
+            module, name = _OURS[kind]
+            try:
+                token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(held)
+                return token
+            except (TypeError, ValueError):
+                raise LoadError(f"{row!r:.80} in the structure of {what} means nothing") from None
         if kind in ("dataclass", "namedtuple") and type(held) is int and 0 <= held < len(self.classes):
             cls = self.classes[held]
             if self.kinds[held] == kind:

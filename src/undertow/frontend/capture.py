@@ -25,6 +25,7 @@ from undertow.frontend import tree
 from undertow.frontend.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.builder import START, Builder
 from undertow.frontend.calling import bind_arguments, library_closure
+from undertow.frontend.declared import opened
 from undertow.frontend.drive import Work, drive
 from undertow.frontend.flow import describe, force, is_static_equal, leaf_type, port_in
 from undertow.frontend.graft import Ready, with_variables
@@ -200,6 +201,8 @@ def arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any
             types.append(seen)
             names.append(path)
             fixed.append(type is not None)
+        if note is None and found:
+            types[-len(found) :] = opened(types[-len(found) :], structure)
         structures.append(structure)
     return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), tuple(fixed))
 

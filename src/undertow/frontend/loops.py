@@ -326,6 +326,27 @@ def for_loop(interp: StatementInterpreter, node: ast.For, over: TracedRange, aft
     return (yield _statement_loop(interp, node, [start], [target], test, enter, step, after, env))
 
 
+def array_loop(interp: StatementInterpreter, node: ast.For, over: Traced, after: Cell | None, env: Env) -> Work:
+    """`for ... in array` where the length is known only at run time: element by element, in order."""
+    if not isinstance(node.target, ast.Name):
+        raise CaptureError(
+            "a loop over an array whose length is known only at run time has one variable",
+            interp.span(node.target, env),
+            hint="write `for row in array:` and take `row` apart in the loop",
+        )
+    length, target = over.shape[0], node.target.id
+
+    def test(leaves: list[Traced]) -> Work:
+        return ours("less")(leaves[0], length)
+        yield
+
+    def enter(leaves: list[Traced]) -> None:
+        env.vars[target] = over[leaves[0]]
+
+    step = lambda leaves: [ours("add")(leaves[0], 1)]  # noqa: E731
+    return (yield _statement_loop(interp, node, [np.int64(0)], [f"{target}.index"], test, enter, step, after, env))
+
+
 def _statement_loop(
     interp: StatementInterpreter,
     node: ast.While | ast.For,
@@ -347,6 +368,8 @@ def _statement_loop(
     interp.at(node, env)
     span = ctx.span
     assigned = assigned_names(node.body) | assigned_names([ast.Expr(node.test)] if isinstance(node, ast.While) else [])
+    if isinstance(node, ast.For):
+        assigned |= assigned_names([ast.Assign([node.target], node.iter)])
     # The variable of a `for` is carried too, where it has a value that it keeps if the loop never runs.
     kept = {name for name, value in zip(own_names, own, strict=True) if _fits(env.vars.get(name), value, interp)}
     carried = _carry((assigned - set(own_names)) | kept, env, interp)

@@ -104,6 +104,13 @@ class IndexedRows:
         _set(made, held[0], held[1], tuple(int(d) if isinstance(d, np.generic) else d for d in shape))
         return made
 
+    @staticmethod
+    def __undertow_token__(known: Sequence[Any]) -> Token:
+        """The token that a file describes; a ValueError if there can be none."""
+        if not known or not all(d is None or (type(d) is int and d >= 0) for d in known):
+            raise ValueError(known)
+        return token_of(tuple(known))
+
     # -- as an array ---------------------------------------------------------------------------------------
 
     def dense(self) -> Any:

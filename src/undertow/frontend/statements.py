@@ -397,11 +397,13 @@ class StatementInterpreter(Interpreter):
         return importlib.import_module("undertow.frontend.loops")
 
     def begin_for(self, node: ast.For, after: Cell | None, env: Env) -> Work:
-        """Over a range with traced bounds: a loop of the graph; over anything else Python runs it."""
+        """Over a range or array whose length is known at run time: a loop of the graph. Else Python runs it."""
         over = yield self.expr(node.iter, env)
         self.at(node.iter, env)
         if isinstance(over, TracedRange):
             return (yield self._loops().for_loop(self, node, over, after, env))
+        if isinstance(over, Traced) and over.type.rank and over.type.shape[0] is None:
+            return (yield self._loops().array_loop(self, node, over, after, env))
         items = self.iterate(over, self.span(node.iter, env))
         return None, Cell(Mark(node, items, len(self.ctx.open_builder.nodes)), after)
 

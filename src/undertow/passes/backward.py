@@ -26,6 +26,7 @@ from undertow.ops.op import CATALOGUE, evaluate, find
 from undertow.ops.term import Term, fitted, total, zeros_like
 from undertow.passes.activity import Ask, Slice, arguments, link_of
 from undertow.passes.entries import Entries
+from undertow.passes.pieces import added
 from undertow.types import CTL, Type
 
 _SMALL = 16  # elements of a constant that is computed while the graph is written
@@ -244,7 +245,7 @@ class _Backward:
             self.collect(self.origins[port], cotangent, self.copy.ports[port])
             return
         part = dense(cotangent, self.pen.term(self.copy.ports[port]))
-        self.found[port] = self.found[port] + part if port in self.found else part
+        self.found[port] = added(self.draft, self.found[port], part) if port in self.found else part
 
     def collect(self, position: int, cotangent: Term | Rows, like: Port) -> None:
         entries, pen = self.order.entries, self.pen

@@ -2,19 +2,13 @@
 //
 // A group of functions is *linear* if no activation makes two calls at once, so that its waves never widen; and
 // *scalar* if all its values are single numbers. Of such groups the plan also has code in a simple form: a frame is a
-// row of 8-byte cells, a branch is a jump, a Switch is nothing at all. Frames stand on a stack on the heap; those of
-// phases to come stay there.
+// row of 8-byte cells, a branch is a jump, a Switch is nothing at all.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
-#include "operate.h"
-#include "table.h"
-#include "undertow/elementwise.h"
 #include "undertow/plan.h"
-#include "undertow/run.h"
 
 namespace undertow {
 
@@ -24,7 +18,6 @@ using Cell = int32_t;
 struct NarrowMove {
   Cell from;
   int32_t to;
-  Cell third = 0;
 };
 
 /// What an instruction does. Operators on numbers have a code for each dtype (I32, I64, F32, F64, in this order), and
@@ -74,6 +67,11 @@ enum class NarrowCode : uint16_t {
   UnlessNotEqual = UnlessEqual + 8,
   End = UnlessNotEqual + 8,
 };
+
+/// The number of a code: of a dtype, with the second operand a cell or a constant.
+constexpr NarrowCode of(NarrowCode family, int dtype, int form) {
+  return static_cast<NarrowCode>(static_cast<int>(family) + 2 * dtype + form);
+}
 
 struct NarrowInstr {
   NarrowCode code;
@@ -130,80 +128,9 @@ struct NarrowProgram {
   std::vector<bool> groups;  ///< may these groups run so?
 };
 
+/// By region: is it a body that runs narrow?
+std::vector<bool> find_narrow(const Plan& plan);
+
 std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan);
-
-struct NarrowFrame {
-  NarrowFrame* below;   ///< on the stack
-  NarrowFrame* caller;  ///< null: a lane of a table
-  const NarrowBody* body;
-  const NarrowCall* call;  ///< how it was entered last; null for a lane
-  Entry* entry;
-  int64_t depth;
-  int32_t pc;  ///< where it waits
-  int32_t site;
-  int32_t visits;
-  bool is_over;
-  uint64_t cells[1];
-};
-
-/// Runs lanes of one run.
-class Narrow {
- public:
-  Narrow(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), program_(*plan.narrow), tables_(tables), host_(host), options_(options), stats_(stats) {}
-  ~Narrow();
-
-  /// A new activation, its arguments still to be written.
-  NarrowFrame* call(int32_t body, int32_t site, int32_t visits, Entry* entry, int64_t depth);
-  /// Run a phase of it to its end.
-  void run(NarrowFrame* frame, int32_t phase);
-  void end(NarrowFrame* frame);  ///< after its last phase
-
-  const NarrowBody& body(int32_t region) const { return *program_.bodies[static_cast<size_t>(region)]; }
-  uint64_t value(const NarrowFrame& frame, Cell x) const {
-    return x >= 0 ? frame.cells[x] : program_.constants[static_cast<size_t>(~x)];
-  }
-  /// What it is at, after something was thrown.
-  Doing doing() const;
-  /// The labels from the frame that runs now up to its lane.
-  std::vector<Label> tag() const;
-  int64_t polls = 0;
-  void (*is_late)(void*) = nullptr;                ///< called now and then; may throw
-  std::vector<Label> (*outside)(void*) = nullptr;  ///< the labels of the lane that runs now
-  void* context = nullptr;
-
- private:
-  NarrowFrame* push(const NarrowBody& body);
-  void pop(NarrowFrame* frame);
-  void open_segment(int64_t bytes);
-  void drop_entry(NarrowFrame& frame, int32_t cell);
-  Entry* make_entry(NarrowFrame& frame, const NarrowCall& call);
-  void climb();
-  [[noreturn]] void fault(const NarrowFrame& frame, const NarrowInstr& at);
-
-  const Plan& plan_;
-  const NarrowProgram& program_;
-  Tables& tables_;
-  Host& host_;
-  const RunOptions& options_;
-  RunStats& stats_;
-
- public:
-  const Table* main_ = nullptr;  ///< of the run: what it shares
-
- private:
-  NarrowFrame* now_ = nullptr;
-  NarrowFrame* top_ = nullptr;
-  /// The first at the greatest depth, or one that it stands below, if those under it have returned: each adds its label
-  /// to the tag as it returns.
-  NarrowFrame* deepest_ = nullptr;
-  struct Segment {
-    Block* block;
-    std::byte *free, *end;  ///< of the one before
-  };
-  std::vector<Segment> segments_;
-  std::byte* free_ = nullptr;  ///< of the last segment
-  std::byte* end_ = nullptr;
-};
 
 }  // namespace undertow

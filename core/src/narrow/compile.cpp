@@ -1,0 +1,404 @@
+// The code of narrow bodies. Slots become cells; what a branch is given, and what a Switch hands on, has the cell that
+// it came from, and what a Merge is made of is computed in its cell where that can be.
+#include <cstring>
+#include <map>
+#include <string_view>
+
+#include "narrow/program.h"
+#include "narrow/run.h"
+#include "narrow/shortcut.h"
+
+namespace undertow {
+namespace {
+
+using Code = NarrowCode;
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+class Compiler {
+ public:
+  Compiler(const Plan& plan, NarrowProgram& program) : plan_(plan), program_(program) {
+    for (const Constant& constant : plan.constants) {
+      uint64_t cell = 0;
+      if (constant.slot.bytes <= 8 && constant.slot.bytes > 0)
+        std::memcpy(&cell, constant.data, z(constant.slot.bytes));
+      program.constants.push_back(cell);
+    }
+    cells_.resize(plan.regions.size());
+    for (size_t number = 0; number < plan.regions.size(); ++number)
+      cells_[number].assign(plan.regions[number].slots.size(), kNoSlot);
+  }
+
+  /// Cells for what comes from outside, so that calls can be written before their callees are.
+  void open(int32_t region) {
+    program_.bodies[z(region)] = std::make_unique<NarrowBody>();
+    NarrowBody& body = *program_.bodies[z(region)];
+    const Region& from = plan_.regions[z(region)];
+    body.params.resize(from.phases.size());
+    body.results.resize(from.phases.size());
+    for (size_t phase = 0; phase < from.phases.size(); ++phase)
+      for (int32_t slot : from.params[phase])
+        body.params[phase].push_back(slot == kNoSlot ? -1 : (cells_[z(region)][z(slot)] = body.cells++));
+  }
+
+  void compile(int32_t region) {
+    body_ = program_.bodies[z(region)].get();
+    const Region& from = plan_.regions[z(region)];
+    frames_.clear();
+    entries_.clear();
+    for (size_t phase = 0; phase < from.phases.size(); ++phase) {
+      body_->entries.push_back(label());
+      loop_ = -1;
+      write(region, static_cast<int32_t>(phase));
+      for (int32_t slot : from.results[phase])
+        body_->results[phase].push_back(slot == kNoSlot ? -1 : cells_[z(region)][z(slot)]);
+      emit(Code::Return);
+    }
+    shorten();
+    body_->bytes = static_cast<int64_t>(sizeof(NarrowFrame)) + 8 * int64_t{body_->cells};
+  }
+
+  /// Results are known when all bodies are compiled.
+  void link() {
+    for (size_t k = 0; k < program_.calls.size(); ++k) {
+      NarrowCall& call = program_.calls[k];
+      const CallItem& item = *items_[k];
+      const NarrowBody& callee = *call.body;
+      for (size_t r = 0; r < item.results.size(); ++r)
+        if (item.results[r] != kNoSlot) call.results.push_back({callee.results[z(call.phase)][r], result_cells_[k][r]});
+    }
+  }
+
+ private:
+  struct Task {  // a region in a phase, on the way
+    int32_t region, phase;
+    size_t stage = 0, item = 0;
+    int step = 0;
+    size_t patch = 0, second = 0;
+    int32_t outer_loop = -1;
+  };
+
+  NarrowInstr& emit(Code code) {
+    body_->asides.push_back({loop_});
+    return body_->code.emplace_back(NarrowInstr{code});
+  }
+
+  /// The number of the next instruction, which others jump to.
+  int32_t label() { return label_ = static_cast<int32_t>(body_->code.size()); }
+
+  /// A jump if a value is false. A comparison that has just been made jumps itself.
+  size_t unless(Cell pred) {
+    constexpr int kFirst = static_cast<int>(Code::Less), kJumps = static_cast<int>(Code::UnlessLess);
+    if (z(label_) < body_->code.size()) {
+      NarrowInstr& last = body_->code.back();
+      const int code = static_cast<int>(last.code);
+      if (code >= kFirst && code < kJumps && last.to == pred) {
+        last.code = static_cast<Code>(code - kFirst + kJumps);
+        return body_->code.size() - 1;
+      }
+    }
+    emit(Code::Unless).a = pred;
+    return body_->code.size() - 1;
+  }
+
+  /// Jumps to jumps go where those go, and a jump to a return is one.
+  void shorten() {
+    std::vector<NarrowInstr>& code = body_->code;
+    for (NarrowInstr& instr : code) {
+      if (instr.code != Code::Jump && instr.code != Code::Unless && instr.code < Code::UnlessLess) continue;
+      for (int hops = 0; hops < 16 && code[z(instr.extra)].code == Code::Jump; ++hops)
+        instr.extra = code[z(instr.extra)].extra;
+      if (instr.code == Code::Jump && code[z(instr.extra)].code == Code::Return) instr.code = Code::Return;
+    }
+  }
+
+  Cell cell(int32_t region, Operand x) { return x < 0 ? x : cells_[z(region)][z(x)]; }
+  int32_t fresh() { return body_->cells++; }
+  int32_t define(int32_t region, int32_t slot) {
+    int32_t& found = cells_[z(region)][z(slot)];
+    if (found == kNoSlot || found < 0) found = fresh();
+    return found;
+  }
+
+  void move(Cell from, int32_t to) {
+    if (from == to) return;
+    NarrowInstr& instr = emit(Code::Move);
+    instr.a = from;
+    instr.to = to;
+  }
+
+  void write(int32_t root, int32_t phase) {
+    std::vector<Task> stack{{root, phase}};
+    while (!stack.empty()) {
+      const size_t at = stack.size() - 1;
+      const Program& program = plan_.regions[z(stack[at].region)].phases[z(stack[at].phase)];
+      if (stack[at].stage == program.stages.size()) {
+        stack.pop_back();
+        continue;
+      }
+      const Stage& stage = program.stages[stack[at].stage];
+      if (stack[at].item == 0 && stack[at].step == 0)
+        for (const Item& item : stage.straight) straight(stack[at].region, item);
+      if (stack[at].item == stage.entered.size()) {
+        ++stack[at].stage;
+        stack[at].item = 0;
+        stack[at].step = 0;
+        continue;
+      }
+      const Item& item = stage.entered[stack[at].item];
+      if (stack[at].item == 0 && stack[at].step == 0) stack[at].step = 1;
+      if (!enter(stack, at, item)) {
+        ++stack[at].item;
+        stack[at].step = 1;
+      }
+    }
+  }
+
+  /// One more step of an item; is there another? Regions inside are pushed, and come before it.
+  bool enter(std::vector<Task>& stack, size_t at, const Item& item) {
+    const int32_t region = stack[at].region;
+    switch (item.kind) {
+      case Item::Kind::Branch: {
+        const BranchItem& branch = plan_.branches[z(item.number)];
+        if (stack[at].step == 1) {
+          for (int side = 0; side < 2; ++side)
+            for (const Transfer& t : branch.transfers[side])
+              cells_[z(branch.regions[side])][z(t.to)] = t.from < 0 ? t.from : cells_[z(region)][z(t.from)];
+          for (const MergeRow& merge : branch.merges) {
+            const int32_t to = define(region, merge.to);
+            // What a side has still to make, it makes where the merge wants it.
+            for (int side = 0; side < 2; ++side)
+              if (merge.sides[side] >= 0) {
+                int32_t& made = cells_[z(branch.regions[side])][z(merge.sides[side])];
+                if (made == kNoSlot) made = to;
+              }
+          }
+          stack[at].patch = unless(cells_[z(region)][z(branch.pred)]);
+          stack[at].step = 2;
+          stack.push_back({branch.regions[0], branch.programs[0]});
+          return true;
+        }
+        if (stack[at].step == 2) {
+          for (const MergeRow& merge : branch.merges)
+            move(cell(branch.regions[0], merge.sides[0]), cells_[z(region)][z(merge.to)]);
+          emit(Code::Jump);
+          stack[at].second = body_->code.size() - 1;
+          body_->code[stack[at].patch].extra = label();
+          stack[at].step = 3;
+          stack.push_back({branch.regions[1], branch.programs[1]});
+          return true;
+        }
+        for (const MergeRow& merge : branch.merges)
+          move(cell(branch.regions[1], merge.sides[1]), cells_[z(region)][z(merge.to)]);
+        body_->code[stack[at].second].extra = label();
+        return false;
+      }
+      case Item::Kind::Call:
+        call(region, plan_.calls[z(item.number)]);
+        return false;
+      case Item::Kind::Loop:
+        return loop(stack, at, plan_.loops[z(item.number)]);
+      default:
+        return false;
+    }
+  }
+
+  bool loop(std::vector<Task>& stack, size_t at, const LoopItem& item) {
+    const int32_t region = stack[at].region;
+    if (stack[at].step == 1) {
+      stack[at].outer_loop = loop_;
+      const int32_t counter = fresh();
+      zero(counter);
+      for (const Transfer& t : item.variables) {
+        cells_[z(item.body)][z(t.to)] = fresh();
+        move(cell(region, t.from), cells_[z(item.body)][z(t.to)]);
+      }
+      for (const Transfer& t : item.outers)
+        cells_[z(item.body)][z(t.to)] = t.from < 0 ? t.from : cells_[z(region)][z(t.from)];
+      body_->loops.push_back({item.site, counter, loop_});
+      loop_ = static_cast<int32_t>(body_->loops.size()) - 1;
+      stack[at].patch = z(label());  // where an iteration begins
+      stack[at].step = 2;
+      stack.push_back({item.body, 0});
+      return true;
+    }
+    // The body has been written: its last branch has decided. What went on computes the next values.
+    const BranchItem* decides = nullptr;
+    for (const Stage& stage : plan_.regions[z(item.body)].phases[0].stages)
+      for (const Item& inner : stage.entered)
+        if (inner.kind == Item::Kind::Branch && plan_.branches[z(inner.number)].branch == item.branch)
+          decides = &plan_.branches[z(inner.number)];
+    const size_t leave = unless(cells_[z(item.body)][z(decides->pred)]);
+    std::vector<int32_t> temporary;
+    for (Operand next : item.next) {
+      temporary.push_back(fresh());
+      move(cell(decides->regions[0], next), temporary.back());
+    }
+    for (size_t k = 0; k < item.variables.size(); ++k)
+      move(temporary[k], cells_[z(item.body)][z(item.variables[k].to)]);
+    NarrowInstr& count = emit(Code::Count);
+    count.to = body_->loops[z(loop_)].counter;
+    NarrowInstr& again = emit(Code::Jump);
+    again.extra = static_cast<int32_t>(stack[at].patch);
+    body_->code[leave].extra = label();
+    loop_ = stack[at].outer_loop;
+    for (const LoopItem::Exit& exit : item.exits) move(cell(item.body, exit.from), define(region, exit.to));
+    return false;
+  }
+
+  void zero(int32_t to) {
+    NarrowInstr& instr = emit(Code::Count);
+    instr.to = to;
+    instr.extra = 1;  // set to zero
+  }
+
+  void call(int32_t region, const CallItem& item) {
+    NarrowCall made{};
+    made.site = item.site;
+    made.region = item.body;
+    made.body = program_.bodies[z(item.body)].get();
+    made.phase = item.phase;
+    const std::pair<int32_t, int32_t> key{region, item.call};
+    made.frame = made.entry = -1;
+    const bool has_phases = plan_.regions[z(item.body)].phases.size() > 1;
+    if (has_phases) {
+      if (!frames_.contains(key)) frames_[key] = fresh();
+      made.frame = frames_[key];
+    }
+    if (item.makes_entry) {
+      made.entry = entries_[key] = fresh();
+      body_->entry_cells.push_back(made.entry);
+    }
+    const NarrowBody& callee = *program_.bodies[z(item.body)];
+    for (size_t k = 0; k < item.arguments.size(); ++k)
+      if (callee.params[z(item.phase)][k] >= 0)
+        made.arguments.push_back({cell(region, item.arguments[k]), callee.params[z(item.phase)][k]});
+    for (Operand x : item.hoists) made.hoists.push_back(cell(region, x));
+    made.visits = item.visits;
+    std::vector<int32_t> results;
+    for (int32_t slot : item.results) results.push_back(slot == kNoSlot ? -1 : define(region, slot));
+    NarrowInstr& instr = emit(item.phase == 0 ? Code::Call : Code::Resume);
+    instr.extra = static_cast<int32_t>(program_.calls.size());
+    program_.calls.push_back(std::move(made));
+    items_.push_back(&item);
+    result_cells_.push_back(std::move(results));
+  }
+
+  void straight(int32_t region, const Item& item) {
+    switch (item.kind) {
+      case Item::Kind::Op:
+        return op(region, plan_.ops[z(item.number)]);
+      case Item::Kind::Read: {
+        const ReadItem& read = plan_.reads[z(item.number)];
+        const int32_t to = define(region, read.to);
+        NarrowInstr& instr = emit(read.is_shared ? Code::ReadShared : Code::ReadEntry);
+        instr.to = to;
+        instr.extra = read.index;
+        instr.a = static_cast<int32_t>(plan_.regions[z(region)].slots[z(read.to)].bytes);
+        return;
+      }
+      case Item::Kind::Collect: {
+        const CollectItem& collect = plan_.collects[z(item.number)];
+        const Cell value = cell(region, collect.values[0]);
+        const Slot& slot = collect.values[0] < 0 ? plan_.constants[z(~collect.values[0])].slot
+                                                 : plan_.regions[z(region)].slots[z(collect.values[0])];
+        NarrowInstr& instr = emit(Code::Collect);
+        instr.a = value;
+        instr.extra = collect.index;
+        instr.b = slot.dtype == DType::F32 ? 4 : 8;
+        instr.node = collect.node;
+        return;
+      }
+      default: {
+        const CollectedItem& collected = plan_.collecteds[z(item.number)];
+        const Slot& slot = plan_.regions[z(region)].slots[z(collected.to[0])];
+        const int32_t to = define(region, collected.to[0]);
+        NarrowInstr& instr = emit(Code::Collected);
+        instr.to = to;
+        instr.a = entries_.at({region, collected.call});
+        instr.b = slot.dtype == DType::F32 ? 4 : 8;
+        instr.extra = collected.index;
+        return;
+      }
+    }
+  }
+
+  void op(int32_t region, const OpItem& item) {
+    const std::string_view name = plan_.kernel_ops[z(item.kernel)];
+    Cell x[3] = {0, 0, 0};
+    for (size_t k = 0; k < item.inputs.size(); ++k) x[k] = cell(region, item.inputs[k]);
+    const int32_t to = define(region, item.outputs[0]);
+    if (name == "identity" || name == "stop_gradient" || name == "fill") {
+      NarrowInstr& instr = emit(Code::Move);
+      instr.a = x[0];
+      instr.to = to;
+      instr.node = item.node;
+      return;
+    }
+    const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
+    Code code = code_of(name, *each);
+    if (code != Code::Flat) {  // only the second operand may be a constant, and not of every code
+      const bool is_pair = each->arity == 2;
+      if (is_pair && x[0] < 0 && x[1] >= 0 && swapped(code) != Code::Flat) {
+        std::swap(x[0], x[1]);
+        code = swapped(code);
+      }
+      x[0] = in_cell(x[0]);
+      if (is_pair && x[1] < 0) {
+        if (code >= Code::Add)
+          code = of(code, 0, 1);
+        else
+          x[1] = in_cell(x[1]);
+      }
+    }
+    NarrowInstr& instr = emit(code);
+    instr.a = x[0];
+    instr.b = x[1];
+    instr.to = to;
+    instr.extra = item.kernel;
+    instr.node = item.node;
+    if (code != Code::Flat && x[1] < 0) instr.constant = program_.constants[z(~x[1])];
+    body_->asides.back().c = x[2];
+  }
+
+  Cell in_cell(Cell x) {
+    if (x >= 0) return x;
+    const int32_t to = fresh();
+    move(x, to);
+    return to;
+  }
+
+  const Plan& plan_;
+  NarrowProgram& program_;
+  NarrowBody* body_ = nullptr;
+  int32_t loop_ = -1;
+  int32_t label_ = 0;                        // the last place that something jumps to
+  std::vector<std::vector<int32_t>> cells_;  // of each region's slots
+  std::map<std::pair<int32_t, int32_t>, int32_t> frames_, entries_;
+  std::vector<const CallItem*> items_;
+  std::vector<std::vector<int32_t>> result_cells_;
+};
+
+}  // namespace
+
+std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan) {
+  auto program = std::make_unique<NarrowProgram>();
+  program->bodies.resize(plan.regions.size());
+  program->groups.assign(z(plan.groups), false);
+  const std::vector<bool> bodies = find_narrow(plan);
+  Compiler compiler(plan, *program);
+  for (size_t k = 0; k < bodies.size(); ++k)
+    if (bodies[k] && plan.regions[k].kind == Region::Kind::Function) compiler.open(static_cast<int32_t>(k));
+  for (size_t k = 0; k < bodies.size(); ++k)
+    if (program->bodies[k]) {
+      compiler.compile(static_cast<int32_t>(k));
+      program->groups[z(plan.regions[k].group)] = true;
+    }
+  compiler.link();
+  for (size_t k = 0; k < bodies.size(); ++k)  // all functions of a group, or none
+    if (!program->bodies[k] && plan.regions[k].kind == Region::Kind::Function)
+      program->groups[z(plan.regions[k].group)] = false;
+  return program;
+}
+
+}  // namespace undertow

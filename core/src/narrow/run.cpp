@@ -1,0 +1,365 @@
+#include "narrow/run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "scalar.h"
+#include "undertow/elementwise.h"
+
+namespace undertow {
+namespace {
+
+using Code = NarrowCode;
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+/// The labels of the loops that a frame is in.
+void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
+  const std::vector<NarrowLoop>& loops = frame.body->loops;
+  for (int32_t loop = frame.body->asides[z(frame.pc)].loop; loop >= 0; loop = loops[z(loop)].outer)
+    labels.push_back({loops[z(loop)].site, static_cast<int64_t>(frame.cells[loops[z(loop)].counter])});
+}
+
+}  // namespace
+
+Narrow::~Narrow() {
+  for (NarrowFrame* frame = top_; frame != nullptr; frame = frame->below)
+    for (int32_t cell : frame->body->entry_cells) drop_entry(*frame, cell);
+  for (Segment& segment : segments_) tables_.pool.drop(segment.block);
+}
+
+void Narrow::drop_entry(NarrowFrame& frame, int32_t cell) {
+  auto* entry = reinterpret_cast<Entry*>(frame.cells[cell]);
+  if (entry == nullptr) return;
+  for (Sum& sum : entry->sums) tables_.pool.drop(sum.whole);
+  delete entry;
+  frame.cells[cell] = 0;
+}
+
+void Narrow::open_segment(int64_t bytes) {
+  const int64_t room = std::max<int64_t>(bytes, segments_.empty() ? 1 << 16 : 1 << 20);
+  segments_.push_back({tables_.pool.take(room), free_, end_});
+  free_ = segments_.back().block->data();
+  end_ = free_ + room;
+}
+
+inline NarrowFrame* Narrow::push(const NarrowBody& body) {
+  if (end_ - free_ < body.bytes) [[unlikely]]
+    open_segment(body.bytes);
+  auto* frame = reinterpret_cast<NarrowFrame*>(free_);
+  free_ += body.bytes;
+  frame->below = top_;
+  frame->body = &body;
+  frame->is_over = false;
+  for (int32_t cell : body.entry_cells) frame->cells[cell] = 0;
+  top_ = frame;
+  if (++tables_.frames > tables_.peak_frames) [[unlikely]] {
+    tables_.peak_frames = tables_.frames;
+    if (tables_.frames > options_.frames) throw OverLimit{OverLimit::Kind::Frames};
+  }
+  return frame;
+}
+
+inline void Narrow::pop(NarrowFrame* frame) {
+  frame->is_over = true;
+  --tables_.frames;
+  for (int32_t cell : frame->body->entry_cells) drop_entry(*frame, cell);
+  while (top_ != nullptr && top_->is_over) {
+    free_ = reinterpret_cast<std::byte*>(top_);
+    top_ = top_->below;
+    if (const Segment& last = segments_.back(); free_ == last.block->data() && segments_.size() > 1) [[unlikely]] {
+      free_ = last.free;
+      end_ = last.end;
+      tables_.pool.drop(last.block);
+      segments_.pop_back();
+    }
+  }
+}
+
+/// What a call gives to all that runs below it.
+Entry* Narrow::make_entry(NarrowFrame& frame, const NarrowCall& call) {
+  drop_entry(frame, call.entry);  // of an iteration before
+  auto* entry = new Entry;
+  frame.cells[call.entry] = reinterpret_cast<uint64_t>(entry);
+  entry->sums.resize(call.hoists.size());
+  for (Cell x : call.hoists) {
+    const uint64_t* cell = x >= 0 ? &frame.cells[x] : &program_.constants[z(~x)];
+    entry->values.push_back({nullptr, reinterpret_cast<std::byte*>(const_cast<uint64_t*>(cell)), 0});
+  }
+  return entry;
+}
+
+NarrowFrame* Narrow::call(int32_t body, int32_t site, int32_t visits, Entry* entry, int64_t depth) {
+  NarrowFrame* frame = push(*program_.bodies[z(body)]);
+  frame->caller = nullptr;
+  frame->call = nullptr;
+  frame->site = site;
+  frame->visits = visits;
+  frame->entry = entry;
+  frame->depth = depth;
+  ++stats_.activations;
+  return frame;
+}
+
+void Narrow::end(NarrowFrame* frame) { pop(frame); }
+
+Doing Narrow::doing() const {
+  if (now_ == nullptr) return {};
+  const NarrowInstr& at = now_->body->code[z(now_->pc)];
+  const int32_t loop = now_->body->asides[z(now_->pc)].loop;
+  if (at.code == Code::Call || at.code == Code::Resume) return {-1, program_.calls[z(at.extra)].site};
+  if (at.node < 0 && loop >= 0) return {-1, now_->body->loops[z(loop)].site};
+  return {at.node, -1};
+}
+
+std::vector<Label> Narrow::tag() const {
+  std::vector<Label> labels;
+  for (const NarrowFrame* frame = now_; frame != nullptr; frame = frame->caller) {
+    add_loops(*frame, labels);
+    labels.push_back({frame->site, -1});
+  }
+  return labels;
+}
+
+/// Where the deepest tag goes on: one frame up.
+void Narrow::climb() {
+  stats_.deepest.push_back({deepest_->site, -1});
+  deepest_ = deepest_->caller;
+  if (deepest_ != nullptr)
+    add_loops(*deepest_, stats_.deepest);
+  else
+    climb_on(context);
+}
+
+void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
+  Stop stop{Stop::Kind::Fault};
+  stop.node = at.node;
+  const Elementwise* each = plan_.kernels[z(at.extra)]->elementwise();
+  const Cell x[3] = {at.a, at.b, frame.body->asides[z(&at - frame.body->code.data())].c};
+  for (int k = 0; k < each->arity; ++k) {
+    Value operand;
+    const uint64_t cell = value(frame, x[k]);
+    operand.bytes.resize(z(size_of(each->inputs[k])));
+    std::memcpy(operand.bytes.data(), &cell, operand.bytes.size());
+    stop.values.push_back(std::move(operand));
+    stop.types.push_back({each->inputs[k], 0});
+  }
+  stop.tag = {};
+  throw stop;
+}
+
+void Narrow::run(NarrowFrame* frame, int32_t phase) {
+  const NarrowInstr* code = frame->body->code.data();
+  const NarrowInstr* at = code + frame->body->entries[z(phase)];
+  uint64_t* cells = frame->cells;
+  const uint64_t* const constants = program_.constants.data();
+  const NarrowCall* const calls = program_.calls.data();
+  int64_t* const fired = stats_.fired.data();
+  const auto cell = [&](Cell x) -> const uint64_t& { return x >= 0 ? cells[x] : constants[~x]; };
+  alignas(64) std::byte scratch[4][128] = {};
+  try {
+    for (;;) {
+      switch (at->code) {
+        case Code::Move:
+          cells[at->to] = cell(at->a);
+          if (at->node >= 0) ++fired[at->node];
+          break;
+        case Code::Flat: {
+          const Elementwise* each = plan_.kernels[z(at->extra)]->elementwise();
+          std::memcpy(scratch[0], &cell(at->a), 8);
+          std::memcpy(scratch[1], &cell(at->b), 8);
+          std::memcpy(scratch[2], &cell(frame->body->asides[z(at - code)].c), 8);
+          if (each->scan != nullptr && each->scan(scratch[1], 1) >= 0) fault(*frame, *at);
+          each->flat[0](scratch[0], scratch[1], scratch[2], scratch[3], 1);
+          uint64_t out = 0;
+          std::memcpy(&out, scratch[3], z(size_of(each->output)));
+          cells[at->to] = out;
+          ++fired[at->node];
+          break;
+        }
+        case Code::Jump:
+          at = code + at->extra;
+          continue;
+        case Code::Unless:
+          if ((cell(at->a) & 0xff) == 0) {
+            at = code + at->extra;
+            continue;
+          }
+          break;
+        case Code::Count:
+          cells[at->to] = at->extra == 1 ? 0 : cells[at->to] + 1;
+          if (at->extra != 1 && (++polls & 0xfff) == 0) is_late(context);
+          break;
+        case Code::Call: {
+          const NarrowCall& call = calls[at->extra];
+          frame->pc = static_cast<int32_t>(at - code);
+          if ((++polls & 0xfff) == 0) [[unlikely]] {
+            now_ = frame;
+            is_late(context);
+          }
+          NarrowFrame* child = push(*call.body);
+          child->caller = frame;
+          child->call = &call;
+          child->site = call.site;
+          child->visits = call.visits[z(frame->visits - 1)];
+          child->depth = frame->depth + 1;
+          child->entry = frame->entry;
+          ++stats_.activations;
+          if (child->depth > stats_.max_depth) [[unlikely]] {
+            if (child->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+            stats_.max_depth = child->depth;
+            stats_.deepest.clear();
+            deepest_ = child;
+          }
+          if (call.entry >= 0) [[unlikely]]
+            child->entry = make_entry(*frame, call);
+          for (const NarrowMove& move : call.arguments) child->cells[move.to] = cell(move.from);
+          if (call.frame >= 0) cells[call.frame] = reinterpret_cast<uint64_t>(child);
+          frame = child;
+          cells = frame->cells;
+          code = call.body->code.data();
+          at = code + call.body->entries[0];
+          continue;
+        }
+        case Code::Resume: {
+          const NarrowCall& call = calls[at->extra];
+          frame->pc = static_cast<int32_t>(at - code);
+          if ((++polls & 0xfff) == 0) [[unlikely]] {
+            now_ = frame;
+            is_late(context);
+          }
+          auto* child = reinterpret_cast<NarrowFrame*>(cells[call.frame]);
+          for (const NarrowMove& move : call.arguments) child->cells[move.to] = cell(move.from);
+          child->call = &call;
+          frame = child;
+          cells = frame->cells;
+          code = call.body->code.data();
+          at = code + call.body->entries[z(call.phase)];
+          continue;
+        }
+        case Code::Return: {
+          NarrowFrame* const caller = frame->caller;
+          if (frame == deepest_) climb();
+          if (caller == nullptr) return;
+          const NarrowCall& call = *frame->call;
+          for (const NarrowMove& move : call.results) caller->cells[move.to] = cell(move.from);
+          if (call.phase + 1 == frame->visits) pop(frame);
+          frame = caller;
+          cells = frame->cells;
+          code = frame->body->code.data();
+          at = code + frame->pc + 1;
+          continue;
+        }
+        case Code::ReadEntry: {
+          uint64_t value = 0;
+          std::memcpy(&value, frame->entry->values[z(at->extra)].data, z(at->a));
+          cells[at->to] = value;
+          break;
+        }
+        case Code::ReadShared: {
+          uint64_t value = 0;
+          if (main_->columns[at->extra].data == nullptr) throw Stop{Stop::Kind::Internal};
+          std::memcpy(&value, main_->columns[at->extra].data, z(at->a));
+          cells[at->to] = value;
+          break;
+        }
+        case Code::Collect: {
+          Sum& sum = frame->entry->sums[z(at->extra)];
+          if (sum.whole == nullptr) {
+            sum.whole = tables_.pool.take(8);
+            sum.bytes = at->b;
+            std::memset(sum.whole->data(), 0, 8);
+          }
+          if (at->b == 4)
+            *reinterpret_cast<float*>(sum.whole->data()) += as<float>(cell(at->a));
+          else
+            *reinterpret_cast<double*>(sum.whole->data()) += as<double>(cell(at->a));
+          ++fired[at->node];
+          break;
+        }
+        case Code::Collected: {
+          const Sum& sum = reinterpret_cast<Entry*>(cells[at->a])->sums[z(at->extra)];
+          uint64_t value = 0;
+          if (sum.whole != nullptr) std::memcpy(&value, sum.whole->data(), z(at->b));
+          cells[at->to] = value;
+          break;
+        }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wswitch"  // an operator on numbers has one name and eight codes
+        // clang-format off
+#define UNDERTOW_FORMS(name, number, type, result)                                                          \
+        case of(Code::name, number, 0): {                                                                   \
+          using T = type;                                                                                   \
+          const T x = as<T>(cells[at->a]), y = as<T>(cells[at->b]);                                         \
+          result;                                                                                           \
+        } break;                                                                                            \
+        case of(Code::name, number, 1): {                                                                   \
+          using T = type;                                                                                   \
+          const T x = as<T>(cells[at->a]), y = as<T>(at->constant);                                         \
+          result;                                                                                           \
+        } break;
+#define UNDERTOW_INTS(name, result)         \
+  UNDERTOW_FORMS(name, 0, int32_t, result)  \
+  UNDERTOW_FORMS(name, 1, int64_t, result)
+#define UNDERTOW_FLOATS(name, result)       \
+  UNDERTOW_FORMS(name, 2, float, result)    \
+  UNDERTOW_FORMS(name, 3, double, result)
+#define UNDERTOW_NUMBERS(name, result)      \
+  UNDERTOW_INTS(name, result)               \
+  UNDERTOW_FLOATS(name, result)
+#define UNDERTOW_GIVES(value) cells[at->to] = cell_of<T>(static_cast<T>(value)); ++fired[at->node]
+#define UNDERTOW_TESTS(name, test)                                                                          \
+  UNDERTOW_NUMBERS(name, cells[at->to] = (test); ++fired[at->node])                                         \
+  UNDERTOW_NUMBERS(Unless##name, const bool is_so = (test); cells[at->to] = is_so; ++fired[at->node];       \
+                                 if (!is_so) { at = code + at->extra; continue; })
+        UNDERTOW_NUMBERS(Add, UNDERTOW_GIVES(x + y))
+        UNDERTOW_NUMBERS(Subtract, UNDERTOW_GIVES(x - y))
+        UNDERTOW_NUMBERS(Multiply, UNDERTOW_GIVES(x * y))
+        UNDERTOW_INTS(Minimum, UNDERTOW_GIVES(y < x ? y : x))
+        UNDERTOW_INTS(Maximum, UNDERTOW_GIVES(x < y ? y : x))
+        UNDERTOW_INTS(FloorDivide, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(floor_divide(x, y)))
+        UNDERTOW_INTS(Remainder, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(remainder(x, y)))
+        UNDERTOW_FLOATS(Divide, UNDERTOW_GIVES(x / y))
+        UNDERTOW_TESTS(Less, x < y)
+        UNDERTOW_TESTS(LessEqual, x <= y)
+        UNDERTOW_TESTS(Greater, x > y)
+        UNDERTOW_TESTS(GreaterEqual, x >= y)
+        UNDERTOW_TESTS(Equal, x == y)
+        UNDERTOW_TESTS(NotEqual, x != y)
+#undef UNDERTOW_TESTS
+#undef UNDERTOW_GIVES
+#undef UNDERTOW_NUMBERS
+#undef UNDERTOW_FLOATS
+#undef UNDERTOW_INTS
+#undef UNDERTOW_FORMS
+#define UNDERTOW_ONE(name, from, to_type)                                                                   \
+        case name: cells[at->to] = cell_of<to_type>(static_cast<to_type>(from)); ++fired[at->node]; break;
+        UNDERTOW_ONE(of(Code::Negative, 0, 0), -as<int32_t>(cells[at->a]), int32_t)
+        UNDERTOW_ONE(of(Code::Negative, 1, 0), -as<int64_t>(cells[at->a]), int64_t)
+        UNDERTOW_ONE(of(Code::Negative, 2, 0), -as<float>(cells[at->a]), float)
+        UNDERTOW_ONE(of(Code::Negative, 3, 0), -as<double>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::IntToLong, as<int32_t>(cells[at->a]), int64_t)
+        UNDERTOW_ONE(Code::IntToDouble, as<int32_t>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::LongToDouble, as<int64_t>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::FloatToDouble, as<float>(cells[at->a]), double)
+        UNDERTOW_ONE(Code::DoubleToFloat, as<double>(cells[at->a]), float)
+#undef UNDERTOW_ONE
+        case Code::And: cells[at->to] = cells[at->a] & cells[at->b] & 1; ++fired[at->node]; break;
+        case Code::Or: cells[at->to] = (cells[at->a] | cells[at->b]) & 1; ++fired[at->node]; break;
+        case Code::Not: cells[at->to] = (cells[at->a] & 1) ^ 1; ++fired[at->node]; break;
+          // clang-format on
+        default:
+          throw Stop{Stop::Kind::Internal};
+      }
+#pragma GCC diagnostic pop
+      ++at;
+    }
+  } catch (...) {
+    frame->pc = static_cast<int32_t>(at - code);
+    now_ = frame;
+    deepest_ = nullptr;  // of a run that fails, nobody asks for it
+    throw;
+  }
+}
+
+}  // namespace undertow

@@ -1,0 +1,158 @@
+"""The commands `undertow data inspect | convert | sample`: trees in files, and trees made by rule."""
+
+from __future__ import annotations
+
+import inspect as reflection
+import math
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import undertow as ut
+from undertow.console import make_console, table, telling_errors
+from undertow.data import Forest
+from undertow.data.files import FORMATS, WRITERS, format_of
+from undertow.data.nested import name_of
+
+app = typer.Typer(help="Trees in files: look at them, convert them, make some.", no_args_is_help=True)
+
+Input = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trees.")]
+From = Annotated[
+    str | None, typer.Option("--from", help=f"Its format, where its name does not say: {', '.join(FORMATS)}.")
+]
+MinCount = Annotated[int, typer.Option(help="Words that are rarer become <unk>.")]
+Binary = Annotated[bool, typer.Option("--binary", help="Insist on two children or none; of ListOps, the pairs.")]
+
+
+class Kind(str, Enum):
+    """What `undertow data sample` makes."""
+
+    listops = "listops"
+    booleans = "booleans"
+    arithmetic = "arithmetic"
+    sentiment = "sentiment"
+
+
+@app.command()
+def inspect(
+    file: Input,
+    source: From = None,
+    tree: Annotated[int, typer.Option(help="Which tree to show; -1 for none.")] = 0,
+    min_count: MinCount = 1,
+    binary: Binary = False,
+) -> None:
+    """Say what is in a file of trees, and show one of them."""
+    with telling_errors():
+        forest = _read(file, source, min_count, binary)
+        make_console().print(table(_facts(forest)))
+        if len(forest) and tree >= 0:
+            typer.echo(f"\ntree {tree}:\n{forest[tree].text()}")
+
+
+@app.command()
+def convert(
+    file: Input,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write; a picture if it ends in .svg.")],
+    source: From = None,
+    to: Annotated[str | None, typer.Option(help="The format to write, where the name does not say.")] = None,
+    min_count: MinCount = 1,
+    binary: Binary = False,
+) -> None:
+    """Read trees in one format and write them in another."""
+    with telling_errors():
+        _write(_read(file, source, min_count, binary), output, to)
+
+
+@app.command()
+def sample(
+    kind: Annotated[Kind, typer.Argument(help="What trees to make.")],
+    trees: Annotated[int, typer.Option("--trees", "-n", help="How many.")] = 5,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same trees.")] = 0,
+    max_depth: Annotated[int | None, typer.Option(help="How deep they may be.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    to: Annotated[str | None, typer.Option(help="The format: brackets, sexpressions, listops, jsonl or npz.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="Draw them with letters instead.")] = False,
+) -> None:
+    """Make trees by rule, with the exact label of every node."""
+    with telling_errors():
+        make: Callable[..., Forest] = getattr(ut.data, kind.value)
+        forest = make(trees, seed=seed, **({} if max_depth is None else {"max_depth": max_depth}))
+        if output is not None:
+            _write(forest, output, to)
+        elif text:
+            typer.echo(forest.text(most=trees))
+        else:
+            usual = {Kind.listops: "listops", Kind.sentiment: "brackets"}.get(kind, "sexpressions")
+            chosen = to or usual
+            if chosen not in WRITERS:
+                raise ut.DataError(f"{chosen} cannot be printed", hint=f"choose from {', '.join(WRITERS)}, or use -o")
+            typer.echo(WRITERS[chosen](forest), nl=False)
+
+
+def _read(file: Path, source: str | None, min_count: int, binary: bool) -> Forest:
+    """The trees of a file, with the options that its format knows."""
+    format = format_of(file, source)
+    known = reflection.signature(FORMATS[format]).parameters
+    takes_any = any(p.kind == p.VAR_KEYWORD for p in known.values())
+    given: dict[str, Any] = {"min_count": min_count} if min_count != 1 else {}
+    if binary:
+        given["binary"] = True
+    for name in given:
+        if name not in known and not takes_any:
+            raise ut.DataError(f"files of {format} have no option --{name.replace('_', '-')}", hint="leave it out")
+    return ut.data.read(file, format, **given)
+
+
+def _write(forest: Forest, output: Path, to: str | None) -> None:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    if to is None and output.suffix == ".svg":
+        output.write_text(forest.svg() + "\n", encoding="utf-8")
+    else:
+        ut.data.write(forest, output, to)
+    typer.echo(f"Wrote {output}: {len(forest)} trees", err=True)
+
+
+def _facts(forest: Forest) -> list[tuple[str, str]]:
+    counts = np.diff(forest.offsets)
+    sizes = forest.ends - forest.roots
+    rows = [
+        ("trees", f"{len(forest):,}"),
+        ("nodes", f"{forest.size:,}, {int((counts == 0).sum()):,} of them leaves"),
+    ]
+    if not forest.size:
+        return rows
+    rows += [
+        ("nodes of a tree", f"{sizes.min():,} to {sizes.max():,}, {sizes.mean():.1f} on average"),
+        ("depth", f"{forest.depths.max():,}"),
+        ("children", "two or none" if forest.is_binary else f"up to {counts.max():,}"),
+    ]
+    if forest.vocabulary is not None:
+        used = len(np.unique(forest.word[forest.word >= 0]))
+        rows.append(("words", f"{int((forest.word >= 0).sum()):,}, {used:,} different ones"))
+    rows += [
+        ("labels", _shares(forest.label, forest)),
+        ("labels of roots", _shares(forest.label[forest.roots], forest)),
+    ]
+    rows += [(f"field {name}", f"{v.dtype.name}{list(v.shape[1:]) or ''}") for name, v in forest.fields.items()]
+    return rows
+
+
+def _shares(labels: Any, forest: Forest) -> str:
+    """How often each label occurs; the most frequent ones, if there are many."""
+    found, counts = np.unique(labels, return_counts=True)
+    if len(found) == 1 and found[0] < 0:
+        return "none"
+    order = np.arange(len(found)) if len(found) <= 12 else np.sort(np.argsort(-counts, kind="stable")[:12])
+    parts = [
+        f"{'none' if found[k] < 0 else name_of(found[k], forest.labels)}: {_percent(counts[k] / len(labels))}"
+        for k in order
+    ]
+    return ", ".join(parts) + (f" and {len(found) - 12} others" if len(found) > 12 else "")
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else f"{math.ceil(share * 1000) / 10}%"

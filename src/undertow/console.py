@@ -1,0 +1,38 @@
+"""What all commands of the command line share: where they print, how they tell errors, tables of facts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from undertow.errors import UndertowError
+
+
+def make_console() -> Console:
+    """A terminal as it is; a log gets plain lines that are not broken at 80 columns."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=120)
+
+
+@contextlib.contextmanager
+def telling_errors() -> Iterator[None]:
+    """Errors of ours, and files that cannot be written, in a few lines and without a Python traceback."""
+    try:
+        yield
+    except (UndertowError, OSError) as error:
+        typer.echo(f"{type(error).__name__}: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Facts: what, and what it is."""
+    made = Table(box=None, show_header=False, pad_edge=False)
+    made.add_column(style="bold")
+    made.add_column(overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made

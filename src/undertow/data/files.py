@@ -1,0 +1,132 @@
+"""Files of trees: of text in any format, and of the arrays of a forest."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from undertow.data.forest import Forest
+from undertow.data.nested import from_nested
+from undertow.data.parse import parse_brackets, parse_listops, parse_sexpressions
+from undertow.data.scan import refuse
+from undertow.data.unparse import to_brackets, to_jsonl, to_listops, to_sexpressions
+from undertow.data.vocabulary import Vocabulary
+from undertow.errors import DataError, brief
+
+
+def read(path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Forest:
+    """The trees in a file: `brackets`, `sexpressions`, `listops`, `jsonl` (a tree on each line) or `npz`.
+
+    Without `format` it is known by the end of the name: .txt, .mrg, .ptb and .bracket hold brackets, .sexp and .lisp
+    S-expressions, .tsv ListOps. Options go to the reader of that format, as in `read("train.txt", min_count=2)`.
+    """
+    format = format_of(path, format)
+    if format == "npz":
+        return load(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise DataError(f"{os.fspath(path)!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
+    try:
+        return FORMATS[format](text, **options)
+    except DataError as fault:
+        fault.what = f"{os.fspath(path)}: {fault.what}"
+        raise
+
+
+def write(forest: Forest, path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Write trees to a file, in the format that its name or `format` says: the same as in `read`."""
+    format = format_of(path, format)
+    if format == "npz":
+        save(forest, path)
+    else:
+        Path(path).write_text(WRITERS[format](forest), encoding="utf-8")
+
+
+def format_of(path: str | os.PathLike[str], format: str | None) -> str:
+    """The format that is asked for, or else the one that a file's name ends in."""
+    found = format or _ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
+    if found not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise DataError(f"{brief(format or Path(path).name)} is no format of trees", hint=f"the formats are {known}")
+    return found
+
+
+def parse_jsonl(text: str, **options: Any) -> Forest:
+    """A tree on each line, as JSON: texts, lists, and objects with `word`, `label`, `children` and other fields."""
+    problems: dict[int, str] = {}
+    trees: list[Any] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            trees.append(json.loads(line))
+            from_nested(trees[-1:])
+        except (ValueError, RecursionError) as fault:
+            problems[number] = f"this is not JSON ({fault})" if isinstance(fault, ValueError) else "it is too deep"
+        except DataError as fault:
+            problems[number] = fault.what.replace(" in tree 0", "").replace(" of tree 0", "")
+    refuse(problems, text, "each should be a tree")
+    return from_nested(trees, **options)
+
+
+def save(forest: Forest, path: str | os.PathLike[str]) -> None:
+    """Write a forest as a file of arrays (`.npz`), with the words and the names of labels."""
+    arrays: dict[str, Any] = {"depths": forest.depths, "word": forest.word, "label": forest.label}
+    arrays["binary"] = np.array(forest.is_binary)
+    arrays |= {f"field.{name}": values for name, values in forest.fields.items()}
+    for name, names in (("vocabulary", forest.vocabulary), ("labels", forest.labels)):
+        if names is not None:
+            arrays[name] = np.array(names.words, np.str_)
+            arrays[f"{name}.unknown"] = np.array([] if names.unknown is None else [names.unknown], np.str_)
+    with open(path, "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Forest:
+    """Read what `save` wrote. Nothing in such a file is ever run."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+        names = {name: _names(arrays, name) for name in ("vocabulary", "labels")}
+        fields = {name.removeprefix("field."): a for name, a in arrays.items() if name.startswith("field.")}
+        return Forest.from_depths(
+            arrays["depths"], arrays["word"], arrays["label"], fields, bool(arrays["binary"]), **names
+        )
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as fault:
+        raise DataError(
+            f"{os.fspath(path)!r} does not hold a forest: {fault}", hint="ut.data.save writes such files"
+        ) from None
+
+
+def _names(arrays: dict[str, Any], name: str) -> Any:
+    if name not in arrays:
+        return None
+    unknown = arrays[f"{name}.unknown"].tolist()
+    return Vocabulary(tuple(arrays[name].tolist()), unknown[0] if unknown else None)
+
+
+FORMATS: dict[str, Callable[..., Forest]] = {
+    "brackets": parse_brackets,
+    "sexpressions": parse_sexpressions,
+    "listops": parse_listops,
+    "jsonl": parse_jsonl,
+    "npz": load,
+}
+WRITERS: dict[str, Callable[[Forest], str]] = {
+    "brackets": to_brackets,
+    "sexpressions": to_sexpressions,
+    "listops": to_listops,
+    "jsonl": to_jsonl,
+}
+_ENDINGS = {
+    "txt": "brackets", "mrg": "brackets", "ptb": "brackets", "bracket": "brackets", "brackets": "brackets",
+    "sexp": "sexpressions", "lisp": "sexpressions", "sexpressions": "sexpressions",
+    "tsv": "listops", "json": "jsonl", "jsonl": "jsonl", "npz": "npz",
+}  # fmt: skip

@@ -1,0 +1,137 @@
+"""Trees made by rule, with the exact label of every node: data for tests, examples and lessons that needs no download.
+
+The same seed gives the same trees, everywhere.
+
+>>> forest = arithmetic(2, seed=1)
+>>> forest
+<Forest: 2 trees, 82 nodes, binary>
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from undertow.data.expressions import (
+    ARITHMETIC,
+    BOOLEANS,
+    LISTOPS,
+    LISTOPS_OPERATORS,
+    arithmetic_values,
+    boolean_values,
+    listops_values,
+)
+from undertow.data.forest import Forest
+from undertow.data.parse import parse_listops
+from undertow.data.unparse import to_listops
+from undertow.data.vocabulary import Vocabulary
+from undertow.errors import DataError, brief
+
+
+def listops(
+    trees: int = 1000,
+    seed: int = 0,
+    max_depth: int = 20,
+    max_args: int = 5,
+    chance: float = 0.25,
+    operators: Sequence[str] = ("MIN", "MAX", "MED", "SM"),
+    max_nodes: int | None = None,
+    binary: bool = False,
+) -> Forest:
+    """Expressions of ListOps: digits under MIN, MAX, MED (median) and SM (sum modulo 10), nested; labels are values.
+
+    The rules and numbers are those of Nangia and Bowman 2018: an argument is an expression with this chance, else a
+    digit; operators have 2 to `max_args` arguments and nest `max_depth` deep. `binary=True` gives the trees that the
+    published data has, in which operators are applied to one argument at a time.
+    """
+    kinds = [(LISTOPS[name], 2, max_args) for name in _known(operators, LISTOPS_OPERATORS)]
+    forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, chance, max_depth, max_nodes, LISTOPS, False)
+    forest = _labelled(forest, listops_values(forest).tolist())
+    return parse_listops(to_listops(forest), binary=True) if binary else forest
+
+
+def booleans(
+    trees: int = 1000,
+    seed: int = 0,
+    max_depth: int = 6,
+    chance: float = 0.6,
+    operators: Sequence[str] = ("and", "or", "xor", "not"),
+    max_nodes: int | None = None,
+) -> Forest:
+    """Boolean expressions over `true` and `false`; labels are values. Without `not` the forest is binary."""
+    chosen = _known(operators, BOOLEANS.words[2:])
+    kinds = [(BOOLEANS[name], 1, 1) if name == "not" else (BOOLEANS[name], 2, 2) for name in chosen]
+    is_binary = "not" not in operators
+    forest = _grown(trees, seed, lambda r: r.randrange(2), kinds, chance, max_depth, max_nodes, BOOLEANS, is_binary)
+    return _labelled(forest, boolean_values(forest).tolist())
+
+
+def arithmetic(
+    trees: int = 1000,
+    seed: int = 0,
+    max_depth: int = 6,
+    chance: float = 0.6,
+    operators: Sequence[str] = ("+", "-", "*"),
+    modulus: int = 10,
+    max_nodes: int | None = None,
+) -> Forest:
+    """Sums, differences and products of digits, as binary trees; labels are values modulo `modulus`."""
+    kinds = [(ARITHMETIC[name], 2, 2) for name in _known(operators, ARITHMETIC.words[10:])]
+    forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, chance, max_depth, max_nodes, ARITHMETIC, True)
+    return _labelled(forest, arithmetic_values(forest, modulus).tolist())
+
+
+def _grown(
+    trees: int,
+    seed: int,
+    leaf: Callable[[random.Random], int],
+    kinds: Sequence[tuple[int, int, int]],
+    chance: float,
+    max_depth: int,
+    max_nodes: int | None,
+    vocabulary: Vocabulary,
+    binary: bool,
+) -> Forest:
+    """Expressions whose root is an operator; each argument is one, too, with that chance."""
+    if trees < 0 or max_depth < 1 or not 0 <= chance <= 1:
+        raise DataError(
+            f"{trees} trees, {max_depth} deep, with operators in {chance} of all places", hint="these are out of range"
+        )
+    source = random.Random(seed)
+    depths: list[int] = []
+    words: list[int] = []
+    refused = 0
+    for _ in range(trees):
+        start = len(depths)
+        stack = [0]
+        while stack:
+            depth = stack.pop()
+            depths.append(depth)
+            if depth == 0 or (depth < max_depth and source.random() < chance):
+                word, least, most = kinds[source.randrange(len(kinds))]
+                stack += [depth + 1] * (least + source.randrange(most - least + 1))
+                words.append(word)
+            else:
+                words.append(leaf(source))
+            if max_nodes is not None and len(depths) + len(stack) - start > max_nodes:
+                refused += 1
+                if refused > 1000 * trees:
+                    raise DataError(
+                        f"hardly any tree has at most {max_nodes} nodes", hint="allow more, or make the chance smaller"
+                    )
+                del depths[start:], words[start:]
+                stack = [0]
+    return Forest.from_depths(depths, words, binary=binary, vocabulary=vocabulary)
+
+
+def _labelled(forest: Forest, labels: Sequence[int]) -> Forest:
+    return Forest.from_depths(forest.depths, forest.word, labels, binary=forest.is_binary, vocabulary=forest.vocabulary)
+
+
+def _known(operators: Sequence[str], all_of_them: Sequence[str]) -> Sequence[str]:
+    for name in operators:
+        if name not in all_of_them:
+            raise DataError(f"there is no operator {brief(name)} here", hint=f"there are {', '.join(all_of_them)}")
+    if not operators:
+        raise DataError("expressions without operators", hint=f"choose from {', '.join(all_of_them)}")
+    return operators

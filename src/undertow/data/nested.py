@@ -1,0 +1,173 @@
+"""Trees from nested Python values, and back. Depth is the data's, so nothing here recurses.
+
+>>> forest = from_nested([("not", ("a", "bad")), "film"])
+>>> forest
+<Forest: 2 trees, 6 nodes, binary>
+>>> to_nested(forest)
+[('not', ('a', 'bad')), 'film']
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from undertow.data.forest import Forest
+from undertow.data.vocabulary import UNKNOWN, Vocabulary
+from undertow.errors import DataError, brief
+
+_OWN = ("word", "label", "children", "left", "right")
+
+
+def from_nested(
+    trees: Iterable[Any],
+    vocabulary: Vocabulary | None = None,
+    labels: Vocabulary | None = None,
+    min_count: int = 1,
+    binary: bool | None = None,
+) -> Forest:
+    """A forest from trees that are values of Python.
+
+    A word (text, or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has any
+    of `word`, `label`, `children` (or `left` and `right`), and what else it has becomes a field of the forest. What has
+    a method `label()` and goes over its children is taken as a tree of NLTK. Words make a vocabulary unless one is
+    given.
+    """
+    depths: list[int] = []
+    words: list[Any] = []
+    names: list[Any] = []
+    fields: dict[str, dict[int, Any]] = {}
+    for number, tree in enumerate(trees):
+        open_now: set[int] = set()  # containers around the node, by identity
+        stack: list[tuple[Any, int]] = [(tree, 0)]
+        while stack:
+            value, depth = stack.pop()
+            if depth < 0:
+                open_now.discard(value)
+                continue
+            word, label, below, others = _node(value, number)
+            if below:
+                if id(value) in open_now:
+                    raise DataError(f"tree {number} is part of itself", hint="a tree ends at its leaves")
+                open_now.add(id(value))
+                stack.append((id(value), -1))
+                stack += [(child, depth + 1) for child in reversed(below)]
+            for name, held in others.items():
+                fields.setdefault(name, {})[len(depths)] = held
+            depths.append(depth)
+            words.append(word)
+            names.append(label)
+    word_numbers, vocabulary = _numbers(words, vocabulary, "word", min_count)
+    label_numbers, labels = _numbers(names, labels, "label", 1)
+    return Forest.from_depths(
+        depths,
+        word_numbers,
+        label_numbers,
+        {name: _field(name, held, len(depths)) for name, held in fields.items()},
+        binary,
+        vocabulary,
+        labels,
+    )
+
+
+def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
+    """The trees as nested Python values: `tuples` of words, or `dicts` with all that nodes have.
+
+    From dicts, `from_nested` makes an equal forest again.
+    """
+    if form not in ("tuples", "dicts"):
+        raise DataError(f"form={brief(form)}", hint='write form="tuples" or form="dicts"')
+    make = _tuple if form == "tuples" else _dict
+    made: list[Any] = [None] * forest.size
+    offsets, child = forest.offsets.tolist(), forest.child.tolist()
+    for node in range(forest.size - 1, -1, -1):  # children have higher numbers, so they are there before
+        below = [made[c] for c in child[offsets[node] : offsets[node + 1]]]
+        made[node] = make(forest, node, below)
+    return [made[root] for root in forest.roots.tolist()]
+
+
+def name_of(number: int, names: Vocabulary | None) -> Any:
+    """A word or label for people: its name where it has one, else its number; None where there is none."""
+    return None if number < 0 else names.word(number) if names is not None else int(number)
+
+
+def _tuple(forest: Forest, node: int, below: list[Any]) -> Any:
+    return tuple(below) if below else name_of(forest.word[node], forest.vocabulary)
+
+
+def _dict(forest: Forest, node: int, below: list[Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if forest.word[node] >= 0:
+        made["word"] = name_of(forest.word[node], forest.vocabulary)
+    if forest.label[node] >= 0:
+        made["label"] = name_of(forest.label[node], forest.labels)
+    made |= {name: values[node].tolist() for name, values in forest.fields.items()}
+    return {**made, "children": below} if below else made
+
+
+def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]]:
+    """The word, label, children and further fields of one node."""
+    if isinstance(value, str) or _is_number(value):
+        return value, None, [], {}
+    if callable(getattr(value, "label", None)):
+        below = list(value)
+        if len(below) == 1 and isinstance(below[0], str):  # (NN dog) is one node, as in brackets
+            return below[0], value.label(), [], {}
+        return None, value.label(), below, {}
+    if isinstance(value, (tuple, list)):
+        if not value:
+            raise DataError(f"an empty {type(value).__name__} in tree {tree}", hint="a node has children or a word")
+        return None, None, list(value), {}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if not isinstance(value, Mapping):
+        raise DataError(
+            f"{brief(value)} in tree {tree} is not a node",
+            hint="nodes are words, numbers of words, tuples, lists, dicts and dataclasses",
+        )
+    below = list(value.get("children") or ())
+    sides = [value[side] for side in ("left", "right") if value.get(side) is not None]
+    if below and sides:
+        raise DataError(f"a node of tree {tree} has `children` and `left` or `right`", hint="give one or the other")
+    others = {name: held for name, held in value.items() if name not in _OWN and held is not None}
+    return value.get("word"), value.get("label"), below or sides, others
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def _numbers(
+    found: list[Any], names: Vocabulary | None, what: str, min_count: int
+) -> tuple[list[int], Vocabulary | None]:
+    """Words or labels as numbers, -1 for None, and the names that they have."""
+    given = [item for item in found if item is not None]
+    if all(map(_is_number, given)):
+        return [-1 if item is None else int(item) for item in found], names
+    for item in given:
+        if not isinstance(item, str):
+            raise DataError(
+                f"{brief(item)} as a {what}, where others are text",
+                hint=f"give every {what} as text, or every one as a number",
+            )
+    if names is None:
+        names = Vocabulary.of(given, min_count, unknown=None if what == "label" else UNKNOWN)
+    return [-1 if item is None else names[item] for item in found], names
+
+
+def _field(name: str, held: dict[int, Any], count: int) -> Any:
+    """The values of a field, one for each node; zeros where a node has none."""
+    try:
+        rows = np.array(list(held.values()))
+        if rows.dtype.kind not in "biuf":
+            raise ValueError
+    except ValueError:
+        raise DataError(
+            f"the field {name!r} does not hold numbers, or arrays of one shape", hint="leave it out of the nodes"
+        ) from None
+    made = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    made[list(held)] = rows
+    return made

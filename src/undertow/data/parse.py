@@ -1,0 +1,216 @@
+"""Trees from text: Penn Treebank brackets, S-expressions, and the lines of ListOps.
+
+>>> forest = parse_brackets("(3 (2 a) (4 film))")
+>>> forest.label.tolist(), forest.vocabulary.words
+([3, 2, 4], ('<unk>', 'a', 'film'))
+>>> parse_sexpressions("(+ 1 (* 2 3))").children(0)
+array([1, 2], dtype=int32)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from undertow.data.expressions import LISTOPS, listops_values
+from undertow.data.forest import Forest
+from undertow.data.scan import ATOM, CLOSE, OPEN, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
+from undertow.data.vocabulary import Vocabulary
+from undertow.errors import DataError
+
+Array = npt.NDArray[Any]
+NO_LABEL = "-1"  # how brackets say that a node has no label
+NO_WORD = "_"  # how S-expressions say that a node has no word
+_INTEGER = re.compile(r"-?[0-9]{1,9}")
+
+
+def parse_brackets(
+    text: str,
+    vocabulary: Vocabulary | None = None,
+    labels: Vocabulary | type | None = None,
+    min_count: int = 1,
+    binary: bool | None = None,
+    per_line: bool | None = None,
+) -> Forest:
+    """Trees in the brackets of the Penn Treebank; those of the Stanford Sentiment Treebank are a line each.
+
+    `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary`, or make a
+    new one of those that occur `min_count` times. Labels are integers if all of them look like some, else names;
+    `labels=int`, `labels=str` or a vocabulary of names insists. Every bad line is reported, all in one error.
+    """
+    tokens, problems, is_by_line = _balanced(text, per_line)
+    kind, line = tokens.kind, tokens.line
+    after = np.r_[kind[1:], CLOSE]
+    before = np.r_[CLOSE, kind[:-1]]
+    is_label = (kind == ATOM) & (before == OPEN)
+    # `(label word)`: the word belongs to the bracket's own node. All other words are nodes of their own.
+    is_only = (kind == ATOM) & np.r_[False, is_label[:-1]] & (after == CLOSE)
+    is_free = (kind == ATOM) & ~is_label & ~is_only
+    _note(problems, line[(kind == OPEN) & (after == CLOSE)], "there is nothing in a bracket")
+    _note(problems, line[is_label & (after == CLOSE)], "a label without word or children")
+    _note(problems, line[is_free & (tokens.depth == 0)], "text outside of the brackets")
+
+    places = np.cumsum(kind == ATOM) - 1  # the number of an atom among atoms
+    atoms = tokens.atoms
+    label_atoms = [atoms[at] for at in places[is_label]]
+    by_name, names = _label_numbers(label_atoms, labels)
+    numbers = [by_name.get(atom, _BAD) for atom in label_atoms]
+    label_values = np.array(numbers, np.int64)
+    _note(problems, line[is_label][label_values == _BAD], "a label that is not among the labels")
+    refuse(problems, text, _TREE if is_by_line else _PART)
+
+    is_node = (kind == OPEN) | is_free
+    nodes = np.cumsum(is_node) - 1  # the node that a token belongs to: its own, or that of the bracket before it
+    count = int(is_node.sum())
+    label = np.full(count, -1, np.int64)
+    label[nodes[is_label]] = label_values
+    is_word = is_only | is_free
+    words = [atoms[at] for at in places[is_word]]
+    vocabulary = vocabulary or Vocabulary.of(words, min_count)
+    word = np.full(count, -1, np.int32)
+    word[nodes[is_word]] = vocabulary.ids(words)
+    depth = tokens.depth[is_node]
+    label, word, depth = _without_empty_tops(label, word, depth, (kind == OPEN)[is_node])
+    return Forest.from_depths(depth, word, label, binary=binary, vocabulary=vocabulary, labels=names)
+
+
+def parse_sexpressions(
+    text: str,
+    vocabulary: Vocabulary | None = None,
+    min_count: int = 1,
+    head: bool = True,
+    binary: bool | None = None,
+    per_line: bool | None = None,
+) -> Forest:
+    """Trees as Lisp writes them: in `(f x (g y))` the node of a bracket has its first atom as its word.
+
+    With `head=False` all atoms are leaves, as in the binary parses `( ( a b ) c )`. An atom alone is a tree, too. The
+    atom `_` stands where a node has no word.
+    """
+    tokens, problems, is_by_line = _balanced(text, per_line)
+    kind = tokens.kind
+    is_head = (kind == ATOM) & (np.r_[CLOSE, kind[:-1]] == OPEN) if head else np.zeros(len(kind), bool)
+    _note(problems, tokens.line[(kind == OPEN) & (np.r_[kind[1:], OPEN] == CLOSE)], "there is nothing in a bracket")
+    refuse(problems, text, _TREE if is_by_line else _PART)
+    is_node = (kind == OPEN) | ((kind == ATOM) & ~is_head)
+    nodes = np.cumsum(is_node) - 1
+    word = np.full(int(is_node.sum()), -1, np.int32)
+    is_word = np.array([atom != NO_WORD for atom in tokens.atoms], bool)
+    words = [atom for atom in tokens.atoms if atom != NO_WORD]
+    vocabulary = vocabulary or Vocabulary.of(words, min_count)
+    word[nodes[kind == ATOM][is_word]] = vocabulary.ids(words)
+    return Forest.from_depths(tokens.depth[is_node], word, binary=binary, vocabulary=vocabulary)
+
+
+def parse_listops(text: str, binary: bool = False) -> Forest:
+    """The lines of ListOps (Nangia and Bowman 2018): a value, a tab, an expression such as `[MAX 2 9 [MIN 4 7 ] ]`.
+
+    Words are those of `undertow.data.LISTOPS`. Values are computed: each node has its own as label, and a line whose
+    value is another is bad. `binary=True` keeps the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in which tokens are
+    leaves; then only digits and whole expressions have labels.
+    """
+    pairs = [line.split("\t") for line in text.split("\n")]
+    problems: dict[int, str] = {}
+    for number, pair in enumerate(pairs, 1):
+        if pair == [""]:
+            continue
+        if len(pair) != 2 or not pair[0].strip().isdecimal():
+            problems[number] = "this is not a value, a tab and an expression"
+    bodies = "\n".join("" if n in problems else pair[-1] for n, pair in enumerate(pairs, 1))
+    # Without the parentheses, which only say how to read it in pairs, an expression is what its square brackets hold.
+    plain = bodies.translate(str.maketrans("[]", "()", "()"))
+    tokens, worse = by_line(scan(plain))
+    problems |= worse
+    for atom in set(tokens.atoms) - set(LISTOPS.words):
+        hits = np.flatnonzero(tokens.kind == ATOM)[[k for k, a in enumerate(tokens.atoms) if a == atom]]
+        _note(problems, tokens.line[hits], f"{atom} is neither a digit nor one of MIN MAX MED SM FIRST LAST")
+    _note(problems, _misplaced(tokens), "an operator comes first in its brackets, and has arguments")
+    refuse(problems, text, _VALUE)
+    forest = parse_sexpressions(plain, LISTOPS, binary=False, per_line=True)
+    values = listops_values(forest)
+    wanted = np.array([int(pair[0]) for pair in pairs if pair != [""]], np.int64)
+    lines = np.array([number for number, pair in enumerate(pairs, 1) if pair != [""]], np.int64)
+    found = values[forest.roots]
+    for at in np.flatnonzero(found != wanted):
+        problems[int(lines[at])] = f"the value is {found[at]}, not {wanted[at]}"
+    refuse(problems, text, _VALUE)
+    if not binary:
+        return _with_labels(forest, values)
+    pieces = parse_sexpressions(bodies.replace("[", ""), LISTOPS, head=False, binary=True, per_line=True)
+    label = np.where((pieces.word >= 0) & (pieces.word < 10), pieces.word, -1)
+    closes = np.flatnonzero((pieces.right >= 0) & (pieces.word[pieces.right] == LISTOPS["]"]))
+    inner = values[forest.word >= 10]
+    # Both number whole expressions by where they begin: the outermost of those that begin together comes first.
+    label[closes] = inner
+    return _with_labels(pieces, label)
+
+
+def _with_labels(forest: Forest, label: Array) -> Forest:
+    return Forest.from_depths(forest.depths, forest.word, label, binary=forest.is_binary, vocabulary=forest.vocabulary)
+
+
+def _misplaced(tokens: Tokens) -> Array:
+    """The lines where an operator is not the first in a bracket, or a digit is, or an operator has no arguments."""
+    is_head = (tokens.kind == ATOM) & (np.r_[CLOSE, tokens.kind[:-1]] == OPEN)
+    digits = np.zeros(len(tokens.kind), bool)
+    digits[tokens.kind == ATOM] = [len(atom) == 1 and atom.isdecimal() for atom in tokens.atoms]
+    after = np.r_[tokens.kind[1:], OPEN]
+    wrong = (tokens.kind == ATOM) & (is_head == digits)
+    wrong |= (is_head | (tokens.kind == OPEN)) & (after == CLOSE)
+    wrong |= (tokens.kind == OPEN) & (after == OPEN)
+    lines: Array = tokens.line[wrong]
+    return lines
+
+
+# -- what the readers share ------------------------------------------------------------------------------------------
+
+_TREE = "each should be a tree"
+_PART = "brackets should belong to trees"
+_VALUE = "each should be an expression and its value"
+_BAD = -(2**40)  # no label has this number
+
+
+def _balanced(text: str, per_line: bool | None) -> tuple[Tokens, dict[int, str], bool]:
+    tokens = scan(text)
+    is_by_line = is_line_by_line(tokens) if per_line is None else per_line
+    if is_by_line:
+        return *by_line(tokens), True
+    problems = by_tree(tokens)
+    refuse(problems, text, _PART)
+    return tokens, problems, False
+
+
+def _note(problems: dict[int, str], lines: Array, why: str) -> None:
+    for number in np.unique(lines):
+        problems.setdefault(int(number), why)
+
+
+def _label_numbers(atoms: list[str], labels: Vocabulary | type | None) -> tuple[dict[str, int], Vocabulary | None]:
+    """The number of each label that occurs and is one, and the names of labels if they have any."""
+    kinds = dict.fromkeys(atoms)
+    if labels is None:
+        labels = int if all(_INTEGER.fullmatch(atom) for atom in kinds) else str
+    if labels is int:
+        return {atom: max(int(atom), -1) for atom in kinds if _INTEGER.fullmatch(atom)}, None
+    if labels is str:
+        labels = Vocabulary.of((atom for atom in atoms if atom != NO_LABEL), unknown=None)
+    if not isinstance(labels, Vocabulary):
+        raise DataError(f"labels={labels!r}", hint="labels are int, str, or a Vocabulary of their names")
+    found = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
+    return {**found, NO_LABEL: -1}, labels
+
+
+def _without_empty_tops(label: Array, word: Array, depth: Array, is_bracket: Array) -> tuple[Array, Array, Array]:
+    """The same nodes without brackets around a whole tree that say nothing: `( (S ...) )` is `(S ...)`."""
+    if len(depth) == 0:
+        return label, word, depth
+    is_root = depth == 0
+    tree = np.cumsum(is_root) - 1
+    children = np.bincount(tree[depth == 1], minlength=int(is_root.sum()))
+    is_empty = is_root & (label == -1) & (children[tree] == 1) & np.r_[is_bracket[1:], False]
+    lower = is_empty[is_root][tree]
+    kept = ~is_empty
+    return label[kept], word[kept], (depth - lower)[kept]

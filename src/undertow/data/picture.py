@@ -1,0 +1,179 @@
+"""Pictures of trees: as SVG, with colours for labels, and with letters for terminals.
+
+>>> from undertow.data.parse import parse_brackets
+>>> print(text(parse_brackets("(3 (2 a) (4 (4 good) (2 film)))")))
+3
+├─ 2 a
+└─ 4
+   ├─ 4 good
+   └─ 2 film
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from undertow.data.forest import Forest
+from undertow.data.nested import name_of
+
+_SIZE, _SMALL = 12, 10  # of letters
+_ADVANCE = 0.602  # the width of a letter of a monospaced font, in sizes
+_HIGH, _LEVEL, _GAP, _EDGE = 24.0, 52.0, 10.0, 16.0
+_LONGEST = 24  # letters of a word
+_MOST_NODES = 2000  # of a picture: no page shows more, and no reader either
+
+# From the lowest label to the highest; between them, colours are mixed.
+_SCALE = ((0xF4, 0xB4, 0xA6), (0xF3, 0xF1, 0xEC), (0xA9, 0xD6, 0xA5))
+_PALETTE = ("#d9e9fb", "#ffedbd", "#e6dcfb", "#d2efea", "#f8dcf0", "#fde3d3", "#e3edc8", "#d7dce3")
+_PLAIN = "#ffffff"
+
+_CSS = f"""
+text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328;text-anchor:middle}}
+.w{{font-size:{_SIZE}px;font-weight:600}}
+.l{{font-size:{_SMALL}px;fill:#5a616b}}
+.e{{stroke:#9aa1ab;stroke-width:1.3}}
+rect{{stroke:#8d949e}}
+"""  # noqa: E501
+
+
+def text(forest: Forest, most: int = 10) -> str:
+    """Trees drawn with letters: a node on each line, its label before its word."""
+    lines: list[str] = []
+    ends, roots = forest.ends.tolist(), forest.roots.tolist()
+    for root, end in zip(roots[:most], ends[:most], strict=True):
+        lines += _lines(forest, root, end)
+    if len(forest) > most:
+        lines.append(f"... and {len(forest) - most} more trees")
+    return "\n".join(lines)
+
+
+def _lines(forest: Forest, root: int, end: int) -> Iterator[str]:
+    depths = forest.depths[root:end].tolist()
+    # Has a node a younger sibling? From the right: yes if one of its depth came since one less deep did.
+    has_next = [False] * len(depths)
+    seen: list[bool] = []
+    for at in range(len(depths) - 1, -1, -1):
+        depth = depths[at]
+        has_next[at] = len(seen) > depth and seen[depth]
+        del seen[depth + 1 :]
+        seen += [False] * (depth + 1 - len(seen))
+        seen[depth] = True
+    before: list[str] = []  # what stands below each node on the way down
+    for at, depth in enumerate(depths):
+        del before[max(depth - 1, 0) :]
+        branch = "" if depth == 0 else "├─ " if has_next[at] else "└─ "
+        yield f"{''.join(before)}{branch}{_caption(forest, root + at)}".rstrip()
+        if depth > 0:
+            before.append("│  " if has_next[at] else "   ")
+
+
+def _caption(forest: Forest, node: int) -> str:
+    label, word = name_of(forest.label[node], forest.labels), name_of(forest.word[node], forest.vocabulary)
+    return " ".join(str(part) for part in (label, word) if part is not None) or "·"
+
+
+class _Box(NamedTuple):
+    x: float
+    y: float
+    width: float
+
+
+def svg(forest: Forest, most: int = 6) -> str:
+    """Trees as one SVG picture, one below the other; a note says how many are left out."""
+    parts: list[str] = []
+    top, widest, shown = _EDGE, 0.0, 0
+    highest = int(forest.label.max()) if forest.size else 0
+    for root, end in zip(forest.roots.tolist()[:most], forest.ends.tolist()[:most], strict=True):
+        if shown and end > _MOST_NODES:
+            break
+        boxes, width = _placed(forest, root, min(end, root + _MOST_NODES), top)
+        parts += _drawn(forest, root, boxes, highest)
+        widest = max(widest, width)
+        top = max(box.y for box in boxes) + _LEVEL
+        shown += 1
+    if shown < len(forest):
+        parts.append(f'<text class="l" style="text-anchor:start" x="{_EDGE}" y="{top:.0f}">')
+        parts.append(f"and {len(forest) - shown} more trees</text>")
+        top += _EDGE
+        widest = max(widest, 160.0)
+    width, height = widest + 2 * _EDGE, top
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img"><title>{escape(repr(forest))}</title>'
+        f'<style>{_CSS}</style><rect width="100%" height="100%" style="fill:#fbfbfa;stroke:none"/>'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _placed(forest: Forest, root: int, end: int, top: float) -> tuple[list[_Box], float]:
+    """Where the nodes of a tree are: leaves side by side in order, every other node over the middle of its children."""
+    depths = forest.depths[root:end].tolist()
+    own = [_width(forest, root + at) for at in range(len(depths))]
+    offsets, child = forest.offsets, forest.child
+    below = [
+        [c - root for c in child[offsets[root + at] : offsets[root + at + 1]].tolist() if c < end]
+        for at in range(len(depths))
+    ]
+    room = list(own)  # the width that a node and all below it take
+    for at in range(len(depths) - 1, -1, -1):
+        if below[at]:
+            room[at] = max(own[at], sum(room[c] for c in below[at]) + _GAP * (len(below[at]) - 1))
+    left = [_EDGE] * len(depths)
+    for at in range(len(depths)):
+        x = left[at] + (room[at] - sum(room[c] for c in below[at]) - _GAP * (len(below[at]) - 1)) / 2
+        for c in below[at]:
+            left[c] = x
+            x += room[c] + _GAP
+    middles = [left[at] + room[at] / 2 for at in range(len(depths))]
+    for at in range(len(depths) - 1, -1, -1):
+        if below[at]:
+            middles[at] = (middles[below[at][0]] + middles[below[at][-1]]) / 2
+    return [_Box(middles[at], top + _LEVEL * depths[at], own[at]) for at in range(len(depths))], room[0]
+
+
+def _drawn(forest: Forest, root: int, boxes: list[_Box], highest: int) -> Iterator[str]:
+    offsets, child = forest.offsets, forest.child
+    for at, box in enumerate(boxes):
+        for c in child[offsets[root + at] : offsets[root + at + 1]].tolist():
+            if c - root < len(boxes):
+                to = boxes[c - root]
+                yield (f'<line class="e" x1="{box.x:.1f}" y1="{box.y + _HIGH:.1f}" x2="{to.x:.1f}" y2="{to.y:.1f}"/>')
+    for at, box in enumerate(boxes):
+        node = root + at
+        label, word = name_of(forest.label[node], forest.labels), name_of(forest.word[node], forest.vocabulary)
+        fill = _fill(int(forest.label[node]), highest, forest.labels is not None)
+        shown = _clip(word if word is not None else label if label is not None else "")
+        x, y = box.x - box.width / 2, box.y
+        yield f"<g><title>node {node}{'' if label is None else f', label {escape(str(label))}'}</title>"
+        yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{_HIGH:.0f}" rx="7" style="fill:{fill}"/>'
+        yield f'<text class="w" x="{box.x:.1f}" y="{y + 16:.1f}">{escape(shown)}</text>'
+        if word is not None and label is not None:
+            yield f'<text class="l" x="{box.x:.1f}" y="{y + _HIGH + 11:.1f}">{escape(_clip(label))}</text>'
+        yield "</g>"
+
+
+def _clip(shown: object) -> str:
+    letters = str(shown)
+    return letters if len(letters) <= _LONGEST else letters[: _LONGEST - 1] + "…"
+
+
+def _width(forest: Forest, node: int) -> float:
+    word = name_of(forest.word[node], forest.vocabulary)
+    label = name_of(forest.label[node], forest.labels)
+    shown = word if word is not None else label if label is not None else ""
+    return max(_HIGH, len(_clip(shown)) * _SIZE * _ADVANCE + 14)
+
+
+def _fill(label: int, highest: int, has_names: bool) -> str:
+    """The colour of a label: names have one each, numbers lie on a scale."""
+    if label < 0:
+        return _PLAIN
+    if has_names:
+        return _PALETTE[label % len(_PALETTE)]
+    place = label / highest * (len(_SCALE) - 1) if highest else 0.0
+    low = min(int(place), len(_SCALE) - 2)
+    mixed = [round(a + (b - a) * (place - low)) for a, b in zip(_SCALE[low], _SCALE[low + 1], strict=True)]
+    return "#" + "".join(f"{part:02x}" for part in mixed)

@@ -1,0 +1,126 @@
+"""Which trees of a forest: batches, shuffles, splits; and parents and depths of nodes. All by whole arrays.
+
+A forest keeps its trees one after the other, so what is below a root is a range, and a batch is a few gathers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from undertow.errors import DataError, brief
+
+if TYPE_CHECKING:
+    from undertow.data.forest import Forest
+
+Array = npt.NDArray[Any]
+
+
+def batch(forest: Forest, indices: Any) -> Forest:
+    """A forest of some trees, in the order of their numbers."""
+    chosen = _numbers(indices, len(forest))
+    starts = forest.roots[chosen]
+    sizes = forest.ends[chosen] - starts
+    ends = sizes.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    roots = (ends - sizes).astype(np.int32)
+    shifts = starts - roots
+    shift = shifts.repeat(sizes)  # for each node, how far it moves towards the front
+    nodes = np.arange(total, dtype=np.int32)
+    nodes += shift
+    # A tree has one edge less than nodes, so tree t begins at edge starts[t] - t.
+    places = np.arange(len(chosen), dtype=np.int32)
+    edge_shifts = shifts - chosen + places
+    edge_sizes = sizes - 1
+    edges = np.arange(total - len(chosen), dtype=np.int32)
+    edges += edge_shifts.repeat(edge_sizes)
+    child = forest.child[edges]
+    child -= shifts.repeat(edge_sizes)
+    offsets = np.empty(total + 1, np.int32)
+    offsets[:-1] = forest.offsets[nodes]
+    offsets[:-1] -= edge_shifts.repeat(sizes)
+    offsets[-1] = total - len(chosen)
+    sides = None
+    if forest.sides is not None:
+        left, right = forest.sides[0][nodes], forest.sides[1][nodes]
+        shift[left < 0] = 0
+        left -= shift
+        right -= shift
+        sides = left, right
+    return type(forest)(
+        forest.word[nodes],
+        forest.label[nodes],
+        offsets,
+        child,
+        roots,
+        sides,
+        {name: values[nodes] for name, values in forest.fields.items()},
+        forest.vocabulary,
+        forest.labels,
+    )
+
+
+def batches(forest: Forest, size: int, seed: int | None, drop_last: bool) -> Iterator[Forest]:
+    """All trees, `size` at a time."""
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+        raise DataError(f"batches of {brief(size)} trees", hint="the size of a batch is a number from 1 on")
+    order = np.arange(len(forest)) if seed is None else np.random.default_rng(seed).permutation(len(forest))
+    stop = len(order) - len(order) % size if drop_last else len(order)
+    return (batch(forest, order[at : at + size]) for at in range(0, stop, size))
+
+
+def split(forest: Forest, parts: Sequence[float], seed: int | None) -> tuple[Forest, ...]:
+    """Disjoint forests; what the parts leave is one more."""
+    if not parts or any(not 0 <= part <= 1 for part in parts) or sum(parts) > 1 + 1e-9:
+        raise DataError(
+            f"a forest cannot be split into the parts {brief(parts)}", hint="write split(0.8, 0.1): the rest is 0.1"
+        )
+    order = np.arange(len(forest)) if seed is None else np.random.default_rng(seed).permutation(len(forest))
+    cuts = np.minimum(np.round(np.cumsum(parts) * len(forest)).astype(int), len(forest))
+    return tuple(batch(forest, some) for some in np.split(order, cuts))
+
+
+def parents(level: Array) -> Array:
+    """The parent of each node, -1 for roots, from the depths in preorder.
+
+    It is the last node before that is one less deep.
+
+    >>> parents(np.array([0, 1, 1, 2, 2, 0]))
+    array([-1,  0,  0,  2,  2, -1])
+    """
+    count = len(level)
+    if count == 0:
+        return np.zeros(0, np.int64)
+    keys = level.astype(np.int64) * count + np.arange(count)  # level by level, in preorder on each
+    order = np.argsort(keys, kind="stable")
+    before = np.searchsorted(keys[order], keys - count) - 1
+    return np.where(level == 0, -1, order[before])
+
+
+def depths(forest: Forest) -> Array:
+    """The depth of each node; in a few rounds, each of which looks twice as far up."""
+    above = np.full(forest.size, -1, np.int64)
+    above[forest.child] = np.arange(forest.size).repeat(np.diff(forest.offsets))
+    found = (above >= 0).astype(np.int32)
+    open_nodes = np.flatnonzero(above >= 0)
+    while len(open_nodes):
+        further = above[open_nodes]
+        found[open_nodes] += found[further]
+        above[open_nodes] = above[further]
+        open_nodes = open_nodes[above[open_nodes] >= 0]
+    return found
+
+
+def _numbers(indices: Any, count: int) -> Array:
+    chosen = np.asarray(indices)
+    if chosen.size == 0:
+        chosen = chosen.astype(np.int32)
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+        raise DataError(f"{brief(indices)} does not name trees", hint="give their numbers: forest.batch([0, 3, 5])")
+    if len(chosen) and (chosen.min() < -count or chosen.max() >= count):
+        wrong = chosen[(chosen < -count) | (chosen >= count)][0]
+        raise DataError(f"there is no tree {wrong}: the forest has {count}", hint="the first tree is number 0")
+    return np.where(chosen < 0, chosen + count, chosen).astype(np.int32)

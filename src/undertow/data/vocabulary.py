@@ -1,0 +1,115 @@
+"""Words and their numbers.
+
+>>> words = Vocabulary.of("the cat saw the dog".split(), min_count=2)
+>>> words
+<Vocabulary: 2 words, <unk> for others>
+>>> words["the"], words["cat"], words.word(1)
+(1, 0, 'the')
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from undertow.errors import DataError, brief
+
+UNKNOWN = "<unk>"
+
+
+@dataclass(frozen=True, repr=False)
+class Vocabulary:
+    """Words, numbered from 0. One of them may stand for all words that are not there."""
+
+    words: tuple[str, ...]
+    unknown: str | None = UNKNOWN  # None: a word that is not there is an error
+
+    def __post_init__(self) -> None:
+        words = tuple(self.words)
+        if self.unknown is not None and self.unknown not in words:
+            words = (self.unknown, *words)
+        object.__setattr__(self, "words", words)
+        if len(self.numbers) != len(words):
+            twice = next(word for word, count in Counter(words).items() if count > 1)
+            raise DataError(f"the word {brief(twice)} is there twice", hint="Vocabulary.of(words) counts words")
+
+    @classmethod
+    def of(
+        cls, words: Iterable[str], min_count: int = 1, size: int | None = None, unknown: str | None = UNKNOWN
+    ) -> Vocabulary:
+        """The words of a text, frequent ones first; of equals, the one that comes first.
+
+        Words that are rarer than `min_count`, and all beyond the `size` most frequent, become the unknown word.
+        """
+        counts = Counter(words)
+        if unknown is not None:
+            counts.pop(unknown, None)
+        kept = [word for word, count in counts.most_common() if count >= min_count]
+        return cls(tuple(kept if size is None else kept[:size]), unknown)
+
+    @functools.cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of every word."""
+        return {word: number for number, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.numbers
+
+    def __getitem__(self, word: str) -> int:
+        """The number of a word; that of the unknown word if it is not there."""
+        found = self.numbers.get(word)
+        if found is not None:
+            return found
+        if self.unknown is None:
+            raise DataError(
+                f"{brief(word)} is not in the vocabulary", hint="Vocabulary.of(words) without unknown=None takes it"
+            )
+        return self.numbers[self.unknown]
+
+    def ids(self, words: Iterable[str]) -> npt.NDArray[np.int32]:
+        """The numbers of many words."""
+        known = self.numbers
+        if self.unknown is None:
+            return np.array([self[word] for word in words], np.int32)
+        other = known[self.unknown]
+        return np.array([known.get(word, other) for word in words], np.int32)
+
+    def word(self, number: int) -> str:
+        """The word of a number."""
+        if not 0 <= number < len(self.words):
+            raise DataError(f"there is no word {number}: the vocabulary has {len(self.words)}")
+        return self.words[number]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a text file with a word on each line; the unknown word is the first."""
+        for word in self.words:
+            if word.splitlines() != [word]:
+                raise DataError(f"the word {brief(word)} is not one line of text", hint="such words cannot be saved")
+        rest = [word for word in self.words if word != self.unknown]
+        lines = rest if self.unknown is None else [self.unknown, *rest]
+        if lines != list(self.words):
+            raise DataError("the unknown word is not the first", hint="number 0 is for the unknown word")
+        Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], unknown: str | None = UNKNOWN) -> Vocabulary:
+        """Read what `save` wrote. `unknown` is the word for others, if it is there at all."""
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        words = tuple(lines[:-1] if lines[-1] == "" else lines)
+        return cls(words, unknown if unknown in words else None)
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary: {len(self)} words{'' if self.unknown is None else f', {self.unknown} for others'}>"

@@ -1,0 +1,145 @@
+"""Trees from nested Python values and back, and vocabularies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.data import Vocabulary, from_nested, to_nested
+
+
+@dataclass
+class Node:
+    word: str | None = None
+    left: Any = None
+    right: Any = None
+    height: float = 0.0
+
+
+class Tree(list):
+    """As NLTK has them: a list of children with a method `label`."""
+
+    def __init__(self, label: str, children: list[Any]) -> None:
+        super().__init__(children)
+        self._label = label
+
+    def label(self) -> str:
+        return self._label
+
+
+def test_tuples_and_lists() -> None:
+    forest = from_nested([("not", ["a", "bad"]), "film"])
+    assert forest.is_binary and forest.roots.tolist() == [0, 5]
+    assert forest.vocabulary is not None and forest.vocabulary.words == ("<unk>", "not", "a", "bad", "film")
+    assert to_nested(forest) == [("not", ("a", "bad")), "film"]
+
+
+def test_numbers_are_words() -> None:
+    forest = from_nested([(3, (np.int64(1), 4), 0)])
+    assert forest.word.tolist() == [-1, 3, -1, 1, 4, 0] and forest.vocabulary is None
+    assert to_nested(forest) == [(3, (1, 4), 0)]
+
+
+def test_dicts() -> None:
+    tree = {"word": "ate", "label": 2, "children": [{"word": "I", "label": 0, "x": 1.5}, {"word": "it", "label": 1}]}
+    forest = from_nested([tree])
+    assert forest.label.tolist() == [2, 0, 1]
+    assert forest.field("x").tolist() == [0.0, 1.5, 0.0]
+    assert from_nested(to_nested(forest, "dicts")) == forest
+    assert to_nested(forest, "dicts")[0]["children"][0] == {"word": "I", "label": 0, "x": 1.5}
+
+
+def test_dataclasses() -> None:
+    forest = from_nested([Node(left=Node("a", height=1.0), right=Node("b"), height=2.0)])
+    assert forest.is_binary and forest.left[0] == 1 and forest.right[0] == 2
+    assert forest.field("height").tolist() == [2.0, 1.0, 0.0]
+
+
+def test_trees_of_nltk() -> None:
+    forest = from_nested([Tree("S", [Tree("NP", ["the", Tree("NN", ["dog"])]), Tree("VP", ["sat"])])])
+    assert forest.labels is not None and forest.vocabulary is not None
+    assert [forest.labels.word(n) if n >= 0 else "" for n in forest.label] == ["S", "NP", "", "NN", "VP"]
+    assert [forest.vocabulary.word(n) for n in forest.word if n >= 0] == ["the", "dog", "sat"]
+
+
+def test_vector_fields() -> None:
+    forest = from_nested([{"v": [1, 2], "children": [{"word": 0, "v": [3, 4]}, {"word": 1, "v": [5, 6]}]}])
+    assert forest.field("v").tolist() == [[1, 2], [3, 4], [5, 6]]
+
+    @ut.function
+    def total(forest, node: ut.i32) -> ut.i64[2]:
+        if forest.is_leaf(node):
+            return forest.field("v")[node]
+        return forest.field("v")[node] + ut.sum(ut.map(lambda c: total(forest, c), forest.children(node)), axis=0)
+
+    assert total(forest, 0).tolist() == [9, 12]
+    assert total(from_nested([{"word": 0, "v": [7, 8]}], binary=True), 0).tolist() == [7, 8]
+    assert len(total._programs) == 1
+
+
+def test_a_part_may_be_there_twice() -> None:
+    part = ("a", "b")
+    assert from_nested([(part, part)]).size == 7
+
+
+def test_a_tree_in_itself() -> None:
+    tree: list[Any] = ["a"]
+    tree.append(tree)
+    with pytest.raises(ut.DataError, match="tree 0 is part of itself"):
+        from_nested([tree])
+
+
+@pytest.mark.parametrize(
+    ("tree", "what"),
+    [
+        ((), "an empty tuple"),
+        (2.5, "is not a node"),
+        (True, "is not a node"),
+        (("a", 1), "1 as a word, where others are text"),
+        ({"left": "a", "children": ["b"]}, "`children` and `left`"),
+        ({"word": "a", "x": "text"}, "field 'x' does not hold numbers"),
+        ([{"word": "a", "x": [1]}, {"word": "a", "x": [1, 2]}], "field 'x' does not hold numbers"),
+    ],
+)
+def test_what_is_no_tree(tree: Any, what: str) -> None:
+    with pytest.raises(ut.DataError, match=what):
+        from_nested([tree])
+
+
+def test_form() -> None:
+    with pytest.raises(ut.DataError, match="form='text'"):
+        to_nested(from_nested(["a"]), "text")
+
+
+# -- vocabularies ----------------------------------------------------------------------------------------------------
+
+
+def test_vocabulary() -> None:
+    words = Vocabulary.of(["b", "a", "b", "c", "b", "a"])
+    assert words.words == ("<unk>", "b", "a", "c")
+    assert (words["b"], words["zebra"], words.word(3), len(words), "a" in words) == (1, 0, "c", 4, True)
+    assert words.ids(["c", "x"]).tolist() == [3, 0] and words.ids(["c"]).dtype == np.int32
+    assert Vocabulary.of(["b", "a", "b"], size=1).words == ("<unk>", "b")
+    assert Vocabulary.of(["b", "a", "b", "<unk>"], min_count=2).words == ("<unk>", "b")
+    strict = Vocabulary.of(["a", "b"], unknown=None)
+    assert strict.words == ("a", "b") and strict.ids(["b"]).tolist() == [1]
+    for wrong in (lambda: strict["c"], lambda: strict.word(2), lambda: strict.word(-1), lambda: strict.ids(["c"])):
+        with pytest.raises(ut.DataError):
+            wrong()
+    with pytest.raises(ut.DataError, match="'a' is there twice"):
+        Vocabulary(("a", "a"))
+
+
+def test_vocabulary_as_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    for words in (Vocabulary.of(["a", "b\u2028c"[:1], "é"]), Vocabulary(("x", "y"), unknown=None), Vocabulary(())):
+        words.save(path)
+        assert Vocabulary.load(path) == words
+    assert path.read_text(encoding="utf-8") == "<unk>\n"
+    with pytest.raises(ut.DataError, match="not one line of text"):
+        Vocabulary(("a\nb",)).save(path)

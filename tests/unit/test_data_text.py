@@ -1,0 +1,292 @@
+"""Trees from text and back: brackets, S-expressions, ListOps, JSON, files; every bad line is named."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow import data
+from undertow.data import LISTOPS, Forest, Vocabulary
+
+SST = "(3 (2 It) (4 (2 's) (3 good)))\n(1 (2 Not) (0 bad))\n(2 Film)\n"
+
+
+def words(forest: Forest) -> list[str]:
+    assert forest.vocabulary is not None
+    return [forest.vocabulary.word(n) if n >= 0 else "" for n in forest.word.tolist()]
+
+
+# -- brackets --------------------------------------------------------------------------------------------------------
+
+
+def test_sentiment_treebank() -> None:
+    forest = data.parse_brackets(SST)
+    assert repr(forest) == "<Forest: 3 trees, 9 nodes, binary>"
+    assert forest.label.tolist() == [3, 2, 4, 2, 3, 1, 2, 0, 2]
+    assert words(forest) == ["", "It", "", "'s", "good", "", "Not", "bad", "Film"]
+    assert forest.depths.tolist() == [0, 1, 1, 2, 2, 0, 1, 1, 0]
+    assert forest.labels is None
+    assert data.to_brackets(forest) == SST
+
+
+def test_penn_treebank_over_many_lines() -> None:
+    text = """
+    ( (S
+        (NP-SBJ (DT The) (NN cat) )
+        (VP (VBD sat)) (. .) ))
+
+    ( (FRAG (NN Silence)) )
+    """
+    forest = data.parse_brackets(text)
+    assert len(forest) == 2 and not forest.is_binary
+    assert words(forest)[:5] == ["", "", "The", "cat", ""]
+    assert forest.labels is not None
+    assert [forest.labels.word(n) for n in forest.label] == [
+        "S", "NP-SBJ", "DT", "NN", "VP", "VBD", ".", "FRAG", "NN",
+    ]  # fmt: skip
+    assert data.to_brackets(forest).splitlines()[1] == "(FRAG (NN Silence))"
+
+
+def test_words_may_stand_beside_brackets() -> None:
+    """As NLTK writes phrases: these words are nodes of their own, without label."""
+    forest = data.parse_brackets("(NP the (ADJ old) dog)")
+    assert words(forest) == ["", "the", "old", "dog"]
+    assert forest.label.tolist()[1] == -1
+    assert data.parse_brackets(data.to_brackets(forest)) == forest
+
+
+def test_vocabulary_is_shared() -> None:
+    train = data.parse_brackets("(1 (1 a) (1 b))\n(1 (1 a) (1 c))", min_count=2)
+    assert train.vocabulary is not None and train.vocabulary.words == ("<unk>", "a")
+    assert train.word.tolist() == [-1, 1, 0, -1, 1, 0]
+    test = data.parse_brackets("(1 (1 c) (1 a))", vocabulary=train.vocabulary)
+    assert test.word.tolist() == [-1, 0, 1] and test.vocabulary is train.vocabulary
+    with pytest.raises(ut.DataError, match="'c' is not in the vocabulary"):
+        data.parse_brackets("(1 (1 c) (1 a))", vocabulary=Vocabulary(("a",), unknown=None))
+
+
+def test_labels() -> None:
+    named = data.parse_brackets("(A (B x) (A y))")
+    assert named.labels is not None and named.labels.words == ("A", "B")
+    again = data.parse_brackets("(B x)", labels=named.labels)
+    assert again.label.tolist() == [1]
+    assert data.parse_brackets("(1 x)", labels=str).labels is not None
+    assert data.parse_brackets("(-1 x)").label.tolist() == [-1]
+    with pytest.raises(ut.DataError, match="line 2: a label that is not among the labels"):
+        data.parse_brackets("(1 x)\n(one x)", labels=int)
+    with pytest.raises(ut.DataError, match="not among the labels"):
+        data.parse_brackets("(C x)", labels=named.labels)
+    with pytest.raises(ut.DataError, match="labels are int, str"):
+        data.parse_brackets("(C x)", labels=float)
+
+
+def test_every_bad_line_is_named() -> None:
+    lines = [
+        "(1 (2 a) (3 b))",  # 1: good
+        "(1 (2 a) (3 b)",
+        "(1 (2 a) (3 b)))",
+        "",  # 4: nothing
+        "(1 a) (2 b)",
+        "()",
+        "(1)",
+        "word",
+        "(1 (2 a) (3 b))",  # 9: good
+        ")(",
+    ]
+    with pytest.raises(ut.DataError) as caught:
+        data.parse_brackets("\n".join(lines))
+    assert dict(caught.value.lines) == {
+        2: "1 `)` is missing",
+        3: "a `)` closes nothing",
+        5: "2 trees on one line",
+        6: "there is nothing in a bracket",
+        7: "a label without word or children",
+        8: "text outside of the brackets",
+        10: "a `)` closes nothing",
+    }
+    text = str(caught.value)
+    assert text.startswith("7 bad lines among 9; each should be a tree:\n  line 2: 1 `)` is missing: (1 (2 a) (3 b)\n")
+
+
+def test_many_bad_lines_are_folded() -> None:
+    with pytest.raises(ut.DataError) as caught:
+        data.parse_brackets("(1 a)\n" + "(1 a\n" * 30)
+    assert len(caught.value.lines) == 30
+    assert "and the lines 22-31" in str(caught.value)
+
+
+def test_trees_over_many_lines_that_do_not_balance() -> None:
+    with pytest.raises(ut.DataError, match="line 3: the tree that begins here misses 1"):
+        data.parse_brackets("(S\n (A a))\n(S\n (A a)\n", per_line=False)
+    with pytest.raises(ut.DataError, match="line 3: a `\\)` closes nothing"):
+        data.parse_brackets("(S\n (A a))\n)\n", per_line=False)
+
+
+def test_unusual_text() -> None:
+    assert len(data.parse_brackets("")) == 0
+    assert len(data.parse_brackets("\n \n")) == 0
+    forest = data.parse_brackets("(1 (2 na\u00efve) (3 a\u00a0b))\r\n(1 \U0001f600)\r\n")
+    assert words(forest) == ["", "na\u00efve", "a\u00a0b", "\U0001f600"]
+    assert data.parse_brackets("(1 (2 -1) (2 _))").word.tolist() == [-1, 1, 2]  # words, in brackets
+
+
+# -- S-expressions ---------------------------------------------------------------------------------------------------
+
+
+def test_sexpressions() -> None:
+    forest = data.parse_sexpressions("(+ 1 (* 2 -1))\n7\n")
+    assert words(forest) == ["+", "1", "*", "2", "-1", "7"]
+    assert forest.is_binary and forest.depths.tolist() == [0, 1, 1, 2, 2, 0]
+    assert data.to_sexpressions(forest) == "(+ 1 (* 2 -1))\n7\n"
+
+
+def test_sexpressions_without_heads() -> None:
+    forest = data.parse_sexpressions("( ( a b ) c )", head=False)
+    assert words(forest) == ["", "", "a", "b", "c"]
+    assert data.to_sexpressions(forest) == "(_ (_ a b) c)\n"
+    assert data.parse_sexpressions("(_ (_ a b) c)") == forest
+
+
+def test_bad_sexpressions() -> None:
+    with pytest.raises(ut.DataError) as caught:
+        data.parse_sexpressions("(f x)\n(f (g x)\n()\nf x")
+    assert [number for number, _ in caught.value.lines] == [2, 3, 4]
+
+
+# -- ListOps ---------------------------------------------------------------------------------------------------------
+
+LINES = "9\t( ( ( [MAX 2 ) ( ( ( [MIN 9 ) 9 ) ] ) ) ] )\n4\t( ( ( ( ( [MED 1 ) 7 ) 3 ) 6 ) ] )\n"
+
+
+def test_listops() -> None:
+    forest = data.parse_listops(LINES)
+    assert words(forest) == ["MAX", "2", "MIN", "9", "9", "MED", "1", "7", "3", "6"]
+    assert forest.label.tolist() == [9, 2, 9, 9, 9, 4, 1, 7, 3, 6]
+    assert forest.vocabulary is LISTOPS and not forest.is_binary
+    assert data.parse_listops("9\t[MAX 2 [MIN 9 9 ] ]") == forest[0]
+    assert data.parse_listops("5\t5").label.tolist() == [5]
+
+
+def test_listops_as_binary_trees() -> None:
+    forest = data.parse_listops(LINES, binary=True)
+    assert forest.is_binary and len(forest) == 2
+    assert [LISTOPS.word(n) for n in forest.word if n >= 0] == (
+        ["MAX", "2", "MIN", "9", "9", "]", "]", "MED", "1", "7", "3", "6", "]"]
+    )
+    assert forest.label[forest.roots].tolist() == [9, 4]
+    assert forest.label.tolist().count(-1) == forest.size - 3 - 7  # three expressions and seven digits have values
+
+
+def test_bad_listops() -> None:
+    lines = [
+        "3\t[MAX 2 3 ]",
+        "x\t[MAX 2 3 ]",
+        "3 [MAX 2 3 ]",
+        "3\t[MAX 2 3",
+        "3\t[FOO 2 3 ]",
+        "3\t[3 MAX 2 ]",
+        "0\t[SM ]",
+    ]
+    with pytest.raises(ut.DataError) as caught:
+        data.parse_listops("\n".join(lines))
+    assert [number for number, _ in caught.value.lines] == [2, 3, 4, 5, 6, 7]
+    with pytest.raises(ut.DataError, match="line 2: the value is 3, not 2"):
+        data.parse_listops("3\t[MAX 2 3 ]\n2\t[MAX 2 3 ]")
+
+
+# -- JSON and files --------------------------------------------------------------------------------------------------
+
+
+def test_jsonl() -> None:
+    forest = data.parse_jsonl('["a", ["b", "c"]]\n{"word": "a", "label": 1}\n')
+    assert words(forest) == ["", "a", "", "b", "c", "a"]
+    with pytest.raises(ut.DataError) as caught:
+        data.parse_jsonl('"a"\n[\n[]\n' + "[" * 100_000 + "]" * 100_000)
+    assert [number for number, _ in caught.value.lines] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("trees.txt", SST, {}),
+        ("trees.mrg", SST, {"labels": int}),
+        ("trees.sexp", "(f x)", {}),
+        ("trees.tsv", LINES, {}),
+        ("trees.jsonl", '["a", "b"]', {}),
+    ],
+)
+def test_read(tmp_path: Path, name: str, text: str, options: dict[str, Any]) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    forest = data.read(tmp_path / name, **options)
+    assert len(forest) >= 1
+    data.save(forest, tmp_path / "packed.npz")
+    again = data.read(tmp_path / "packed.npz")
+    assert again == forest and again.is_binary == forest.is_binary
+    assert again.vocabulary == forest.vocabulary and again.labels == forest.labels
+
+
+def test_read_says_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_text("(1 a", encoding="utf-8")
+    with pytest.raises(ut.DataError, match=r"bad.txt: 1 bad line among 1; each should be a tree"):
+        data.read(path, per_line=True)
+    path.write_bytes(b"\xff\xfe(")
+    with pytest.raises(ut.DataError, match="not text in UTF-8"):
+        data.read(path)
+    with pytest.raises(ut.DataError, match="no format of trees"):
+        data.read(tmp_path / "x.pdf")
+    with pytest.raises(FileNotFoundError):
+        data.read(tmp_path / "none.txt")
+    (tmp_path / "bad.npz").write_bytes(b"PK")
+    with pytest.raises(ut.DataError, match="does not hold a forest"):
+        data.load(tmp_path / "bad.npz")
+    np.savez(tmp_path / "other.npz", x=np.ones(3))
+    with pytest.raises(ut.DataError, match="does not hold a forest"):
+        data.load(tmp_path / "other.npz")
+
+
+def test_what_cannot_be_written() -> None:
+    with pytest.raises(ut.DataError, match="words at leaves"):
+        data.to_brackets(data.parse_sexpressions("(f x)"))
+    with pytest.raises(ut.DataError, match="cannot be written between brackets"):
+        data.to_sexpressions(data.from_nested([("a b", "c")]))
+
+
+# -- size ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_brackets_deep() -> None:
+    depth = 100_000
+    text = "(1 (1 x) " * depth + "(1 x)" + ")" * depth
+    forest = data.parse_brackets(text)
+    assert forest.size == 2 * depth + 1 and forest.is_binary
+    assert forest.depths.max() == depth
+    assert data.parse_brackets(data.to_brackets(forest)) == forest
+    (tree,) = data.to_nested(forest)
+    assert data.from_nested([tree]).size == forest.size
+    assert forest.batch([0, 0]).size == 2 * forest.size
+
+
+@pytest.mark.slow
+def test_a_treebank_is_read_and_packed_in_time() -> None:
+    """8,544 trees of the size of those in the Stanford Sentiment Treebank, 37 nodes on average: under two seconds."""
+    random = np.random.default_rng(0)
+    names = [f"word{k}" for k in range(18_000)]
+    lines = []
+    for _ in range(8_544):
+        parts = [f"({random.integers(5)} {names[k]})" for k in random.integers(len(names), size=19)]
+        while len(parts) > 1:
+            at = int(random.integers(len(parts) - 1))
+            parts[at : at + 2] = [f"(2 {parts[at]} {parts[at + 1]})"]
+        lines.append(parts[0])
+    text = "\n".join(lines)
+    started = time.process_time()
+    forest = data.parse_brackets(text)
+    assert time.process_time() - started < 2
+    assert len(forest) == 8_544 and forest.size == 8_544 * 37
