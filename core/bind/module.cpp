@@ -11,5 +11,6 @@ NB_MODULE(_core, module) {
   undertow::bind_plan(module);
   undertow::bind_expand(module);
   undertow::bind_fused(module);
+  undertow::bind_lanes(module);
   undertow::bind_matmul(module);
 }

@@ -13,6 +13,7 @@ extern const FlatRows kMathRows;
 extern const RowFunctions kRowFunctions;
 extern const GemmFunctions kGemmF32;
 extern const GemmFunctions kGemmF64;
+extern const LaneFunctions kLaneFunctions;
 
 extern const Functions kFunctions;
 
