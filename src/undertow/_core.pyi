@@ -98,6 +98,11 @@ def time_product(
 def time_outer(x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], wide: bool, seconds: float) -> float:
     """The best time of `outer_sum` into one place, or of OpenBLAS where `wide`."""
 
+def part_and_meet(
+    pred: npt.NDArray[np.bool_], values: npt.NDArray[np.generic], one_yes: bool, one_no: bool, isa: str
+) -> tuple[list[int], list[int], bytes, bytes, bytes]:
+    """The lanes and values of each side of a branch, and what they give when they meet: all, or one for all lanes."""
+
 def kernel_names() -> list[str]:
     """The operators that have kernels."""
 
