@@ -18,7 +18,7 @@ struct Doing {
 class Operate {
  public:
   Operate(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables) {}
+      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables, stats) {}
 
   /// Throws Stop, with the lane of the table that it happened to in `lane`.
   void run(Table& table, const OpItem& item);

@@ -135,6 +135,12 @@ class RunStats:
     def step_seconds(self) -> dict[str, float]:
         """By kind of step, of all threads together; where the run was `timed`."""
     @property
+    def packed(self) -> int:
+        """Matrices that were packed once, for all waves."""
+    @property
+    def recalled(self) -> int:
+        """Results on shared values that an earlier wave had computed."""
+    @property
     def joint_runs(self) -> int:
         """Runs of operators for the lanes of several tables at once, and how many tables these were."""
     @property
