@@ -12,4 +12,5 @@ NB_MODULE(_core, module) {
   undertow::bind_expand(module);
   undertow::bind_fused(module);
   undertow::bind_matmul(module);
+  undertow::bind_optimize(module);
 }

@@ -65,6 +65,7 @@ struct Fused::Planes {
   std::byte* memory;
   int64_t block;  // lanes
   Place* places;
+  std::byte* spare;  // for results that are given: slots of their own have several users
 
   bool is_row(int reg) const { return plan.types_[z(reg)].is_row; }
 
@@ -78,6 +79,10 @@ struct Fused::Planes {
     Place& place = places[reg];
     place.is_slot = true;
     place.at = slot(reg);
+    if (place.is_given && reg >= plan.inputs_) {
+      place.at = spare;
+      spare += (block * plan.widest_ + 63) / 64 * 64 * plan.n_;
+    }
     place.step = plan.size(reg);
     place.plane = is_row(reg) ? block * place.step : 0;
   }
@@ -107,6 +112,7 @@ struct Fused::Planes {
       if (instruction.kind != Kind::Each || places[plan.inputs_ + static_cast<int>(k)].is_given) continue;
       if (instruction.op->flat[ones(instruction)] != nullptr) continue;
       for (int operand = 0; operand < instruction.arity(); ++operand) {  // there is none for so many single elements
+        if (places[instruction.inputs[operand]].step != 0) continue;
         places[instruction.inputs[operand]].is_turned = true;
         use_slot(instruction.inputs[operand]);
       }
@@ -247,9 +253,11 @@ Fused::Stop Fused::run_planes(int64_t lanes, const Lanes* given, const Lanes* ou
   const int64_t bytes = widest_ * (rows_ * n_ + ones_);  // of one lane
   const int64_t block = std::min(std::clamp<int64_t>(kCache / std::max<int64_t>(bytes, 1) / 64 * 64, 64, 2048), lanes);
   const int64_t one = (block * widest_ + 63) / 64 * 64;
-  auto* memory = static_cast<std::byte*>(scratch.get((rows_ * n_ + ones_) * one));
+  int64_t known = 0;
+  for (size_t reg = static_cast<size_t>(inputs_); reg < types_.size(); ++reg) known += given[reg].data != nullptr;
+  auto* memory = static_cast<std::byte*>(scratch.get((rows_ * n_ + ones_ + known * n_) * one));
   Planes::Place places[kMostRegisters];
-  Planes planes{*this, outputs, memory, block, places};
+  Planes planes{*this, outputs, memory, block, places, memory + (rows_ * n_ + ones_) * one};
   planes.prepare(given);
   return planes.run(lanes);
 }

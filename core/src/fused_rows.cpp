@@ -73,7 +73,7 @@ struct Fused::Rows {
       place = {given[reg], given[reg].data, given[reg].stride, is_row, false, false, true};
       if (given[reg].data != nullptr) {
         const bool is_fine = is_row ? is_dense(place, reg) : place.step == 0;
-        if (plan.n_ < kShort && !is_fine) lay_out(reg);
+        if (plan.n_ < kShort && !is_fine && reg < plan.inputs_) lay_out(reg);  // other slots have several users
         continue;
       }
       place.is_given = false;

@@ -939,13 +939,12 @@ class Lockstep {
 
   // -- steps that wait -----------------------------------------------------------------------------------------
 
-  static constexpr int64_t kWideEnough = 128;              // lanes that run as they are
   static constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one thing
 
   /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
   bool put_off(Fiber* self, const Stage& stage) {
     Table& table = *self->table;
-    bool waits = stage.late >= 0 && table.lanes < kWideEnough;
+    bool waits = stage.late >= 0 && table.lanes < plan_.lates[z(stage.late)].wide;
     if (waits && !stage.is_held) waits = !options_.check_finite;  // who fails must still be there
     const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
     const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;

@@ -65,10 +65,16 @@ void Operate::run(Table& table, const OpItem& item) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-    if (item.is_open)
-      run_boxed(table, item, kernel, lanes, is_uniform);
-    else if (!share(table, item, kernel) && !run_flat(table, item, kernel, lanes, is_uniform))
-      run_static(table, item, kernel, lanes, is_uniform);
+    const bool is_same = item.is_same && is_uniform;
+    const bool is_there = !item.is_open && (share(table, item, kernel) || (is_same && kept_.recall(table, item)));
+    if (!is_there) {
+      kept_.show(table, item);
+      if (item.is_open)
+        run_boxed(table, item, kernel, lanes, is_uniform);
+      else if (!run_flat(table, item, kernel, lanes, is_uniform))
+        run_static(table, item, kernel, lanes, is_uniform);
+      if (is_same) kept_.remember(table, item);
+    }
   }
   if (options_.check_finite) check_finite(table, item);
 }
@@ -183,7 +189,7 @@ Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const Vi
   for (const auto& views : {inputs, outputs})
     for (const View& view : views) bytes += view.stride == 0 ? 0 : view.bytes();
   if (bytes * lanes <= kTick) {
-    const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch());
+    const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), kept_);
     if (!found) worked(lanes * bytes);
     return found;
   }
@@ -196,7 +202,7 @@ Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const Vi
     move(inputs, moved_inputs_);
     move(outputs, moved_outputs_);
     const int64_t now = std::min(most, lanes - done);
-    if (const Fault found = kernel.run(now, moved_inputs_.data(), moved_outputs_.data(), tables_.scratch()))
+    if (const Fault found = kernel.run(now, moved_inputs_.data(), moved_outputs_.data(), tables_.scratch(), kept_))
       return {found.code, done + found.lane};
     worked(now * bytes);
   }

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kept.h"
 #include "table.h"
 #include "undertow/run.h"
 
@@ -17,7 +18,7 @@ struct Doing {
 class Operate {
  public:
   Operate(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats) {}
+      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables) {}
 
   /// Throws Stop, with the lane of the table that it happened to in `lane`.
   void run(Table& table, const OpItem& item);
@@ -62,6 +63,7 @@ class Operate {
   Host& host_;
   const RunOptions& options_;
   RunStats& stats_;
+  Kept kept_;
   static constexpr int64_t kTick = int64_t{1} << 22;  // bytes: a few milliseconds, whatever is done with them
   int64_t work_ = 0;
   // Of the operator at hand: kept, so that small ones need no memory of their own.

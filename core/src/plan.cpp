@@ -558,11 +558,13 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   Checker(*this).check();
   check_kernels(*this, kernel_types);
   check_flow(*this);
+  const Shared shared(*this);
+  shared.mark_operands(*this);
   find_lates(*this);
   find_pure(*this);
   narrow = compile_narrow(*this);
   fuse(*this);
-  lane_bytes = lane_bytes_of(*this);
+  lane_bytes = lane_bytes_of(*this, shared);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 

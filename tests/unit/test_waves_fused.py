@@ -191,6 +191,17 @@ def test_rows_that_all_lanes_share_stay_one_row() -> None:
     agree(lambda w, x: f(w, x), [ut.shared(w), RANDOM.standard_normal((LANES, 30))])
 
 
+def test_results_that_all_lanes_share_beside_others() -> None:
+    def f(w: ut.f64[20], v: ut.f64[6], x: ut.f64[20], u: ut.f64[6], s: ut.f64) -> Any:
+        g, h = ut.exp(w) * 2.0, ut.sin(v) + 1.0
+        return ((x * 2.0 + 1.0) * g + x) * g - s, ((u * 2.0 + ut.max(u)) * h - s) * h * ut.sum(h)
+
+    shared = [ut.shared(RANDOM.standard_normal(20)), ut.shared(RANDOM.standard_normal(6))]
+    lanes = 700  # more than fit into one piece
+    values = [RANDOM.standard_normal((lanes, 20)), RANDOM.standard_normal((lanes, 6)), RANDOM.standard_normal(lanes)]
+    agree(f, [*shared, *values])
+
+
 # -- faults, counters, limits ----------------------------------------------------------------------------------------
 
 
