@@ -262,6 +262,7 @@ void bind_host(nb::module_& module) {
       .def_ro("waves", &RunStats::waves)
       .def_ro("lanes", &RunStats::lanes)
       .def_ro("peak_width", &RunStats::peak_width)
+      .def_ro("shared_steps", &RunStats::shared_steps)
       .def_ro("joint_runs", &RunStats::joint_runs)
       .def_ro("joint_tables", &RunStats::joint_tables)
       .def_ro("peak_frames", &RunStats::peak_frames)

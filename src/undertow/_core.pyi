@@ -130,6 +130,8 @@ class RunStats:
     def step_seconds(self) -> dict[str, float]:
         """By kind of step, of all threads together; where the run was `timed`."""
     @property
+    def shared_steps(self) -> int: ...
+    @property
     def joint_runs(self) -> int:
         """Runs of operators for the lanes of several tables at once, and how many tables these were."""
     @property
