@@ -264,6 +264,7 @@ void bind_host(nb::module_& module) {
       .def_ro("peak_width", &RunStats::peak_width)
       .def_ro("packed", &RunStats::packed)
       .def_ro("recalled", &RunStats::recalled)
+      .def_ro("shared_steps", &RunStats::shared_steps)
       .def_ro("joint_runs", &RunStats::joint_runs)
       .def_ro("joint_tables", &RunStats::joint_tables)
       .def_ro("peak_frames", &RunStats::peak_frames)

@@ -141,6 +141,8 @@ class RunStats:
     def recalled(self) -> int:
         """Results on shared values that an earlier wave had computed."""
     @property
+    def shared_steps(self) -> int: ...
+    @property
     def joint_runs(self) -> int:
         """Runs of operators for the lanes of several tables at once, and how many tables these were."""
     @property
