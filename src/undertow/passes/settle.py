@@ -4,8 +4,8 @@ The cotangent of a loss is 1 where it is asked for, and additions hand it on as 
 add to the loss it is 1, and what the way back makes of it and of forward values alone can be computed on the way there.
 
 The lattice is optimistic, since recursive calls hand on what they were given: an argument is unknown until somebody
-gives it something, a constant while all give that one, and otherwise nothing. Lanes of a map are given rows; an array of
-equal rows is one constant for them.
+gives it something, a constant while all give that one, and otherwise nothing. Lanes of a map are given rows: an array
+of equal rows is one constant for them.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, count = settle(parse('''

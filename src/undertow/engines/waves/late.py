@@ -17,8 +17,10 @@ from collections.abc import Iterable, Iterator, Set
 
 from undertow.engines.waves.items import BRANCH, COLLECT, OP, READ, Item, Items, Key, LateKind, Stage
 from undertow.ir.graph import Node, Port
+from undertow.ir.walk import BACK, READS
 from undertow.ops.op import CATALOGUE
 
+OTHER = -1  # kind of what is no step
 _FEW = 4  # operators: to wait costs as much as two or three
 # Operators whose results are worth more than the memory that they take until the next phase.
 _WORTH_KEEPING = {"matmul", "sum", "max", "min", "exp", "log", "tanh", "scatter_add", "index"}
@@ -111,27 +113,32 @@ class _Late:
         if number + 1 >= len(visits) or visits[number + 1][0] != visits[number][0] + 1:
             return  # this is not the last visit in its phase, or there is no next phase
         after = (region, number + 1)
-        ready: dict[Key, Item] = {}
+        phase = visits[number][0]
+        ready: set[Key] = set()
         for stage in found[after]:
             for step in stage.straight:
-                if self._is_ready(step, visits[number][0], ready):
-                    ready[step.key] = step
-        self._trim(ready)
-        if not self._is_worth_it(ready.values()):
-            return
-        # What this phase makes for nobody but these can wait with them.
+                if self._is_ready(step, phase, ready):
+                    ready.add(step.key)
+        # What this phase makes for nobody but these, or for the next, can wait with them.
         for stage in reversed(found[at]):
             for step in reversed(stage.straight):
-                users = self.users.get(step.key[1], set())
-                if step.kind == OP and users and self._is_static(step) and users <= ready.keys():
-                    ready[step.key] = step
+                if step.kind == OP and self._is_static(step) and self._is_for_later(step, phase, ready):
+                    ready.add(step.key)
+        steps = [step for place in (at, after) for stage in found[place] for step in stage.straight]
+        self._trim([step for step in steps if step.key in ready], phase, ready)
+        if not self._is_worth_it(step for step in steps if step.key in ready):
+            return
         now = [step for stage in found[at] for step in stage.straight if step.key in ready]
         then = [step for stage in found[after] for step in stage.straight if step.key in ready]
         last = Stage(late=[*now, *then], late_kind=LateKind.AHEAD, ahead=len(then))
-        found[at] = [*_without(found[at], ready.keys()), last]
-        found[after] = _without(found[after], ready.keys())
+        found[at] = [*_without(found[at], ready), last]
+        found[after] = _without(found[after], ready)
 
-    def _is_ready(self, step: Item, phase: int, ready: dict[Key, Item]) -> bool:
+    def _is_for_later(self, step: Item, phase: int, ready: Set[Key]) -> bool:
+        users = self.users.get(step.key[1], {None})
+        return all(key is not None and (key in ready or self.items.phases[key[1]] > phase) for key in users)
+
+    def _is_ready(self, step: Item, phase: int, ready: Set[Key]) -> bool:
         """Can it be done in that phase? Its pivot only says that there is a next one."""
         if step.kind not in (OP, COLLECT) or not self._is_static(step):
             return False
@@ -145,23 +152,28 @@ class _Late:
                 return False
         return True
 
-    def _trim(self, ready: dict[Key, Item]) -> None:
-        """Leave what costs little beside what takes it: it would only take memory."""
-        for key in reversed(list(ready)):
-            is_worth = key[0] == COLLECT or self._node(ready[key]).op in _WORTH_KEEPING
-            if not is_worth and not self.users.get(key[1], set()) & ready.keys():
-                del ready[key]
+    def _trim(self, steps: list[Item], phase: int, ready: set[Key]) -> None:
+        """Leave what costs little beside what takes it: it would only take memory. And what that needs in this phase."""
+        for step in reversed(steps):
+            is_worth = step.kind == COLLECT or self._node(step).op in _WORTH_KEEPING
+            is_last = not self.users.get(step.key[1], set()) & ready
+            is_needed = step.phase == phase and not self._is_for_later(step, phase, ready)
+            if is_needed or (is_last and not is_worth):
+                ready.discard(step.key)
 
     # -- steps ---------------------------------------------------------------------------------------------
 
     def _users(self) -> dict[int, set[Key | None]]:
-        """Who reads what a node gives, or waits for it; None where that is no step."""
+        """Who reads what a node gives, or waits for it; None where that is no node of the same frame."""
         found: dict[int, set[Key | None]] = {}
         for number, node in enumerate(self.graph.nodes):
-            key = (OP, number) if node.op in CATALOGUE else (COLLECT, number) if node.op.startswith("collect") else None
-            for x in (*node.inputs, *node.controls):
+            kind = OP if node.op in CATALOGUE else COLLECT if node.op.startswith("collect") else OTHER
+            is_elsewhere = node.op in BACK or node.op in READS
+            for x in node.inputs:
                 if isinstance(x, Port):
-                    found.setdefault(x.node, set()).add(key)
+                    found.setdefault(x.node, set()).add(None if is_elsewhere else (kind, number))
+            for x in node.controls:
+                found.setdefault(x.node, set()).add((kind, number))
         for port in self.graph.fetches:
             found.setdefault(port.node, set()).add(None)
         for region in self.graph.regions:
