@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pytest
 from tests.unit.spoiled import Program, mutate, plans
 
-import undertow as ut
 from undertow import _core
 from undertow.engines.native import Host
 from undertow.engines.waves.encode import encode

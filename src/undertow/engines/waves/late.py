@@ -153,7 +153,7 @@ class _Late:
         return True
 
     def _trim(self, steps: list[Item], phase: int, ready: set[Key]) -> None:
-        """Leave what costs little beside what takes it: it would only take memory. And what that needs in this phase."""
+        """Leave what costs little beside what takes it, which only takes memory. And what that needs in this phase."""
         for step in reversed(steps):
             is_worth = step.kind == COLLECT or self._node(step).op in _WORTH_KEEPING
             is_last = not self.users.get(step.key[1], set()) & ready
