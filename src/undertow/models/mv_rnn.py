@@ -46,10 +46,10 @@ class MVRNN(TreeClassifier):
                 word = forest.word[node]
                 h = drop(ut.tanh(params["embed"][word]), d, rate)
                 return h, params["embed_matrix"][word], note.of(params, forest, node, h)
-            a, A, of_left = encode(params, forest, forest.left[node])  # noqa: N806
-            b, B, of_right = encode(params, forest, forest.right[node])  # noqa: N806
+            a, A, of_left = encode(params, forest, forest.left[node])
+            b, B, of_right = encode(params, forest, forest.right[node])
             h = ut.tanh(ut.concat([B @ a, A @ b]) @ params["weights"] + params["bias"])
-            P = params["mix"] @ ut.concat([A, B], axis=0)  # noqa: N806
+            P = params["mix"] @ ut.concat([A, B], axis=0)
             return h, P, plus(note.of(params, forest, node, drop(h, d, rate)), of_left, of_right)
 
         return encode
