@@ -32,7 +32,7 @@ def curve_png(history: Sequence[Record]) -> bytes:
     _panel(picture, 0, "loss", losses, max([1e-9, *(x for row in losses for x in row if np.isfinite(x))]), "{:.2f}")
     _panel(picture, half, "accuracy", hits, 1.0, "{:.0%}")
     for k, (name, colour) in enumerate((("train", _TRAIN), ("dev", _DEV))):
-        _write(picture, half - 60 + 60 * k, 8, name, colour)
+        _write(picture, _WIDE - 110 + 60 * k, 8, name, colour)
     return _encoded(picture)
 
 
