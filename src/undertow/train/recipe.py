@@ -50,7 +50,7 @@ class Recipe:
 
     def make_optimizer(self) -> optim.Optimizer:
         """The optimizer that it names."""
-        return OPTIMIZERS[self.optimizer](self.rate)  # type: ignore[call-arg]
+        return OPTIMIZERS[self.optimizer](self.rate)
 
     def rate_at(self, step: int, steps: int) -> float:
         """The rate of update number `step`, where an epoch has so many steps."""
