@@ -95,12 +95,13 @@ def _undertow(
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture and the trace.")] = Path("build/demo"),
+    lesson: Annotated[int, typer.Option(help="From how many trees the network of the end learns; 0: none.")] = 3000,
 ) -> None:
     """See recursion run in a static graph: a short tour."""
     from undertow.demo import show  # it captures its programs when imported
 
     with telling_errors():
-        show(make_console(), output)
+        show(make_console(), output, lesson)
 
 
 @app.command(context_settings=_NUMBERS)

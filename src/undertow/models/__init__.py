@@ -27,7 +27,6 @@ CLASSIFIERS: dict[str, type[TreeClassifier]] = {
 }
 
 __all__ = [
-    "CLASSIFIERS",
     "MVRNN",
     "RNTN",
     "ChildSumTreeLSTM",
