@@ -6,7 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,11 +69,16 @@ def train(
             dropout=dropout,
             **{name: value for name, value in sizes.items() if value is not None},
         )
-        held = ut.train.Checkpoint(chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, data)
+        origin = data if data.startswith("sst:") else f"{data}, {trees} trees"
+        held = ut.train.Checkpoint(chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, origin)
         if resume:
             held = _resumed(folder, held)
         console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
-        run(console, folder, held, source)
+        try:
+            run(console, folder, held, source)
+        except KeyboardInterrupt:
+            typer.echo(f"\nStopped. --resume goes on from the last checkpoint in {folder}", err=True)
+            raise typer.Exit(130) from None
 
 
 def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
@@ -82,7 +87,7 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     with _bar(console) as bar:
         task: TaskID | None = None
         for event in ut.train.fit(held.model, source.train, source.dev, held.recipe, held.state):
-            held = ut.train.Checkpoint(held.model, held.recipe, event.state, held.vocabulary, held.source)
+            held = replace(held, state=event.state)
             if isinstance(event, ut.train.Step):
                 if task is None:
                     task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches)
@@ -164,13 +169,14 @@ def _kind(name: str) -> Any:
 def _resumed(folder: Path, wanted: Any) -> Any:
     """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
     held = ut.train.load(folder / "checkpoint.safetensors")
-    same = held.model == wanted.model and held.vocabulary == wanted.vocabulary and held.source == wanted.source
-    if not same:
+    longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
+    now = replace(held, recipe=longer, state=wanted.state)
+    if now != wanted:
         raise UndertowError(
-            f"{folder} holds another model, or one that was trained on other trees",
+            f"{folder} holds another model, or one that was trained otherwise or on other trees",
             hint="give the options that it was trained with, or another --output",
         )
-    return ut.train.Checkpoint(wanted.model, wanted.recipe, held.state, wanted.vocabulary, wanted.source)
+    return replace(wanted, state=held.state)
 
 
 def _size(params: dict[str, Any]) -> int:

@@ -101,6 +101,14 @@ def test_trees_that_do_not_fit() -> None:
         next(ut.train.fit(MODEL, forest[:0], forest, RECIPE))
 
 
+@pytest.mark.slow
+def test_a_loss_that_is_no_number() -> None:
+    state = ut.train.start(MODEL, RECIPE)
+    state.params["bias"][:] = np.nan
+    with pytest.raises(ut.RunError, match="the loss is nan in step 1 of epoch 1"):
+        next(events(state=state))
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Files
 
@@ -207,6 +215,9 @@ def test_commands(tmp_path: Path) -> None:
     tree = invoke("predict", folder, "[MAX 2 [MIN 4 7 ] ]").splitlines()
     assert [line.split()[-1] for line in (line.split("   (")[0] for line in tree)] == ["MAX", "2", "MIN", "4", "7"]
     assert "holds another model" in invoke("train", "rntn", *options, "--resume", code=1)
+    assert "holds another model" in invoke(
+        "train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1
+    )
     assert "no --embedding" in invoke("train", "rntn", "--embedding", "3", *options, code=1)
 
 

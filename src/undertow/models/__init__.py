@@ -1,7 +1,7 @@
 """Recursive networks from the literature, each one short recursive function in a file of its own.
 
 >>> import undertow as ut
->>> model = ut.models.TreeRNN(words=40, classes=5, width=8)
+>>> model = ut.models.TreeRNN(words=60, classes=5, width=8)
 >>> params = model.init(seed=0)
 >>> sorted(params)
 ['bias', 'embed', 'out', 'out_bias', 'weights']

@@ -17,7 +17,7 @@ import numpy as np
 
 import undertow as ut
 from undertow.data.forest import Forest
-from undertow.errors import DataError
+from undertow.errors import DataError, RunError
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.recipe import Recipe
 from undertow.train.score import Score, Tally, score
@@ -108,6 +108,11 @@ def fit(
         order = train.batches(recipe.batch, seed=hash_of(recipe.seed, state.epoch))
         for batch in itertools.islice(order, state.done, None):
             (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
+            if not np.isfinite(loss):
+                raise RunError(
+                    f"the loss is {loss} in step {state.step + 1} of epoch {state.epoch + 1}",
+                    hint="learn at a smaller rate, or clip gradients more",
+                )
             grads = _pulled(grads, state.params, recipe.l2)
             if recipe.clip is not None:
                 grads = ut.optim.clip_by_norm(grads, recipe.clip)
