@@ -12,6 +12,7 @@ import undertow as ut
 from undertow.engines.contract import Options, Stats
 from undertow.engines.waves import WavesPlan
 from undertow.engines.waves.encode import _Encoder
+from undertow.engines.waves.items import LateKind
 from undertow.errors import RunError
 from undertow.ir.graph import StaticGraph
 
@@ -73,30 +74,30 @@ def counters(stats: Stats) -> tuple[Any, ...]:
     return stats.activations, stats.firings, stats.per_node, stats.max_depth, stats.deepest_tag, stats.waves
 
 
-def late_ops(graph: StaticGraph) -> dict[tuple[str, bool], list[str]]:
-    """The operators that may wait, by region, and whether somebody waits for them."""
+def late_ops(graph: StaticGraph) -> dict[tuple[str, LateKind], list[str]]:
+    """The operators that may wait, by region, and how."""
     encoder = _Encoder(graph, True)
-    found: dict[tuple[str, bool], list[str]] = {}
+    found: dict[tuple[str, LateKind], list[str]] = {}
     for (region, _), stages in encoder.stages.items():
         for stage in stages:
             names = [graph.nodes[step.key[1]].op for step in stage.late]
             if names:
-                found.setdefault((graph.regions[region].name, stage.is_held), []).extend(names)
+                found.setdefault((graph.regions[region].name, stage.late_kind), []).extend(names)
     return found
 
 
 class TestPlan:
     def test_leaves_are_held(self):
         found = late_ops(graph_of(loss, params(), 6))
-        assert list(found) == [("if1.then", True)]
+        assert list(found) == [("if1.then", LateKind.HELD)]
         (ops,) = found.values()
         assert "matmul" in ops and "tanh" in ops
 
     def test_what_is_only_collected_is_kept(self):
         found = late_ops(graph_of(ut.grad(loss), params(), 6))
-        kept = {name: ops for (name, is_held), ops in found.items() if not is_held}
+        kept = {name: ops for (name, kind), ops in found.items() if kind == LateKind.KEPT}
         assert kept and all(set(ops) <= {"collect", "matmul", "expand_dims"} for ops in kept.values())
-        assert any("collect_rows" in ops for (_, is_held), ops in found.items() if is_held)
+        assert any("collect_rows" in ops for (_, kind), ops in found.items() if kind == LateKind.HELD)
 
     def test_numbers_do_not_wait(self):
         @ut.function
@@ -191,3 +192,66 @@ def test_rows_that_wait_are_not_too_many():
     np.testing.assert_array_equal(results[0], expected[0])
     assert counters(stats) == counters(before)
     assert stats.peak_bytes <= before.peak_bytes * 1.2
+
+
+@ut.function
+def classify(params, node: ut.i64) -> (ut.f64[3], ut.f64):
+    """A loss at every node."""
+    if node % 2 == 1:
+        state = ut.tanh(params["table"][node % 5])
+        return state, cost(params, state, node)
+    left, a = classify(params, node // 2 * 2 + 1)
+    right, b = classify(params, ut.where(node > 0, node - 2, 1))
+    state = ut.tanh((left - right) @ params["w"])
+    return state, cost(params, state, node) + a + b
+
+
+def cost(params, state, node):
+    logits = state @ params["w"]
+    return ut.log(ut.sum(ut.exp(logits))) - logits[node % 3]
+
+
+@ut.function
+def total(params, node: ut.i64) -> ut.f64:
+    return classify(params, node)[1]
+
+
+class TestAhead:
+    def test_the_gradient_of_a_nodes_own_loss_does_not_wait_for_others(self):
+        found = late_ops(graph_of(ut.grad(total), params(), 6))
+        ahead = [ops for (name, kind), ops in found.items() if kind == LateKind.AHEAD]
+        assert ahead and all("scatter_add" in ops and "matmul" in ops for ops in ahead)
+        assert not any("tanh" in ops for ops in ahead)
+
+    @pytest.mark.parametrize("width", [1, 7, 4096])
+    def test_nothing_changes(self, width: int):
+        graph = graph_of(ut.value_and_grad(total), params(), LEAVES)
+        plan, counting = plan_of(graph, True, width)
+        results, stats = plan.run(flat(params(), LEAVES))
+        expected, before = plan_of(graph, False, width)[0].run(flat(params(), LEAVES))
+        for result, other in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-11)
+        assert counters(stats) == counters(before)
+        if width == 4096:
+            assert counting.counted.joint_runs < 8
+
+    def test_where_there_is_no_next_phase_nothing_is_done_for_it(self):
+        """A value of the extended function is asked for twice, its gradient once."""
+
+        def both(params, node):
+            value, back = ut.vjp(total, params, node)
+            return ut.where(value > 0.0, value, -value), back(1.0)[0]["w"] if node > 2 else params["w"]
+
+        graph = graph_of(ut.function(both), params(), LEAVES)
+        for node in (2, LEAVES):
+            results, stats = plan_of(graph)[0].run(flat(params(), node))
+            expected, before = plan_of(graph, False)[0].run(flat(params(), node))
+            np.testing.assert_allclose(results[1], expected[1], rtol=1e-11)
+            assert counters(stats) == counters(before)
+
+    def test_second_derivatives(self):
+        graph = graph_of(ut.grad(lambda p, n: ut.sum(ut.grad(total)(p, n)["w"] ** 2)), params(), 12)
+        results, stats = plan_of(graph)[0].run(flat(params(), 12))
+        expected, before = plan_of(graph, False)[0].run(flat(params(), 12))
+        np.testing.assert_allclose(results[1], expected[1], rtol=1e-9)
+        assert counters(stats) == counters(before)
