@@ -21,6 +21,7 @@ from undertow.console import make_console, telling_errors
 from undertow.data.expressions import listops_values
 from undertow.data.files import format_of
 from undertow.errors import UndertowError
+from undertow.models.classifier import check
 
 _SAVE_SECONDS = 60.0  # between checkpoints within an epoch
 _COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
@@ -125,8 +126,7 @@ def predict(
     with telling_errors():
         held = ut.train.load(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
         forest = _parsed(trees, source, held)
-        if not (held.model.any_children or forest.is_binary):
-            raise ut.DataError(f"{type(held.model).__name__} is for binary trees", hint="give each node two parts")
+        check(held.model, forest)
         for tree in forest[:most]:
             console.print(coloured(tree, held.model.node_labels(held.params, tree), held.model.classes))
         if len(forest) > most:

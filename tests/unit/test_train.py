@@ -99,6 +99,12 @@ def test_trees_that_do_not_fit() -> None:
         next(ut.train.fit(MODEL, forest, forest, RECIPE))
     with pytest.raises(ut.DataError, match="no trees"):
         next(ut.train.fit(MODEL, forest[:0], forest, RECIPE))
+    for wrong, told in (({"words": 3}, "has 3 words"), ({"classes": 2}, "2 classes")):
+        with pytest.raises(ut.DataError, match=told):
+            next(ut.train.fit(replace(MODEL, **wrong), SOURCE.train, SOURCE.dev, RECIPE))
+    bare = ut.data.Forest.from_depths([0, 1, 1], label=[0, 1, 1])
+    with pytest.raises(ut.DataError, match="a leaf has no word"):
+        next(ut.train.fit(MODEL, bare, bare, RECIPE))
 
 
 @pytest.mark.slow
@@ -215,9 +221,8 @@ def test_commands(tmp_path: Path) -> None:
     tree = invoke("predict", folder, "[MAX 2 [MIN 4 7 ] ]").splitlines()
     assert [line.split()[-1] for line in (line.split("   (")[0] for line in tree)] == ["MAX", "2", "MIN", "4", "7"]
     assert "holds another model" in invoke("train", "rntn", *options, "--resume", code=1)
-    assert "holds another model" in invoke(
-        "train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1
-    )
+    otherwise = invoke("train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1)
+    assert "trained otherwise" in otherwise
     assert "no --embedding" in invoke("train", "rntn", "--embedding", "3", *options, code=1)
 
 

@@ -160,3 +160,19 @@ class TreeClassifier:
     def predict(self, params: Params, forest: Any) -> Any:
         """The best class of each tree."""
         return self.root_labels()(params, forest)
+
+
+def check(model: TreeClassifier, forest: Any) -> None:
+    """Refuse trees that the model is not made for."""
+    kind = type(model).__name__
+    if not (model.any_children or forest.is_binary):
+        raise DataError(f"{kind} is for binary trees, and these are not", hint="ChildSumTreeLSTM takes any trees")
+    if forest.word.max(initial=-1) >= model.words:
+        raise DataError(
+            f"the model has {model.words} words, and the forest has word {forest.word.max()}",
+            hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
+        )
+    if forest.label.max(initial=-1) >= model.classes:
+        raise DataError(f"the model has {model.classes} classes, and the forest has label {forest.label.max()}")
+    if not model.any_children and ((forest.left < 0) & (forest.word < 0)).any():
+        raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")

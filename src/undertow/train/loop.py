@@ -18,7 +18,7 @@ import numpy as np
 import undertow as ut
 from undertow.data.forest import Forest
 from undertow.errors import DataError, RunError
-from undertow.models.classifier import Params, TreeClassifier
+from undertow.models.classifier import Params, TreeClassifier, check
 from undertow.train.recipe import Recipe
 from undertow.train.score import Score, Tally, score
 
@@ -95,10 +95,8 @@ def fit(
     """
     if not len(train) or not len(dev):
         raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
-    if not (model.any_children or (train.is_binary and dev.is_binary)):
-        raise DataError(
-            f"{type(model).__name__} is for binary trees, and these are not", hint="ChildSumTreeLSTM takes any trees"
-        )
+    for forest in (train, dev):
+        check(model, forest)
     state = start(model, recipe) if state is None else state
     optimizer = recipe.make_optimizer()
     slopes = ut.value_and_grad(model.loss(recipe.at), has_aux=True, sparse_rows=True)
