@@ -58,7 +58,7 @@ from undertow.types import i64 as i64
 
 __version__ = "0.1.0"
 
-_LATER = ("data",)  # public modules that stand above this one; the first who asks for one loads it
+_LATER = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
 
 
 def __getattr__(name: str) -> _ModuleType:

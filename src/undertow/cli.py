@@ -1,4 +1,4 @@
-"""The command line: `undertow demo | run | graph | data | doctor`.
+"""The command line: `undertow demo | run | graph | data | train | predict | doctor`.
 
 Results go to stdout, all else to stderr. Exit codes: 0, 1 for an error of the program that was run, 2 for wrong usage.
 """
@@ -32,6 +32,7 @@ import undertow as ut
 from undertow.api.function import GraphView
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
 from undertow.cli_data import app as data_app
+from undertow.cli_train import predict, train
 from undertow.console import make_console, table, telling_errors
 from undertow.engines.contract import Stats
 from undertow.errors import UndertowError
@@ -48,6 +49,8 @@ app = typer.Typer(
 )
 
 app.add_typer(data_app, name="data")
+app.command()(train)
+app.command()(predict)
 
 # An argument such as -3 is a number; `_literal` tells options that do not exist.
 _NUMBERS = {"ignore_unknown_options": True}
@@ -92,12 +95,13 @@ def _undertow(
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture and the trace.")] = Path("build/demo"),
+    lesson: Annotated[int, typer.Option(help="From how many trees the network of the end learns; 0: none.")] = 3000,
 ) -> None:
     """See recursion run in a static graph: a short tour."""
     from undertow.demo import show  # it captures its programs when imported
 
     with telling_errors():
-        show(make_console(), output)
+        show(make_console(), output, lesson)
 
 
 @app.command(context_settings=_NUMBERS)

@@ -21,10 +21,11 @@ from undertow.ir import text
 from undertow.ir.trace import FrameStarted, Tags, read_trace, show_tag
 
 DEPTH = 200_000
+LESSON_SECONDS = 40.0  # after these no further epoch begins
 
 
-def show(console: Console, folder: Path) -> None:
-    """All steps; pictures and traces go to `folder`."""
+def show(console: Console, folder: Path, lesson: int) -> None:
+    """All steps; pictures and traces go to `folder`. The last one learns from so many trees."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     page = _Page(console)
@@ -40,6 +41,8 @@ def show(console: Console, folder: Path) -> None:
     show_error(page)
     show_depth(page)
     show_trace(page, folder)
+    if lesson:
+        show_lesson(page, folder, lesson)
     page.step("Where to go from here")
     page.say("docs/guides/first_function.md, then docs/from_scratch.py: the whole idea in one file that you can run.")
     page.say(f"(That took {time.perf_counter() - began:.1f} s.)")
@@ -210,3 +213,28 @@ def show_trace(page: _Page, folder: Path) -> None:
         if isinstance(event, FrameStarted) and event.site is not None
     ]
     page.table(("frame", "tag", "called at"), rows, words=("tag", "called at"))
+
+
+def show_lesson(page: _Page, folder: Path, trees: int) -> None:
+    page.step("A TreeLSTM learns ListOps: what nested MIN, MAX, MED and SM (sum modulo 10) of digits are")
+    source = ut.train.open_source("listops", trees)
+    model = ut.models.TreeLSTM(len(source.vocabulary), source.classes, width=32, embedding=32)
+    recipe = ut.train.Recipe(rate=0.01, epochs=6, batch=50, decay="cosine")
+    nodes = source.train.size
+    page.say(f"{len(source.train):,} trees of {nodes:,} nodes, the deepest {source.train.depths.max()} deep; all of a")
+    page.say("batch run together, whatever their shapes. Losses are at every digit and expression.\n")
+    rows, began = [], time.perf_counter()
+    best: Any = model.init(recipe.seed)
+    for event in ut.train.fit(model, source.train, source.dev, recipe):
+        if isinstance(event, ut.train.Epoch):
+            record, best = event.record, event.state.best
+            rows.append(
+                (record.epoch, f"{record.train_loss:.2f}", f"{record.dev_accuracy:.0%}", int(record.trees_per_second))
+            )
+            (folder / "listops.png").write_bytes(ut.train.curve_png(event.state.history))
+            if time.perf_counter() - began > LESSON_SECONDS:
+                break
+    page.table(("epoch", "loss", "others right", "trees per second"), rows)
+    report = ut.train.report(model, best, source.test)
+    page.say(f"Of {len(source.test):,} trees that it has not seen, {report.accuracy:.0%} are right; the most frequent")
+    page.say(f"value alone would be right for {report.majority:.0%}. The learning curve: {folder / 'listops.png'}")

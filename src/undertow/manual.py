@@ -58,6 +58,22 @@ _TITLES = {
     "undertow.data.files": "Files of trees",
     "undertow.data.generate": "Trees made by rule",
     "undertow.data.film_grammar": "A treebank made by a grammar",
+    "undertow.models.classifier": "Models that label trees",
+    "undertow.models.tree_rnn": "TreeRNN",
+    "undertow.models.rntn": "RNTN",
+    "undertow.models.tree_lstm": "Binary TreeLSTM",
+    "undertow.models.child_sum": "Child-sum TreeLSTM",
+    "undertow.models.mv_rnn": "MV-RNN",
+    "undertow.models.top_down": "A generator of trees",
+    "undertow.models.experts": "Mixtures of experts",
+    "undertow.train.recipe": "Recipes of training",
+    "undertow.train.source": "Trees to train on",
+    "undertow.train.loop": "The training loop",
+    "undertow.train.score": "How good a model is",
+    "undertow.train.checkpoint": "Checkpoints",
+    "undertow.train.log": "Logs of training",
+    "undertow.train.curve": "Learning curves",
+    "undertow.train.report": "Reports on trained models",
     "undertow.frontend.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.debug_functions": "Effects",
@@ -127,6 +143,10 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         yield from _methods(undertow.data.Forest, "A forest has these methods")
     if module == "undertow.data.vocabulary":
         yield from _methods(undertow.data.Vocabulary, "A vocabulary has these methods")
+    if module == "undertow.models.classifier":
+        yield from _methods(undertow.models.TreeClassifier, "All of these models have these methods")
+    if module == "undertow.train.recipe":
+        yield from _fields(undertow.train.Recipe, "What a recipe says")
     if module == "undertow.api.optim":
         yield from _methods(undertow.optim.Optimizer, "An optimizer has these methods")
         yield from _methods(undertow.optim.Updater, "An updater has these methods")

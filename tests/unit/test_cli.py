@@ -297,7 +297,7 @@ def test_version(undertow: Callable[..., Done]) -> None:
 
 
 def test_help(undertow: Callable[..., Done]) -> None:
-    for command in ("demo", "run", "graph", "doctor"):
+    for command in ("demo", "run", "graph", "train", "predict", "doctor"):
         assert command in undertow("--help").out
         assert undertow(command, "-h").code == 0
 
@@ -322,7 +322,7 @@ def test_doctor(undertow: Callable[..., Done]) -> None:
 
 @pytest.mark.slow
 def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
-    done = undertow("demo")
+    done = undertow("demo", "--lesson", "100")
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
     assert "Fault: integer division by zero" in done.out
@@ -331,6 +331,7 @@ def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert gradients == [["1,000", "20959.16", "2.075164e+07", "2.075164e+07", "1,001", "1,002", "45"]]
     assert (tmp_path / "build/demo/fib.svg").read_text(encoding="utf-8").startswith("<svg")
     assert (tmp_path / "build/demo/fib.jsonl").exists()
+    assert (tmp_path / "build/demo/listops.png").exists()
     rows = [line.split() for line in done.out.splitlines() if line.startswith(("fifo ", "lifo ", "random "))]
     assert {row[1] for row in rows} == {"21"} and {row[4] for row in rows} == {"41"}
 
@@ -339,6 +340,6 @@ def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
 def test_without_unicode(tmp_path: Path) -> None:
     """A terminal that knows ASCII only shows the rest."""
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
-    command = [sys.executable, "-m", "undertow.cli", "demo"]
+    command = [sys.executable, "-m", "undertow.cli", "demo", "--lesson", "0"]
     done = subprocess.run(command, capture_output=True, env=env, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,242 @@
+"""The commands `undertow train` and `undertow predict`: models that label trees, from first parameters to pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+import undertow as ut
+from undertow.console import make_console, telling_errors
+from undertow.data.expressions import listops_values
+from undertow.data.files import format_of
+from undertow.errors import UndertowError
+from undertow.models.classifier import check
+
+_SAVE_SECONDS = 60.0  # between checkpoints within an epoch
+_COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
+
+
+def train(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="treernn, rntn, treelstm, childsum or mvrnn.")],
+    data: Annotated[str, typer.Option(help="sst:FOLDER, listops, listops:FILE or grammar.")] = "grammar",
+    trees: Annotated[int, typer.Option(help="How many to make by rule, where no file has them.")] = 2000,
+    width: Annotated[int | None, typer.Option(help="Of the vector of a node; each model has its own default.")] = None,
+    embedding: Annotated[int | None, typer.Option(help="Width of words, in the LSTMs.")] = None,
+    dropout: Annotated[float, typer.Option(help="The share of places that are dropped.")] = 0.0,
+    epochs: Annotated[int, typer.Option(help="How often to go through all trees.")] = 10,
+    batch: Annotated[int, typer.Option(help="Trees at a time.")] = 25,
+    rate: Annotated[float, typer.Option(help="Of learning.")] = 1e-3,
+    optimizer: Annotated[str, typer.Option(help="adam, adagrad, rmsprop or sgd.")] = "adam",
+    decay: Annotated[str, typer.Option(help="How the rate falls: none, linear or cosine.")] = "none",
+    warmup: Annotated[float, typer.Option(help="Epochs in which the rate rises.")] = 0.0,
+    clip: Annotated[float, typer.Option(help="The longest that the gradient may be; 0: any.")] = 5.0,
+    l2: Annotated[float, typer.Option(help="Pulls weights towards zero.")] = 0.0,
+    patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a better dev set.")] = None,
+    at: Annotated[str, typer.Option(help="Where there are losses: nodes or root.")] = "nodes",
+    min_count: Annotated[int, typer.Option(help="Words that are rarer become <unk>.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of parameters, order, dropout, and trees made by rule.")] = 0,
+    threads: Annotated[int | None, typer.Option(help="Of the engine.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder; build/train/MODEL.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
+) -> None:
+    """Train a model on trees: a checkpoint, a log, a learning curve and a report go to a folder."""
+    console, folder = make_console(), output or Path("build/train") / model
+    with telling_errors(), _threads(threads):
+        kind = _kind(model)
+        recipe = ut.train.Recipe(
+            optimizer=optimizer, rate=rate, epochs=epochs, batch=batch, at=at, decay=decay, warmup=warmup,
+            clip=clip or None, l2=l2, patience=patience, seed=seed,
+        )  # fmt: skip
+        source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
+        sizes = {"width": width, "embedding": embedding}
+        known = {field.name for field in fields(kind)}
+        for name, value in sizes.items():
+            if value is not None and name not in known:
+                raise UndertowError(f"{model} has no --{name}", hint="leave it out")
+        chosen = kind(
+            len(source.vocabulary),
+            source.classes,
+            dropout=dropout,
+            **{name: value for name, value in sizes.items() if value is not None},
+        )
+        origin = data if data.startswith("sst:") else f"{data}, {trees} trees"
+        held = ut.train.Checkpoint(chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, origin)
+        if resume:
+            held = _resumed(folder, held)
+        console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
+        try:
+            run(console, folder, held, source)
+        except KeyboardInterrupt:
+            typer.echo(f"\nStopped. --resume goes on from the last checkpoint in {folder}", err=True)
+            raise typer.Exit(130) from None
+
+
+def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
+    """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
+    file, saved = folder / "checkpoint.safetensors", time.monotonic()
+    with _bar(console) as bar:
+        task: TaskID | None = None
+        for event in ut.train.fit(held.model, source.train, source.dev, held.recipe, held.state):
+            held = replace(held, state=event.state)
+            if isinstance(event, ut.train.Step):
+                if task is None:
+                    task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches)
+                now = event.state.tally.score()
+                told = f"loss {now.loss:.3f}  {now.accuracy:.1%} right"
+                bar.update(task, completed=event.state.done, told=told, trees=event.state.tally.trees)
+                if time.monotonic() - saved > _SAVE_SECONDS:
+                    ut.train.save(file, held)
+                    saved = time.monotonic()
+                continue
+            if task is not None:
+                bar.remove_task(task)
+                task = None
+            ut.train.save(file, held)
+            saved = time.monotonic()
+            ut.train.write_log(folder, event.state.history)
+            (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history))
+            bar.console.print(_line(event), markup=False)
+    report = ut.train.report(held.model, held.params, source.test)
+    (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
+    console.print(f"\nThe best epoch's parameters, on {len(source.test):,} trees that it has not seen:\n")
+    console.print(str(report), markup=False)
+    console.print(f"\nWrote {folder}: checkpoint.safetensors, log.csv, log.jsonl, curve.png, report.txt", markup=False)
+    return held
+
+
+def predict(
+    checkpoint: Annotated[Path, typer.Argument(help="What `undertow train` wrote: the file, or its folder.")],
+    trees: Annotated[str, typer.Argument(metavar="TREES", help="A file of trees, or a tree as text.")],
+    source: Annotated[str | None, typer.Option("--from", help="The format, where it is not clear.")] = None,
+    most: Annotated[int, typer.Option(help="How many trees to show.")] = 10,
+) -> None:
+    """Colour trees with the labels that a trained model gives their nodes."""
+    console = make_console()
+    with telling_errors():
+        held = ut.train.load(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
+        forest = _parsed(trees, source, held)
+        check(held.model, forest)
+        for tree in forest[:most]:
+            console.print(coloured(tree, held.model.node_labels(held.params, tree), held.model.classes))
+        if len(forest) > most:
+            console.print(f"... and {len(forest) - most} more trees")
+
+
+def coloured(tree: Any, given: Any, classes: int) -> Text:
+    """A tree drawn with letters, each node in the colour of its given label; another true label stands beside it."""
+    shown = ut.data.Forest.from_depths(
+        tree.depths, tree.word, given, binary=tree.is_binary, vocabulary=tree.vocabulary, labels=tree.labels
+    )
+    made = Text()
+    for line, label, true in zip(shown.text().splitlines(), given, tree.label, strict=True):
+        place = round(int(label) * (len(_COLOURS) - 1) / max(classes - 1, 1))
+        branch = re.match(r"[│├└─ ]*", line)
+        cut = branch.end() if branch else 0
+        made.append(line[:cut], style="dim")
+        made.append(line[cut:], style=_COLOURS[min(place, len(_COLOURS) - 1)])
+        made.append(f"   (is {true})\n" if 0 <= true != label else "\n", style="dim")
+    made.right_crop(1)
+    return made
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Parts
+
+
+@contextlib.contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    with ut.options(threads=count) if count is not None else contextlib.nullcontext():
+        yield
+
+
+def _kind(name: str) -> Any:
+    if name not in ut.models.CLASSIFIERS:
+        raise UndertowError(f"there is no model {name}", hint=f"choose from {', '.join(ut.models.CLASSIFIERS)}")
+    return ut.models.CLASSIFIERS[name]
+
+
+def _resumed(folder: Path, wanted: Any) -> Any:
+    """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
+    held = ut.train.load(folder / "checkpoint.safetensors")
+    longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
+    now = replace(held, recipe=longer, state=wanted.state)
+    if now != wanted:
+        raise UndertowError(
+            f"{folder} holds another model, or one that was trained otherwise or on other trees",
+            hint="give the options that it was trained with, or another --output",
+        )
+    return replace(wanted, state=held.state)
+
+
+def _size(params: dict[str, Any]) -> int:
+    return sum(int(np.size(value)) for value in params.values())
+
+
+def _bar(console: Console) -> Progress:
+    class Speed(TextColumn):
+        """Trees per second, of this epoch."""
+
+        def render(self, task: Any) -> Text:
+            seconds = task.elapsed or 0.0
+            return Text(f"{task.fields.get('trees', 0) / seconds:,.0f} trees/s" if seconds else "")
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+        Speed(""),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,  # a log gets a line for each epoch
+    )
+
+
+def _line(event: Any) -> str:
+    r = event.record
+    mark = "  best" if event.is_best else ""
+    return (
+        f"epoch {r.epoch:3}  loss {r.train_loss:8.3f}  dev loss {r.dev_loss:8.3f}  "
+        f"dev {r.dev_accuracy:6.1%} of roots, {r.dev_node_accuracy:6.1%} of nodes  "
+        f"{r.trees_per_second:8,.0f} trees/s{mark}"
+    )
+
+
+def _parsed(trees: str, source: str | None, held: Any) -> Any:
+    """Trees of a file or as they are, with the words of the model."""
+    text = trees
+    if not re.match(r"\s*[(\[\d]", trees) or Path(trees).is_file():
+        source = format_of(trees, source)
+        text = Path(trees).read_text(encoding="utf-8")
+    elif source is None:
+        source = "listops" if "[" in trees else "brackets" if re.match(r"\s*\(\s*\d", trees) else "sexpressions"
+    if source == "listops":
+        return _listops(text, binary=not held.model.any_children)
+    if source == "brackets":
+        return ut.data.parse_brackets(text, held.vocabulary)
+    if source == "sexpressions":
+        return ut.data.parse_sexpressions(text, held.vocabulary, head=held.model.any_children)
+    raise ut.DataError(f"trees of {source} are not read here", hint="convert them: undertow data convert")
+
+
+def _listops(text: str, binary: bool) -> Any:
+    """Expressions with or without their values and the parentheses of the published files."""
+    bodies = "\n".join(line.rpartition("\t")[2] for line in text.splitlines())
+    plain = bodies.translate(str.maketrans("[]", "()", "()"))
+    forest = ut.data.parse_sexpressions(plain, ut.data.LISTOPS, binary=False, per_line=True)
+    valued = ut.data.Forest.from_depths(
+        forest.depths, forest.word, listops_values(forest), binary=False, vocabulary=ut.data.LISTOPS
+    )
+    return ut.data.parse_listops(ut.data.to_listops(valued), binary=binary)

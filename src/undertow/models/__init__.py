@@ -1,0 +1,38 @@
+"""Recursive networks from the literature, each one short recursive function in a file of its own.
+
+>>> import undertow as ut
+>>> model = ut.models.TreeRNN(words=60, classes=5, width=8)
+>>> params = model.init(seed=0)
+>>> sorted(params)
+['bias', 'embed', 'out', 'out_bias', 'weights']
+>>> (loss, hits), slopes = ut.value_and_grad(model.loss(), has_aux=True)(params, ut.data.sentiment(3, seed=0))
+"""
+
+from undertow.models.child_sum import ChildSumTreeLSTM as ChildSumTreeLSTM
+from undertow.models.classifier import TreeClassifier as TreeClassifier
+from undertow.models.experts import Experts as Experts
+from undertow.models.mv_rnn import MVRNN as MVRNN
+from undertow.models.rntn import RNTN as RNTN
+from undertow.models.top_down import TopDownTreeLSTM as TopDownTreeLSTM
+from undertow.models.tree_lstm import TreeLSTM as TreeLSTM
+from undertow.models.tree_rnn import TreeRNN as TreeRNN
+
+# Those that label trees, by the names that the command line has for them.
+CLASSIFIERS: dict[str, type[TreeClassifier]] = {
+    "treernn": TreeRNN,
+    "rntn": RNTN,
+    "treelstm": TreeLSTM,
+    "childsum": ChildSumTreeLSTM,
+    "mvrnn": MVRNN,
+}
+
+__all__ = [
+    "MVRNN",
+    "RNTN",
+    "ChildSumTreeLSTM",
+    "Experts",
+    "TopDownTreeLSTM",
+    "TreeClassifier",
+    "TreeLSTM",
+    "TreeRNN",
+]

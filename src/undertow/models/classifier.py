@@ -1,0 +1,178 @@
+# mypy: ignore-errors
+# (To a type checker, `ut.f32` in an annotation is a variable, not a type.)
+"""What all models that put a label on every node of a tree share: the softmax above a node, losses, hits, labels.
+
+A model is the frozen set of its sizes. Its `encoder` is a recursive function made for these sizes; it returns the
+state of a node and the sum of what is noted at each node at or below it. What is noted is a `Note`: the loss, or
+the labels, or nothing.
+"""
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import undertow as ut
+from undertow.errors import DataError
+
+Params = dict[str, Any]
+
+
+class Note(NamedTuple):
+    """What an encoder takes down at each node: `of(params, forest, node, h)` is of this type, and is summed up."""
+
+    type: Any
+    of: Any
+
+
+def scores(params, h):
+    """The scores of all classes, for a node with this vector."""
+    return h @ params["out"] + params["out_bias"]
+
+
+def judge(params, forest, node, h):
+    """The loss of a node and whether its best class is right; nothing of both where it has no label."""
+    given, label = scores(params, h), forest.label[node]
+    top = ut.max(given)
+    missed = ut.log(ut.sum(ut.exp(given - top))) + top - given[ut.maximum(label, 0)]
+    hit = ut.astype(ut.argmax(given), ut.i32) == label
+    return ut.where(label >= 0, missed, ut.zeros_like(missed)), ut.astype(hit, ut.i32)
+
+
+def _best(params, forest, node, h):
+    """A row as long as the forest, which is zero but at this node: rows of different nodes add up to all labels."""
+    places = ut.astype(ut.arange(ut.shape(forest.word)[0]), ut.i32)
+    return ut.where(places == node, ut.astype(ut.argmax(scores(params, h)), ut.i32), 0)
+
+
+NOTHING = Note(ut.i32, lambda params, forest, node, h: ut.asarray(0, dtype=ut.i32))
+JUDGED = Note((ut.f32, ut.i32), judge)
+LABELS = Note(ut.i32["nodes"], _best)
+
+
+def plus(*noted):
+    """Notes are added part by part."""
+    if isinstance(noted[0], tuple):
+        return tuple(plus(*parts) for parts in zip(*noted, strict=True))
+    return functools.reduce(lambda a, b: a + b, noted)
+
+
+def drop(x, width, rate):
+    """Dropout, with the scaling at training time. Which places are dropped depends on the tag and the run's seed."""
+    if rate == 0:
+        return x
+    kept = ut.random.uniform((width,), dtype=ut.f32) >= rate
+    return ut.where(kept, x / (1 - rate), ut.zeros_like(x))
+
+
+@dataclass(frozen=True)
+class TreeClassifier:
+    """Sizes of a model, and what follows from its `shapes` and its `encoder`."""
+
+    words: int
+    classes: int
+    width: int = 100
+    dropout: float = 0.0  # of states where they are used: by the softmax, and by embeddings
+
+    any_children = False  # else: forests must be binary
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter. The first dimension is what a matrix is multiplied from."""
+        raise NotImplementedError
+
+    def encoder(self, note: Note) -> ut.Function:
+        """The recursive function `encode(params, forest, node)`, which gives (vector, ..., notes)."""
+        raise NotImplementedError
+
+    def init(self, seed: int = 0) -> Params:
+        """First parameters: Glorot's uniform numbers in matrices, small normal ones in embeddings, zeros in biases."""
+        random = np.random.default_rng(seed)
+        return {name: self._first(name, shape, random) for name, shape in self.shapes().items()}
+
+    def _first(self, name: str, shape: tuple[int, ...], random: np.random.Generator) -> Any:
+        if name.startswith("embed"):
+            made = random.normal(size=shape, scale=0.1)
+        elif len(shape) == 1:
+            made = np.zeros(shape)
+        else:
+            edge = np.sqrt(6 / (shape[-2] + shape[-1]))
+            made = random.uniform(-edge, edge, shape)
+        return made.astype(np.float32)
+
+    # -- what is computed with it --------------------------------------------------------------------------------
+
+    @functools.cache  # noqa: B019  # equal models are one, and their functions are captured once
+    def loss(self, at: str = "nodes") -> ut.Function:
+        """The function loss(params, forest) -> (loss, counts): losses `at` all nodes or at each `root`.
+
+        The loss is the mean over trees of what their nodes sum up to; counts are [roots right, nodes right], where
+        nodes are only looked at with at="nodes". For `ut.value_and_grad(..., has_aux=True)`.
+        """
+        if at not in ("nodes", "root"):
+            raise DataError(f"there are no losses at {at!r}", hint='at="nodes" or at="root"')
+        encode = self.encoder(JUDGED if at == "nodes" else NOTHING)
+
+        @ut.function
+        def loss(params, forest) -> (ut.f32, ut.i32[2]):
+            def of_tree(root):
+                h, *_, noted = encode(params, forest, root)
+                missed, hit = judge(params, forest, root, h)
+                if at == "nodes":
+                    return noted[0], hit, noted[1]
+                return missed, hit, hit
+
+            missed, at_roots, at_nodes = ut.map(of_tree, forest.roots)
+            hits = ut.astype(ut.stack([ut.sum(at_roots), ut.sum(at_nodes)]), ut.i32)
+            return ut.sum(missed) / ut.astype(ut.shape(forest.roots)[0], ut.f32), hits
+
+        return loss
+
+    @functools.cache  # noqa: B019
+    def root_labels(self) -> ut.Function:
+        """The function (params, forest) -> the best class of each tree."""
+        encode = replace(self, dropout=0.0).encoder(NOTHING)
+
+        @ut.function
+        def root_labels(params, forest) -> ut.i32["trees"]:
+            def of_tree(root):
+                return ut.astype(ut.argmax(scores(params, encode(params, forest, root)[0])), ut.i32)
+
+            return ut.map(of_tree, forest.roots)
+
+        return root_labels
+
+    @functools.cache  # noqa: B019
+    def _node_labels(self) -> ut.Function:
+        encode = replace(self, dropout=0.0).encoder(LABELS)
+
+        @ut.function
+        def node_labels(params, tree) -> ut.i32["nodes"]:
+            return encode(params, tree, tree.roots[0])[-1]
+
+        return node_labels
+
+    def node_labels(self, params: Params, forest: Any) -> Any:
+        """The best class of every node, one tree at a time."""
+        found = [self._node_labels()(params, tree) for tree in forest]
+        return np.concatenate(found) if found else np.zeros(0, np.int32)
+
+    def predict(self, params: Params, forest: Any) -> Any:
+        """The best class of each tree."""
+        return self.root_labels()(params, forest)
+
+
+def check(model: TreeClassifier, forest: Any) -> None:
+    """Refuse trees that the model is not made for."""
+    kind = type(model).__name__
+    if not (model.any_children or forest.is_binary):
+        raise DataError(f"{kind} is for binary trees, and these are not", hint="ChildSumTreeLSTM takes any trees")
+    if forest.word.max(initial=-1) >= model.words:
+        raise DataError(
+            f"the model has {model.words} words, and the forest has word {forest.word.max()}",
+            hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
+        )
+    if forest.label.max(initial=-1) >= model.classes:
+        raise DataError(f"the model has {model.classes} classes, and the forest has label {forest.label.max()}")
+    if not model.any_children and ((forest.left < 0) & (forest.word < 0)).any():
+        raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")

@@ -1,0 +1,47 @@
+# mypy: ignore-errors
+"""RNTN: a TreeRNN whose two parts also multiply each other, through a tensor.
+
+Socher et al. 2013, "Recursive Deep Models for Semantic Compositionality Over a Sentiment Treebank".
+"""
+
+import functools
+from dataclasses import dataclass
+
+import undertow as ut
+from undertow.models.classifier import TreeClassifier, drop, plus
+
+
+@dataclass(frozen=True)
+class RNTN(TreeClassifier):
+    """h = tanh(xᵀ V x + x W + b), where x = [left; right] and V has a slice for each place of h."""
+
+    width: int = 25  # the paper's best lie between 25 and 35
+
+    def shapes(self):
+        d = self.width
+        return {
+            "embed": (self.words, d),
+            "tensor": (2 * d, 2 * d * d),  # tensor[i, j * d + k] is V[k][i, j]
+            "weights": (2 * d, d),
+            "bias": (d,),
+            "out": (d, self.classes),
+            "out_bias": (self.classes,),
+        }
+
+    @functools.cache  # noqa: B019
+    def encoder(self, note):
+        d, rate = self.width, self.dropout
+
+        @ut.function
+        def encode(params, forest, node: ut.i32) -> (ut.f32[d], note.type):
+            if forest.is_leaf(node):
+                h = drop(ut.tanh(params["embed"][forest.word[node]]), d, rate)
+                return h, note.of(params, forest, node, h)
+            left, of_left = encode(params, forest, forest.left[node])
+            right, of_right = encode(params, forest, forest.right[node])
+            x = ut.concat([left, right])
+            products = x @ ut.reshape(x @ params["tensor"], (2 * d, d))
+            h = ut.tanh(products + x @ params["weights"] + params["bias"])
+            return h, plus(note.of(params, forest, node, drop(h, d, rate)), of_left, of_right)
+
+        return encode

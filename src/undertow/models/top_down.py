@@ -1,0 +1,144 @@
+# mypy: ignore-errors
+"""Top-down TreeLSTM: a generator. Each node decides from its own state what word it bears, and whether it has children.
+
+So the tree grows from computed values: nobody knows its shape before it is there, and no scheduler that sorts nodes by
+depth beforehand can run it. Zhang, Lu and Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", for binary
+trees: one LSTM for left children and one for right ones. That a node decides itself whether it has children is from
+Alvarez-Melis and Jaakkola 2017, "Tree-Structured Decoding with Doubly-Recurrent Neural Networks".
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import undertow as ut
+
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True)
+class TopDownTreeLSTM:
+    """(h, c) = LSTM_side([x of the parent; h], c); word = argmax(h T); there are children if h · grow + bias > 0."""
+
+    words: int
+    width: int = 150
+    embedding: int = 300
+    max_depth: int = 16
+
+    def init(self, seed: int = 0) -> dict[str, Any]:
+        """First parameters: Glorot's uniform numbers in matrices, small normal ones in embeddings, zeros in biases."""
+        d, e, random = self.width, self.embedding, np.random.default_rng(seed)
+        shapes = {
+            "embed": (self.words, e),
+            "start": (e,),  # in the place of the embedding of the root's parent
+            "left": (e + d, 4 * d),  # i, o, f, u
+            "left_bias": (4 * d,),
+            "right": (e + d, 4 * d),
+            "right_bias": (4 * d,),
+            "out": (d, self.words),
+            "out_bias": (self.words,),
+            "grow": (d,),
+            "grow_bias": (),
+        }
+        made = {}
+        for name, shape in shapes.items():
+            if name in ("embed", "start", "grow"):
+                values = random.normal(size=shape, scale=0.1)
+            elif len(shape) < 2:
+                values = np.zeros(shape)
+            else:
+                values = random.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape))
+            made[name] = np.asarray(values, np.float32)
+        return made
+
+    def cell(self, params, side, x, h, c):
+        """The state of a node on this side of its parent, from the parent's word and state."""
+        d, name = self.width, ("left", "right")[side]
+        z = ut.concat([x, h]) @ params[name] + params[f"{name}_bias"]
+        c = ut.sigmoid(z[:d]) * ut.tanh(z[3 * d :]) + ut.sigmoid(z[2 * d : 3 * d]) * c
+        return ut.sigmoid(z[d : 2 * d]) * ut.tanh(c), c
+
+    @functools.cache  # noqa: B019
+    def generate(self) -> ut.Function:
+        """The function (params, starts) -> for each start how many nodes its tree has, and how deep it is.
+
+        A start [embedding] takes the place of `params["start"]`; the output of an encoder, say.
+        """
+        d, V = self.width, ut.f32[self.width]
+
+        @ut.function
+        def grow(params, h: V, c: V, depth: ut.i32) -> (ut.i32, ut.i32):
+            """The tree below a node with this state: its nodes, its depth."""
+            if depth < self.max_depth and ut.sum(h * params["grow"]) + params["grow_bias"] > 0:
+                x = params["embed"][ut.argmax(h @ params["out"] + params["out_bias"])]
+                n, k = grow(params, *self.cell(params, LEFT, x, h, c), depth + 1)
+                m, j = grow(params, *self.cell(params, RIGHT, x, h, c), depth + 1)
+                return 1 + n + m, ut.maximum(k, j)
+            return 1, depth
+
+        @ut.function
+        def generate(params, starts: ut.f32["trees", self.embedding]) -> (ut.i32["trees"], ut.i32["trees"]):
+            zero = ut.zeros((d,), dtype=ut.f32)
+            return ut.map(lambda x: grow(params, *self.cell(params, LEFT, x, zero, zero), 0), starts)
+
+        return generate
+
+    @functools.cache  # noqa: B019
+    def words_of(self) -> ut.Function:
+        """The function (params, start) -> the words and the depths of one generated tree, in preorder.
+
+        `ut.data.Forest.from_depths(depths, words)` makes a tree of them.
+        """
+        d, V, N = self.width, ut.f32[self.width], ut.i32["nodes"]
+
+        @ut.function
+        def grow(params, h: V, c: V, depth: ut.i32) -> (N, N):
+            word = ut.astype(ut.argmax(h @ params["out"] + params["out_bias"]), ut.i32)
+            words, depths = ut.reshape(word, (1,)), ut.reshape(depth, (1,))
+            if depth < self.max_depth and ut.sum(h * params["grow"]) + params["grow_bias"] > 0:
+                x = params["embed"][word]
+                some, deep = grow(params, *self.cell(params, LEFT, x, h, c), depth + 1)
+                more, deeper = grow(params, *self.cell(params, RIGHT, x, h, c), depth + 1)
+                return ut.concat([words, some, more]), ut.concat([depths, deep, deeper])
+            return words, depths
+
+        @ut.function
+        def words_of(params, start: ut.f32[self.embedding]) -> (N, N):
+            zero = ut.zeros((d,), dtype=ut.f32)
+            return grow(params, *self.cell(params, LEFT, start, zero, zero), 0)
+
+        return words_of
+
+    @functools.cache  # noqa: B019
+    def loss(self) -> ut.Function:
+        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees.
+
+        Every node of the (binary) forest has a word. The true word, not the likeliest one, goes to the children.
+        """
+        d, V = self.width, ut.f32[self.width]
+
+        @ut.function
+        def below(params, forest, node: ut.i32, h: V, c: V) -> ut.f32:
+            given, word = h @ params["out"] + params["out_bias"], forest.word[node]
+            top = ut.max(given)
+            missed = ut.log(ut.sum(ut.exp(given - top))) + top - given[word]
+            more = ut.sum(h * params["grow"]) + params["grow_bias"]
+            if forest.is_leaf(node):
+                return missed + ut.softplus(more)
+            x = params["embed"][word]
+            left = below(params, forest, forest.left[node], *self.cell(params, LEFT, x, h, c))
+            right = below(params, forest, forest.right[node], *self.cell(params, RIGHT, x, h, c))
+            return missed + ut.softplus(-more) + left + right
+
+        @ut.function
+        def loss(params, forest) -> ut.f32:
+            zero = ut.zeros((d,), dtype=ut.f32)
+
+            def of_tree(root):
+                return below(params, forest, root, *self.cell(params, LEFT, params["start"], zero, zero))
+
+            return ut.mean(ut.map(of_tree, forest.roots))
+
+        return loss

@@ -1,0 +1,42 @@
+# mypy: ignore-errors
+"""TreeRNN: the vector of a phrase is one layer over those of its two parts.
+
+Socher, Lin, Ng and Manning 2011, "Parsing Natural Scenes and Natural Language with Recursive Neural Networks".
+"""
+
+import functools
+from dataclasses import dataclass
+
+import undertow as ut
+from undertow.models.classifier import TreeClassifier, drop, plus
+
+
+@dataclass(frozen=True)
+class TreeRNN(TreeClassifier):
+    """h = tanh([left; right] W + b); a leaf is a row of a table."""
+
+    def shapes(self):
+        d = self.width
+        return {
+            "embed": (self.words, d),
+            "weights": (2 * d, d),
+            "bias": (d,),
+            "out": (d, self.classes),
+            "out_bias": (self.classes,),
+        }
+
+    @functools.cache  # noqa: B019
+    def encoder(self, note):
+        d, rate = self.width, self.dropout
+
+        @ut.function
+        def encode(params, forest, node: ut.i32) -> (ut.f32[d], note.type):
+            if forest.is_leaf(node):
+                h = drop(ut.tanh(params["embed"][forest.word[node]]), d, rate)
+                return h, note.of(params, forest, node, h)
+            left, of_left = encode(params, forest, forest.left[node])
+            right, of_right = encode(params, forest, forest.right[node])
+            h = ut.tanh(ut.concat([left, right]) @ params["weights"] + params["bias"])
+            return h, plus(note.of(params, forest, node, drop(h, d, rate)), of_left, of_right)
+
+        return encode

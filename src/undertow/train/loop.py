@@ -1,0 +1,167 @@
+"""The training loop: an iterator of what happens, which whoever drives it may show, log, save, or leave.
+
+All that goes on from one step to the next is a `State`. The order of trees and the seed of dropout follow from the
+recipe's seed and the number of the step, so a run that goes on from a saved state gives the same bits as one that was
+never interrupted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import undertow as ut
+from undertow.data.forest import Forest
+from undertow.errors import DataError, RunError
+from undertow.models.classifier import Params, TreeClassifier, check
+from undertow.train.recipe import Recipe
+from undertow.train.score import Score, Tally, score
+
+
+@dataclass(frozen=True)
+class Record:
+    """What came out of an epoch: a row of the log."""
+
+    epoch: int
+    steps: int
+    rate: float
+    train_loss: float
+    train_accuracy: float
+    dev_loss: float
+    dev_accuracy: float
+    dev_node_accuracy: float
+    trees_per_second: float
+
+
+@dataclass(frozen=True)
+class State:
+    """Where training is. With `step` events its arrays are only good until the next step, which writes over them."""
+
+    params: Params
+    optimizer: ut.optim.State
+    step: int = 0  # updates so far
+    done: int = 0  # batches of this epoch
+    tally: Tally = Tally()  # of this epoch  # noqa: RUF009
+    history: tuple[Record, ...] = ()
+    best: Params | None = None  # the parameters of the epoch that the dev set liked best
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are complete."""
+        return len(self.history)
+
+    @property
+    def best_record(self) -> Record | None:
+        """The epoch that the dev set liked best; of equals, the first."""
+        return max(self.history, key=lambda record: record.dev_accuracy, default=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update was made."""
+
+    state: State
+    batches: int  # of an epoch
+    loss: float  # of this batch
+    trees: int  # in this batch
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch is complete, and the dev set was looked at."""
+
+    state: State
+    record: Record
+    is_best: bool
+
+
+def start(model: TreeClassifier, recipe: Recipe, params: Params | None = None) -> State:
+    """The state before the first step."""
+    first = model.init(recipe.seed) if params is None else {name: np.array(value) for name, value in params.items()}
+    return State(first, recipe.make_optimizer().init(first))
+
+
+def fit(
+    model: TreeClassifier, train: Forest, dev: Forest, recipe: Recipe, state: State | None = None
+) -> Iterator[Step | Epoch]:
+    """Train until the epochs are over or patience is; the last `Epoch` has the state in the end.
+
+    The arrays of `state` are given away. Options of `with ut.options(...)` hold, such as the number of threads.
+    """
+    if not len(train) or not len(dev):
+        raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
+    for forest in (train, dev):
+        check(model, forest)
+    state = start(model, recipe) if state is None else state
+    optimizer = recipe.make_optimizer()
+    slopes = ut.value_and_grad(model.loss(recipe.at), has_aux=True, sparse_rows=True)
+    steps = -(-len(train) // recipe.batch)
+    began, busy = time.perf_counter(), 0
+    while state.epoch < recipe.epochs and not _is_over(state, recipe):
+        order = train.batches(recipe.batch, seed=hash_of(recipe.seed, state.epoch))
+        for batch in itertools.islice(order, state.done, None):
+            (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
+            if not np.isfinite(loss):
+                raise RunError(
+                    f"the loss is {loss} in step {state.step + 1} of epoch {state.epoch + 1}",
+                    hint="learn at a smaller rate, or clip gradients more",
+                )
+            grads = _pulled(grads, state.params, recipe.l2)
+            if recipe.clip is not None:
+                grads = ut.optim.clip_by_norm(grads, recipe.clip)
+            rate = recipe.rate_at(state.step, steps)
+            params, memory = optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
+            tally = state.tally.plus(batch, loss, hits)
+            state = replace(
+                state, params=params, optimizer=memory, step=state.step + 1, done=state.done + 1, tally=tally
+            )
+            busy += len(batch)
+            yield Step(state, steps, float(loss), len(batch))
+        speed = busy / max(time.perf_counter() - began, 1e-9)
+        found = score(model, state.params, dev, recipe.at)
+        record = _record(state, recipe.rate_at(state.step - 1, steps), found, speed)
+        best = state.best_record
+        is_best = best is None or record.dev_accuracy > best.dev_accuracy
+        kept = {name: value.copy() for name, value in state.params.items()} if is_best else state.best
+        state = replace(state, done=0, tally=Tally(), history=(*state.history, record), best=kept)
+        yield Epoch(state, record, is_best)
+        began, busy = time.perf_counter(), 0
+
+
+def hash_of(*numbers: int) -> int:
+    """A seed that depends on all of these numbers, the same everywhere."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _is_over(state: State, recipe: Recipe) -> bool:
+    best = state.best_record
+    return recipe.patience is not None and best is not None and state.epoch - best.epoch >= recipe.patience
+
+
+def _pulled(grads: Any, params: Params, l2: float) -> Any:
+    if l2 == 0:
+        return grads
+    return {
+        name: g + np.float32(l2) * params[name] if isinstance(g, np.ndarray) and not name.startswith("embed") else g
+        for name, g in grads.items()
+    }
+
+
+def _record(state: State, rate: float, dev: Score, speed: float) -> Record:
+    train = state.tally.score()
+    return Record(
+        epoch=state.epoch + 1,
+        steps=state.step,
+        rate=rate,
+        train_loss=train.loss,
+        train_accuracy=train.accuracy,
+        dev_loss=dev.loss,
+        dev_accuracy=dev.accuracy,
+        dev_node_accuracy=dev.node_accuracy,
+        trees_per_second=speed,
+    )

@@ -1,0 +1,65 @@
+"""A recipe: everything that decides how a model is trained, but the model and the trees.
+
+>>> recipe = Recipe(rate=0.1, epochs=10, warmup=1, decay="linear")
+>>> [round(float(recipe.rate_at(step, 100)), 3) for step in (0, 49, 99, 549, 999)]
+[0.001, 0.05, 0.1, 0.05, 0.0]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from undertow.api import optim
+from undertow.errors import UndertowError, brief
+
+OPTIMIZERS: dict[str, type[optim.Optimizer]] = {
+    "adam": optim.Adam,
+    "adagrad": optim.Adagrad,
+    "rmsprop": optim.RMSprop,
+    "sgd": optim.SGD,
+}
+DECAYS = ("none", "linear", "cosine")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. The same recipe, model and trees give the same parameters, bit for bit."""
+
+    optimizer: str = "adam"
+    rate: float = 1e-3  # of learning
+    epochs: int = 10
+    batch: int = 25
+    at: str = "nodes"  # where there are losses: at all nodes, or at each root
+    decay: str = "none"  # how the rate falls towards zero
+    warmup: float = 0.0  # epochs in which the rate rises
+    clip: float | None = 5.0  # the longest that all gradients together may be
+    l2: float = 0.0  # pulls weights towards zero, but not embeddings
+    patience: int | None = None  # epochs without a better dev set after which it stops
+    seed: int = 0  # of the order of trees and of dropout
+
+    def __post_init__(self) -> None:
+        for name, known in (("optimizer", OPTIMIZERS), ("decay", DECAYS), ("at", ("nodes", "root"))):
+            if getattr(self, name) not in known:
+                raise UndertowError(f"{name} is {brief(getattr(self, name))}", hint=f"choose from {', '.join(known)}")
+        if self.epochs < 1 or self.batch < 1 or self.rate <= 0:
+            raise UndertowError(
+                f"{self.epochs} epochs, {self.batch} trees at a time, a rate of {self.rate}",
+                hint="all of these are larger than 0",
+            )
+
+    def make_optimizer(self) -> optim.Optimizer:
+        """The optimizer that it names."""
+        return OPTIMIZERS[self.optimizer](self.rate)
+
+    def rate_at(self, step: int, steps: int) -> float:
+        """The rate of update number `step`, where an epoch has so many steps."""
+        rising = self.warmup * steps
+        if step + 1 < rising:
+            return self.rate * (step + 1) / rising
+        share = (step + 1 - rising) / max(self.epochs * steps - rising, 1)
+        if self.decay == "linear":
+            return self.rate * max(1 - share, 0.0)
+        if self.decay == "cosine":
+            return self.rate * (1 + math.cos(math.pi * min(share, 1.0))) / 2
+        return self.rate

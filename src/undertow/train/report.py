@@ -1,0 +1,77 @@
+"""A report on a trained model: accuracy by the length of sentences, and which classes are taken for which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.data.forest import Forest
+from undertow.models.classifier import Params, TreeClassifier
+from undertow.train.score import predicted
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a model says of trees whose labels are known; trees without a label are left out."""
+
+    wanted: Any  # [trees]
+    given: Any  # [trees]
+    lengths: Any  # [trees]: leaves
+    classes: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share of trees that are right."""
+        return float(np.mean(self.wanted == self.given)) if len(self.wanted) else 0.0
+
+    @property
+    def majority(self) -> float:
+        """The accuracy of always naming the most frequent class."""
+        counts = np.bincount(self.wanted, minlength=1)
+        return float(counts.max() / max(counts.sum(), 1))
+
+    @property
+    def confusion(self) -> Any:
+        """How many trees of the class of the row were given the class of the column."""
+        table = np.zeros((self.classes, self.classes), np.int64)
+        np.add.at(table, (self.wanted, self.given), 1)
+        return table
+
+    def by_length(self, parts: int = 5) -> list[tuple[int, int, int, float]]:
+        """(shortest, longest, trees, accuracy) for parts with about as many trees each."""
+        if not len(self.lengths):
+            return []
+        edges = np.unique(np.quantile(self.lengths, np.linspace(0, 1, parts + 1)[1:], method="higher"))
+        where = np.searchsorted(edges, self.lengths)
+        rows = []
+        for part in np.unique(where):
+            is_in = where == part
+            some = self.lengths[is_in]
+            right = float(np.mean((self.wanted == self.given)[is_in]))
+            rows.append((int(some.min()), int(some.max()), int(is_in.sum()), right))
+        return rows
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.accuracy:.1%} of {len(self.wanted):,} trees right; the most frequent class has {self.majority:.1%}"
+        ]
+        lines += ["", "leaves          trees   right"]
+        for least, most, trees, right in self.by_length():
+            lines.append(f"{least:5} - {most:<5} {trees:8,}   {right:5.1%}")
+        lines += ["", "rows: what it is; columns: what the model says"]
+        width = max(5, len(f"{self.confusion.max(initial=0):,}") + 1)
+        lines.append(" " * 5 + "".join(f"{k:>{width}}" for k in range(self.classes)))
+        for k, row in enumerate(self.confusion):
+            lines.append(f"{k:>5}" + "".join(f"{count:>{width},}" for count in row))
+        return "\n".join(lines)
+
+
+def report(model: TreeClassifier, params: Params, forest: Forest) -> Report:
+    """Look at every tree."""
+    label = forest.label[forest.roots]
+    leaves = np.concatenate([[0], np.cumsum(np.diff(forest.offsets) == 0)])
+    lengths = leaves[forest.ends] - leaves[forest.roots]
+    known = label >= 0
+    return Report(label[known], predicted(model, params, forest)[known], lengths[known], model.classes)

@@ -1,0 +1,66 @@
+"""How good a model is on some trees: loss and accuracy, at roots and at all nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from undertow.data.forest import Forest
+from undertow.models.classifier import Params, TreeClassifier
+
+
+class Score(NamedTuple):
+    """Shares of labelled roots and nodes that are right, and the mean loss of a tree."""
+
+    loss: float
+    accuracy: float
+    node_accuracy: float
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over the trees seen so far."""
+
+    trees: int = 0
+    labelled_roots: int = 0
+    labelled_nodes: int = 0
+    loss: float = 0.0
+    roots_right: int = 0
+    nodes_right: int = 0
+
+    def plus(self, batch: Forest, loss: Any, hits: Any) -> Tally:
+        """And one more batch, of which these are the mean loss and [roots right, nodes right]."""
+        return Tally(
+            self.trees + len(batch),
+            self.labelled_roots + int((batch.label[batch.roots] >= 0).sum()),
+            self.labelled_nodes + int((batch.label >= 0).sum()),
+            self.loss + float(loss) * len(batch),
+            self.roots_right + int(hits[0]),
+            self.nodes_right + int(hits[1]),
+        )
+
+    def score(self) -> Score:
+        """What these sums come to."""
+        return Score(
+            self.loss / max(self.trees, 1),
+            self.roots_right / max(self.labelled_roots, 1),
+            self.nodes_right / max(self.labelled_nodes, 1),
+        )
+
+
+def score(model: TreeClassifier, params: Params, forest: Forest, at: str = "nodes", batch: int = 256) -> Score:
+    """Loss and accuracy on these trees, without dropout. With at="root" accuracy at nodes is not known: nan."""
+    loss = replace(model, dropout=0.0).loss(at)
+    tally = Tally()
+    for some in forest.batches(batch):
+        tally = tally.plus(some, *loss(params, some))
+    found = tally.score()
+    return found if at == "nodes" else found._replace(node_accuracy=float("nan"))
+
+
+def predicted(model: TreeClassifier, params: Params, forest: Forest, batch: int = 256) -> Any:
+    """The best class of each tree."""
+    found = [model.predict(params, some) for some in forest.batches(batch)]
+    return np.concatenate(found) if found else np.zeros(0, np.int32)

@@ -1,0 +1,71 @@
+"""Where trees to train on come from: `sst:FOLDER`, `listops`, `listops:FILE`, `grammar`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from undertow.data import generate
+from undertow.data.files import read
+from undertow.data.film_grammar import sentiment
+from undertow.data.forest import Forest
+from undertow.data.vocabulary import Vocabulary
+from undertow.errors import DataError, brief
+
+
+@dataclass(frozen=True)
+class Source:
+    """Trees to train on, to choose by, and to report on in the end."""
+
+    train: Forest
+    dev: Forest
+    test: Forest
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words; all parts have the same."""
+        if self.train.vocabulary is None:
+            raise DataError("these trees have no words", hint="read them with a vocabulary")
+        return self.train.vocabulary
+
+    @property
+    def classes(self) -> int:
+        """How many labels there are."""
+        return int(max(part.label.max() for part in (self.train, self.dev, self.test) if part.size)) + 1
+
+
+def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
+    """The trees that `spec` names.
+
+    `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets; words rarer than `min_count` become the unknown one.
+    `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each. `listops:FILE`
+    makes trees to train on by rule and takes those of the file for the test. `binary` is for ListOps: as pairs, or not.
+    """
+    kind, _, path = spec.partition(":")
+    if kind == "sst" and path:
+        return _treebank(Path(path), min_count)
+    more = trees + 2 * max(trees // 10, 1)
+    if kind == "listops":
+        test = read(path, "listops", binary=binary) if path else None
+        made = generate.listops(more, seed=seed, binary=binary)
+    elif spec == "grammar":
+        made, test = sentiment(more, seed=seed), None
+    else:
+        raise DataError(f"there is no source {brief(spec)}", hint="write sst:FOLDER, listops, listops:FILE or grammar")
+    cuts = np.cumsum([trees, (more - trees) // 2])
+    parts = [made.batch(some) for some in np.split(np.arange(more), cuts)]
+    return Source(parts[0], parts[1], parts[2] if test is None else test)
+
+
+def _treebank(folder: Path, min_count: int) -> Source:
+    missing = [name for name in ("train.txt", "dev.txt", "test.txt") if not (folder / name).is_file()]
+    if missing:
+        raise DataError(
+            f"{str(folder)!r} has no {' and no '.join(missing)}",
+            hint="the folder of the Stanford Sentiment Treebank holds train.txt, dev.txt and test.txt",
+        )
+    train = read(folder / "train.txt", binary=True, min_count=min_count)
+    rest = [read(folder / name, binary=True, vocabulary=train.vocabulary) for name in ("dev.txt", "test.txt")]
+    return Source(train, *rest)

@@ -1,0 +1,230 @@
+"""Training: what is the same again, what is kept, what is written, and what the command line makes of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import undertow as ut
+from undertow import cli
+
+SOURCE = ut.train.open_source("grammar", trees=40, seed=1)
+MODEL = ut.models.TreeRNN(len(SOURCE.vocabulary), SOURCE.classes, width=4, dropout=0.2)
+RECIPE = ut.train.Recipe(epochs=2, batch=8, rate=0.02, decay="cosine", warmup=0.5, l2=1e-3, clip=1.0, seed=3)
+
+
+def events(recipe: Any = RECIPE, state: Any = None) -> Any:
+    return ut.train.fit(MODEL, SOURCE.train, SOURCE.dev, recipe, state)
+
+
+def last(found: Any) -> Any:
+    *_, end = found
+    return end
+
+
+def assert_equal(a: Any, b: Any) -> None:
+    """The same bits: in parameters, in what the optimizer remembers, in the best parameters, in the log."""
+    assert list(a.params) == list(b.params)
+    slots = zip(a.optimizer.slots.values(), b.optimizer.slots.values(), strict=True)
+    for some, other in ((a.params, b.params), (a.best, b.best), *slots):
+        assert all(np.array_equal(some[name], other[name]) for name in some)
+    assert (a.step, int(a.optimizer.step)) == (b.step, int(b.optimizer.step))
+    assert [replace(r, trees_per_second=0) for r in a.history] == [replace(r, trees_per_second=0) for r in b.history]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [1, 3, 5, 7])
+def test_resumed_bit_for_bit(after: int, tmp_path: Path) -> None:
+    whole = last(events()).state
+    steps = 0
+    for event in events():
+        steps += isinstance(event, ut.train.Step)
+        if steps == after:
+            ut.train.save(tmp_path / "c", ut.train.Checkpoint(MODEL, RECIPE, event.state, SOURCE.vocabulary, "grammar"))
+            break
+    held = ut.train.load(tmp_path / "c")
+    assert (held.model, held.recipe, held.vocabulary, held.source) == (MODEL, RECIPE, SOURCE.vocabulary, "grammar")
+    assert held.state.step == after
+    assert_equal(last(events(held.recipe, held.state)).state, whole)
+
+
+@pytest.mark.slow
+def test_learns_and_keeps_the_best() -> None:
+    state = last(events(replace(RECIPE, epochs=6, warmup=0, decay="none"))).state
+    assert state.history[-1].train_loss < state.history[0].train_loss
+    best = max(r.dev_accuracy for r in state.history)
+    assert ut.train.score(MODEL, state.best, SOURCE.dev).accuracy == best == state.best_record.dev_accuracy
+
+
+@pytest.mark.slow
+def test_patience() -> None:
+    recipe = replace(RECIPE, epochs=50, rate=1e-9, patience=2, decay="none")  # so small that nothing changes
+    assert last(events(recipe)).state.epoch == 3
+
+
+@pytest.mark.slow
+def test_score_at_roots() -> None:
+    params = MODEL.init(0)
+    at_root, at_nodes = (ut.train.score(MODEL, params, SOURCE.dev, at, batch=3) for at in ("root", "nodes"))
+    assert at_root.accuracy == at_nodes.accuracy
+    assert np.isnan(at_root.node_accuracy)
+    assert at_root.loss < at_nodes.loss
+
+
+def test_rates() -> None:
+    recipe = ut.train.Recipe(rate=1.0, epochs=2, decay="cosine")
+    rates = [recipe.rate_at(step, 10) for step in range(20)]
+    assert rates == sorted(rates, reverse=True) and rates[-1] == 0 and rates[9] == pytest.approx(0.5)
+    assert ut.train.Recipe(rate=0.5).rate_at(10**9, 10) == 0.5
+
+
+@pytest.mark.parametrize("wrong", [{"optimizer": "adm"}, {"decay": "x"}, {"at": "leaf"}, {"epochs": 0}, {"rate": 0.0}])
+def test_wrong_recipes(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ut.UndertowError):
+        ut.train.Recipe(**wrong)
+
+
+def test_trees_that_do_not_fit() -> None:
+    forest = ut.data.listops(3)
+    with pytest.raises(ut.DataError, match="binary"):
+        next(ut.train.fit(MODEL, forest, forest, RECIPE))
+    with pytest.raises(ut.DataError, match="no trees"):
+        next(ut.train.fit(MODEL, forest[:0], forest, RECIPE))
+    for wrong, told in (({"words": 3}, "has 3 words"), ({"classes": 2}, "2 classes")):
+        with pytest.raises(ut.DataError, match=told):
+            next(ut.train.fit(replace(MODEL, **wrong), SOURCE.train, SOURCE.dev, RECIPE))
+    bare = ut.data.Forest.from_depths([0, 1, 1], label=[0, 1, 1])
+    with pytest.raises(ut.DataError, match="a leaf has no word"):
+        next(ut.train.fit(MODEL, bare, bare, RECIPE))
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_no_number() -> None:
+    state = ut.train.start(MODEL, RECIPE)
+    state.params["bias"][:] = np.nan
+    with pytest.raises(ut.RunError, match="the loss is nan in step 1 of epoch 1"):
+        next(events(state=state))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Files
+
+
+def some_state() -> Any:
+    record = ut.train.Record(1, 5, 0.1, 2.0, 0.2, 1.5, 0.3, float("nan"), 99.5)
+    state = ut.train.start(MODEL, RECIPE)
+    return replace(state, history=(record, replace(record, epoch=2, dev_accuracy=0.4)))
+
+
+SPOILED = [lambda b: b[:-9], lambda b: b[20:], lambda b: b"", lambda b: b.replace(b"format", b"tamrof")]
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_broken_checkpoints(spoil: Any, tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    ut.train.save(path, ut.train.Checkpoint(MODEL, RECIPE, some_state()))
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(ut.LoadError, match="does not hold a checkpoint"):
+        ut.train.load(path)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.safetensors"
+    ut.train.save(path, ut.train.Checkpoint(MODEL, RECIPE, some_state()))
+    before = path.read_bytes()
+
+    def fail(*_: Any) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        ut.train.save(path, ut.train.Checkpoint(MODEL, RECIPE, ut.train.start(MODEL, RECIPE)))
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_log_and_curve(tmp_path: Path) -> None:
+    history = some_state().history
+    table, lines = ut.train.write_log(tmp_path, history)
+    assert [row["dev_accuracy"] for row in csv.DictReader(table.read_text().splitlines())] == ["0.3", "0.4"]
+    assert [json.loads(line)["dev_node_accuracy"] for line in lines.read_text().splitlines()] == [None, None]
+    for some in (history, history[:1]):
+        data = ut.train.curve_png(some)
+        assert data[:8] == b"\x89PNG\r\n\x1a\n"
+        wide, high = struct.unpack(">II", data[16:24])
+        size = struct.unpack(">I", data[33:37])[0]
+        assert len(zlib.decompress(data[41 : 41 + size])) == high * (3 * wide + 1)
+
+
+def test_report() -> None:
+    report = ut.train.Report(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 2]), np.array([1, 2, 3, 9]), 3)
+    assert (report.accuracy, report.majority) == (0.75, 0.5)
+    assert report.confusion.tolist() == [[1, 0, 0], [0, 1, 1], [0, 0, 1]]
+    assert sum(trees for _, _, trees, _ in report.by_length(2)) == 4
+    assert report.by_length(2)[0][:2] == (1, 3) and report.by_length(2)[-1] == (9, 9, 1, 1.0)
+    assert "75.0% of 4 trees right" in str(report)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where trees come from
+
+
+def test_treebank(tmp_path: Path) -> None:
+    with pytest.raises(ut.DataError, match=r"no train\.txt"):
+        ut.train.open_source(f"sst:{tmp_path}")
+    for name, text in (("train", "(3 (2 a) (4 good))\n"), ("dev", "(1 (2 a) (0 bad))\n"), ("test", "(2 film)\n")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    source = ut.train.open_source(f"sst:{tmp_path}")
+    assert (len(source.vocabulary), source.classes) == (3, 5)
+    assert source.dev.word.tolist()[1:] == [source.vocabulary["a"], 0]
+
+
+def test_sources() -> None:
+    source = ut.train.open_source("listops", trees=20)
+    assert [len(part) for part in (source.train, source.dev, source.test)] == [20, 2, 2]
+    assert (source.classes, source.train.is_binary) == (10, True)
+    assert not ut.train.open_source("listops", trees=20, binary=False).train.is_binary
+    with pytest.raises(ut.DataError, match="no source 'lists'"):
+        ut.train.open_source("lists")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The command line
+
+
+def invoke(*arguments: str | Path, code: int = 0) -> str:
+    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.mark.slow
+def test_commands(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    options = ["--data", "listops", "--trees", "20", "--width", "4", "--rate", "0.01", "-o", folder]
+    told = invoke("train", "childsum", "--embedding", "3", *options, "--epochs", "2")
+    assert "epoch   2" in told and "2 trees right" in told
+    names = ["checkpoint.safetensors", "curve.png", "log.csv", "log.jsonl", "report.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    more = invoke("train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume")
+    assert "epoch   3" in more and "epoch   2" not in more
+    assert len((folder / "log.jsonl").read_text().splitlines()) == 3
+    tree = invoke("predict", folder, "[MAX 2 [MIN 4 7 ] ]").splitlines()
+    assert [line.split()[-1] for line in (line.split("   (")[0] for line in tree)] == ["MAX", "2", "MIN", "4", "7"]
+    assert "holds another model" in invoke("train", "rntn", *options, "--resume", code=1)
+    otherwise = invoke("train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1)
+    assert "trained otherwise" in otherwise
+    assert "no --embedding" in invoke("train", "rntn", "--embedding", "3", *options, code=1)
+
+
+def test_there_is_no_such_model() -> None:
+    assert "choose from treernn" in invoke("train", "lstm", code=1)
