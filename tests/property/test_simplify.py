@@ -73,7 +73,7 @@ def compare(chance: random.Random, inline: bool) -> None:
         got, lines, counted = run(after, args)
         assert all(map(same, got, values)), (args, got, values)
         assert lines == printed
-        assert counted.firings <= stats.firings
+        # A node that was dead may be live in a simpler graph, where a branch is gone; but there are never more.
         assert counted.firings + counted.dead_firings <= stats.firings + stats.dead_firings
         assert counted.activations <= stats.activations
 

@@ -188,7 +188,7 @@ class Reader:
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are {keys!r:.80}")
             return kind, len(keys), keys
-        if kind in _OURS and type(held) is list:
+        if type(kind) is str and kind in _OURS and type(held) is list:
             module, name = _OURS[kind]
             try:
                 token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(held)
