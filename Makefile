@@ -32,7 +32,7 @@ help:
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make core       build the C++ core again, after a change to core/'
-	@echo 'make asan       the tests of the core under the address sanitizer; make tsan: the thread sanitizer'
+	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
 	@echo 'make distclean  remove $(VENV) too'
 	@echo
@@ -110,6 +110,8 @@ core: $(STAMP)
 
 # Python itself is not instrumented, so the sanitizer is loaded before it (and what exceptions come from, which it
 # intercepts); what Python leaks is not ours.
+SANITIZED := $(wildcard tests/unit/test_core_*.py tests/unit/test_waves_*.py tests/unit/test_expand*.py) \
+  tests/conformance/test_programs.py tests/conformance/test_counts.py
 asan: SANITIZER := address
 asan: OPTIONS := ASAN_OPTIONS=detect_leaks=0
 asan: LIBRARY := libasan.so
@@ -122,7 +124,7 @@ asan tsan: $(STAMP)
 	  -DUNDERTOW_SANITIZER=$(SANITIZER) -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
 	@$(BIN)/cmake --build build/$@
 	@env $(OPTIONS) LD_PRELOAD="$$($(CXX) -print-file-name=$(LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so.6)" UNDERTOW_CORE=build/$@ \
-	  $(BIN)/python -m pytest -p no:cacheprovider $(wildcard tests/unit/test_core_*.py) $(ARGS)
+	  $(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED) $(ARGS)
 
 clean:
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,29 +15,27 @@ print(train[7].text())
 
 
 @ut.function
+def scores(params, forest, root: ut.i32) -> ut.f32[LABELS]:
+    return encode(params, forest, root) @ params["classes"]
+
+
+@ut.function
 def encode(params, forest, node: ut.i32) -> ut.f32[WIDTH]:
     if forest.is_leaf(node):
         return ut.tanh(params["embed"][forest.word[node]])
     left = encode(params, forest, forest.left[node])
     right = encode(params, forest, forest.right[node])
     # The product lets one part turn the other round, as `not` does.
-    return ut.tanh(ut.concat([left, right, left * right]) @ params["weights"] + params["bias"])
-
-
-@ut.function
-def scores(params, forest, root: ut.i32) -> ut.f32[LABELS]:
-    return encode(params, forest, root) @ params["classes"]
+    return ut.tanh(ut.concat([left, right, left * right]) @ params["weights"])
 
 
 @ut.function
 def loss(params, forest) -> ut.f32:
-    """The mean over trees of the cross entropy at the root."""
-
-    def one(root):
+    def cross_entropy(root):
         given = scores(params, forest, root)
         return ut.log(ut.sum(ut.exp(given))) - given[forest.label[root]]
 
-    return ut.mean(ut.map(one, forest.roots))
+    return ut.mean(ut.map(cross_entropy, forest.roots))
 
 
 def accuracy(forest):
@@ -46,28 +44,13 @@ def accuracy(forest):
 
 
 random = np.random.default_rng(0)
+shapes = {"embed": (len(treebank.vocabulary), WIDTH), "weights": (3 * WIDTH, WIDTH), "classes": (WIDTH, LABELS)}
+params = {name: random.normal(size=shape, scale=0.3).astype(np.float32) for name, shape in shapes.items()}
 
+for epoch in range(6):
+    for batch in train.batches(20, seed=epoch):
+        value, slope = ut.value_and_grad(loss).run(params, batch, engine="waves")
+        params = {name: params[name] - np.float32(0.3) * slope[name] for name in params}
+    print(f"epoch {epoch}: loss {value:.3f}, {accuracy(test):.0%} of {len(test)} sentences right")
 
-def normal(*shape):
-    return (random.normal(size=shape) / np.sqrt(shape[0] if len(shape) > 1 else 1)).astype(np.float32)
-
-
-params = {
-    "embed": random.normal(size=(len(treebank.vocabulary), WIDTH)).astype(np.float32),
-    "weights": normal(3 * WIDTH, WIDTH),
-    "bias": np.zeros(WIDTH, np.float32),
-    "classes": normal(WIDTH, LABELS),
-}
-print(f"before: {accuracy(test):.0%} of {len(test)} sentences right")
-
-with ut.options(engine="waves"):
-    step = ut.value_and_grad(loss)
-    for epoch in range(6):
-        losses = []
-        for batch in train.batches(20, seed=epoch):
-            value, slope = step(params, batch)
-            params = {name: params[name] - np.float32(0.3) * slope[name] for name in params}
-            losses.append(value)
-        print(f"epoch {epoch}: loss {np.mean(losses):.3f}, {accuracy(test):.0%} right")
-
-assert accuracy(test) > 0.45  # a guess is right in one of five
+assert accuracy(test) > 0.4  # a guess is right in one of five

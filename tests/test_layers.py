@@ -51,8 +51,8 @@ GUESTS = {
     "jax": ("interop/jax.py",),
 }
 
-# The engines that run on the C++ core. The others are pure Python, and so is all that is before them.
-CORE_HOMES = ("engines/waves", "engines/expand", "engines/native", "engines/ray")
+# What runs on the C++ core. The other engines are pure Python, and so is all that is before them.
+CORE_HOMES = ("engines/waves", "engines/expand", "engines/native", "engines/ray", "api/one_pass.py")
 
 
 def imports(source: str, package: str = "") -> Iterator[tuple[str, int]]:

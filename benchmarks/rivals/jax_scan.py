@@ -40,8 +40,9 @@ def pack(trees: list[Tree], size: int) -> tuple[np.ndarray, ...]:
     counts = np.zeros((size, 2 * width), np.float32)
     roots = np.zeros(size, np.int32)
     for number, tree in enumerate(trees):
-        is_leaf = tree.left < 0
-        leaves, inner = np.flatnonzero(is_leaf), np.flatnonzero(~is_leaf)
+        if "jax" not in tree.kept:
+            tree.kept["jax"] = np.flatnonzero(tree.left < 0), np.flatnonzero(tree.left >= 0)
+        leaves, inner = tree.kept["jax"]
         place = np.empty(len(tree.word), np.int32)
         place[leaves] = np.arange(len(leaves))
         place[inner] = width + np.arange(len(inner))
@@ -52,9 +53,15 @@ def pack(trees: list[Tree], size: int) -> tuple[np.ndarray, ...]:
         counts[number, place] = 1
         roots[number] = place[-1]
     found, which = np.unique(words, return_inverse=True)
-    rows = np.full(padded(len(found), max(STEP, 1 << ((size * width).bit_length() - 2))), np.iinfo(np.int32).max)
+    count = padded(len(found), max(STEP, 1 << ((size * width).bit_length() - 2)))
+    rows = np.full(count, np.iinfo(np.int32).max, np.int32)
     rows[: len(found)] = found
-    return rows.astype(np.int32), which.reshape(words.shape).astype(np.int32), children, labels, counts, roots
+    return rows, which.reshape(words.shape).astype(np.int32), children, labels, counts, roots
+
+
+def looked_up(table: Any, rows: Any) -> Any:
+    """Rows of a table; what is past the end may be anything, and costs no test."""
+    return table.at[rows].get(mode="clip")
 
 
 def leaf(model: str, width: int, params: dict[str, Any], x: Any) -> tuple[Any, ...]:
@@ -82,7 +89,7 @@ def states(model: str, width: int, params: dict[str, Any], embedded: Any, childr
     start = tuple(
         jnp.concatenate([made, jnp.zeros((size, count, width))], 1) for made in leaf(model, width, params, embedded)
     )
-    pick = jax.vmap(lambda table, places: table[places].reshape(-1))
+    pick = jax.vmap(lambda table, places: looked_up(table, places).reshape(-1))
 
     def step(tables: tuple[Any, ...], now: tuple[Any, Any]) -> tuple[tuple[Any, ...], None]:
         number, places = now
@@ -100,7 +107,9 @@ def states(model: str, width: int, params: dict[str, Any], embedded: Any, childr
 def total(
     model: str, width: int, params: dict[str, Any], rows: Any, which: Any, children: Any, labels: Any, counts: Any
 ) -> Any:
-    logs = jax.nn.log_softmax(states(model, width, params, rows[which], children) @ params["U"] + params["bu"])
+    logs = jax.nn.log_softmax(
+        states(model, width, params, looked_up(rows, which), children) @ params["U"] + params["bu"]
+    )
     return -jnp.sum(jnp.take_along_axis(logs, labels[..., None], 2)[..., 0] * counts)
 
 
@@ -118,16 +127,18 @@ class Rival:
         measure = partial(total, model, width)
 
         def train(params: Any, squares: Any, table: Any, table_squares: Any, rows: Any, *batch: Any) -> Any:
-            loss, (found, row_found) = jax.value_and_grad(measure, argnums=(0, 1))(params, table[rows], *batch)
+            loss, (found, row_found) = jax.value_and_grad(measure, argnums=(0, 1))(
+                params, looked_up(table, rows), *batch
+            )
             squares = jax.tree.map(lambda s, g: s + g * g, squares, found)
             params = jax.tree.map(lambda p, g, s: p - RATE * g / (jnp.sqrt(s) + EPSILON), params, found, squares)
             table_squares = table_squares.at[rows].add(row_found * row_found, mode="drop")
-            step = RATE * row_found / (jnp.sqrt(table_squares[rows]) + EPSILON)
+            step = RATE * row_found / (jnp.sqrt(looked_up(table_squares, rows)) + EPSILON)
             return (params, squares, table.at[rows].add(-step, mode="drop"), table_squares), loss
 
         def infer(params: Any, table: Any, rows: Any, which: Any, children: Any, roots: Any) -> Any:
-            found = states(model, width, params, table[rows][which], children)
-            top = found[jnp.arange(len(roots)), roots]
+            found = states(model, width, params, looked_up(looked_up(table, rows), which), children)
+            top = jax.vmap(looked_up)(found, roots)
             return jnp.argmax(top @ params["U"] + params["bu"], 1)
 
         self.step = jax.jit(train, donate_argnums=(0, 1, 2, 3))
@@ -136,7 +147,7 @@ class Rival:
     def loss(self, trees: list[Tree]) -> float:
         rows, *batch, _ = pack(trees, len(trees))
         params, _, table, _ = self.state
-        return float(self.measure(params, table[rows], *batch))
+        return float(self.measure(params, looked_up(table, rows), *batch))
 
     def train(self, trees: list[Tree]) -> float:
         self.size = max(self.size, len(trees))

@@ -13,4 +13,5 @@ NB_MODULE(_core, module) {
   undertow::bind_fused(module);
   undertow::bind_lanes(module);
   undertow::bind_matmul(module);
+  undertow::bind_optimize(module);
 }

@@ -12,5 +12,6 @@ void bind_expand(nanobind::module_& module);
 void bind_fused(nanobind::module_& module);
 void bind_lanes(nanobind::module_& module);
 void bind_matmul(nanobind::module_& module);
+void bind_optimize(nanobind::module_& module);
 
 }  // namespace undertow

@@ -62,22 +62,42 @@ bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
   return false;
 }
 
-void collect_whole(Tables& tables, Sum& sum, const View& value) {
-  const int64_t bytes = value.bytes();
-  if (!is_new(tables, sum, bytes))
-    add(value.dtype, sum.whole->data(), value.data, value.count());
-  else if (bytes > 0)
-    std::memcpy(sum.whole->data(), value.data, z(bytes));
+/// Add what some lanes have, in their order.
+void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
+  const int64_t bytes = value.bytes(), count = value.count();
+  int64_t done = 0;
+  if (lanes > 0 && is_new(tables, sum, bytes)) {
+    if (bytes > 0) std::memcpy(sum.whole->data(), value.data, z(bytes));
+    done = 1;
+  }
+  for (; done < lanes; ++done) add(value.dtype, sum.whole->data(), value.lane<void>(done), count);
 }
 
-void collect_rows(Tables& tables, Sum& sum, const View& numbers, const View& rows) {
-  Sum::Rows made{numbers.count(), rows.bytes(), nullptr, nullptr};
+template <class T>
+void copy_numbers(int64_t lanes, const View& numbers, int64_t* to) {
+  const int64_t count = numbers.count();
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    for (int64_t k = 0; k < count; ++k) *to++ = numbers.lane<T>(lane)[k];
+}
+
+/// Keep the rows of some lanes, and their numbers. A column that holds just these is not copied: `owner` is its block.
+void collect_rows(Tables& tables, Sum& sum, int64_t lanes, const View& numbers, const View& rows, Block* owner) {
+  const int64_t bytes = rows.bytes();
+  Sum::Rows made{lanes * numbers.count(), lanes * bytes, nullptr, nullptr};
   made.numbers = tables.pool.take(8 * made.count);
   int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
-  for (int64_t k = 0; k < made.count; ++k)
-    to[k] = numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
-                                        : static_cast<const int64_t*>(numbers.data)[k];
-  made.rows = copy_of(tables, rows.data, rows.bytes());
+  if (numbers.dtype == DType::I32)
+    copy_numbers<int32_t>(lanes, numbers, to);
+  else
+    copy_numbers<int64_t>(lanes, numbers, to);
+  if (owner != nullptr && owner->data() == rows.data && (lanes == 1 || rows.stride == bytes)) {
+    ++owner->refs;
+    made.rows = owner;
+  } else {
+    made.rows = tables.pool.take(made.bytes);
+    for (int64_t lane = 0; lane < lanes && bytes > 0; ++lane)
+      std::memcpy(made.rows->data() + lane * bytes, rows.lane<void>(lane), z(bytes));
+  }
   sum.rows.push_back(made);
 }
 
@@ -166,10 +186,16 @@ void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t 
     if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
     count += rows.count;
   }
-  Block* numbers = tables.pool.take(8 * count);
-  put_block(tables, table, item.to[0], lane, numbers, {&count, 1});
   std::vector<int64_t> shape(like.shape, like.shape + like.rank);
   shape[0] = count;
+  if (sum.whole == nullptr && sum.rows.size() == 1) {  // as they are: nobody writes to what was collected
+    for (Block* block : {sum.rows[0].numbers, sum.rows[0].rows}) ++block->refs;
+    put_block(tables, table, item.to[0], lane, sum.rows[0].numbers, {&count, 1});
+    put_block(tables, table, item.to[1], lane, sum.rows[0].rows, shape);
+    return;
+  }
+  Block* numbers = tables.pool.take(8 * count);
+  put_block(tables, table, item.to[0], lane, numbers, {&count, 1});
   Block* all = tables.pool.take(count * row_bytes);
   put_block(tables, table, item.to[1], lane, all, shape);
   int64_t* number = reinterpret_cast<int64_t*>(numbers->data());
@@ -218,12 +244,19 @@ void collect_into_entries(Tables& tables, Table& table, const CollectItem& item,
     collect_product(tables, table, item, scratch);
     return;
   }
-  for (int64_t k = 0; k < table.lanes; ++k) {
+  const bool is_open =
+      tables.slot(*table.region, item.values[0]).is_dynamic || tables.slot(*table.region, item.values[1]).is_dynamic;
+  const bool is_one = table.entry != nullptr && !is_open && table.lanes > 0;
+  const Column columns[2] = {tables.column(table, item.values[0]), tables.column(table, item.values[1])};
+  for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
+    View views[2] = {view_of(tables, table, item.values[0], k), view_of(tables, table, item.values[1], k)};
+    if (is_one)
+      for (int side = 0; side < 2; ++side) views[side].stride = columns[side].stride;
     Sum& sum = entry_at(table, k, item.index).sums[z(item.index)];
     if (item.kind == 1)
-      collect_rows(tables, sum, view_of(tables, table, item.values[0], k), view_of(tables, table, item.values[1], k));
+      collect_rows(tables, sum, is_one ? table.lanes : 1, views[0], views[1], is_one ? columns[1].block : nullptr);
     else
-      collect_whole(tables, sum, view_of(tables, table, item.values[0], k));
+      collect_whole(tables, sum, is_one ? table.lanes : 1, views[0]);
   }
 }
 

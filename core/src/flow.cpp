@@ -360,7 +360,7 @@ void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
       const Slot& slot = x < 0 ? plan.constants[z(~x)].slot : in.slots[z(x)];
       if (slot.dtype != wanted.inputs[k].dtype || slot.rank() != wanted.inputs[k].rank)
         fail("an operator has operands of other types than its kernel");
-      if (slot.is_dynamic || (x >= 0 && (kernel.deciding() >> k & 1) != 0)) op.is_open = true;
+      if (slot.is_dynamic || (x >= 0 && k < 64 && (kernel.deciding() >> k & 1) != 0)) op.is_open = true;
       views.push_back({x < 0 ? plan.constants[z(~x)].data : nullptr, 0, slot.shape.data(), slot.rank(), slot.dtype});
     }
     for (size_t k = 0; k < op.outputs.size(); ++k) {

@@ -285,6 +285,7 @@ class Segment {
       : plan_(plan), roles_(plan, region), uses_(uses), items_(items), out_(out) {}
 
   void order() {
+    const size_t before = out_.size();
     connect();
     for (size_t k = 0; k < items_.size(); ++k)
       if (missing_[k] == 0) make_ready(k);
@@ -297,7 +298,7 @@ class Segment {
       } else if (Heap* first = earliest(1, INT64_MAX)) {
         gather(first);
       } else {
-        return;
+        return drop_used(before);
       }
     }
   }
@@ -311,6 +312,11 @@ class Segment {
         return {plan_.collects[z(item.number)].values, plan_.collects[z(item.number)].values + 2};
       case Item::Kind::Collected:
         return {plan_.collecteds[z(item.number)].like};
+      case Item::Kind::Fused: {
+        std::vector<int32_t> found;
+        for (const FusedItem::Input& input : plan_.fuseds[z(item.number)].inputs) found.push_back(input.from);
+        return found;
+      }
       default:
         return {};
     }
@@ -409,6 +415,23 @@ class Segment {
     for (size_t next : refused) plain_.push(next);
     for (size_t next : held_) make_ready(next);
     held_.clear();
+  }
+
+  /// What only these items read goes as soon as they have: its memory is still in the cache for what comes next.
+  void drop_used(size_t first) {
+    std::map<int32_t, int32_t> inside;
+    for (const Item& item : items_)
+      for (int32_t x : read(item)) ++inside[x];
+    std::vector<Item> done;
+    std::set<int32_t> dropped;
+    for (size_t k = out_.size(); k-- > first;) {
+      for (int32_t x : read(out_[k]))
+        if (x >= 0 && inside[x] == uses_[z(x)] && roles_.slot(x).offset < 0 && dropped.insert(x).second)
+          done.push_back({Item::Kind::Drop, x});
+      done.push_back(out_[k]);
+    }
+    out_.resize(first);
+    out_.insert(out_.end(), done.rbegin(), done.rend());
   }
 
   Plan& plan_;

@@ -87,6 +87,7 @@ class Readers {
         break;
       }
       case Item::Kind::Fused:  // what it stands for has been seen
+      case Item::Kind::Drop:
         break;
     }
   }
@@ -135,6 +136,16 @@ Late late_of(const Plan& plan, size_t r, const Stage& stage, Readers& readers) {
     if (readers.count(r, slot) > 0) late.gives.push_back(slot);
   for (const Item& item : late.items) readers.note(r, item, 1);
   if (late.is_held) return late;
+  // A sum of products is read and written once for each run, and what it is made of is copied once for each row.
+  late.wide = 8;
+  for (const Item& item : late.items) {
+    const CollectItem* collect = item.kind == Item::Kind::Collect ? &plan.collects[z(item.number)] : nullptr;
+    if (collect == nullptr || collect->kind != 2) continue;
+    const auto count = [&](Operand x) { return x < 0 ? 1 : plan.regions[r].slots[z(x)].count; };
+    const int64_t x = count(collect->values[0]), g = count(collect->values[1]);
+    if (x > 0 && g > 0 && x < (1 << 24) && g < (1 << 24)) late.wide = std::max(late.wide, x * g / (4 * (x + g)));
+  }
+  late.wide = std::min<int64_t>(late.wide, 128);
   // Nobody waits for these, so their tables may be gone when they run.
   if (!late.gives.empty()) fail("a result is waited for that comes at any time");
   for (int32_t slot : late.takes)

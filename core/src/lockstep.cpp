@@ -86,6 +86,22 @@ class QuietHost : public Host {
 /// An earlier task of another thread has failed: what this one would find is not asked for.
 struct Cancelled {};
 
+/// What waves need besides tables.
+struct WaveSpace {
+  Store<Chunk> chunks;
+  Store<Piece> pieces;
+  Store<Fiber> fibers;
+  Store<Request> requests;
+  std::deque<Wave> waves;
+  std::vector<Part> parts;
+  std::vector<int32_t> index[2];
+
+  bool is_small() const {
+    return std::max({chunks.size(), pieces.size(), fibers.size(), requests.size(), waves.size()}) <
+           Idle<WaveSpace>::kFew;
+  }
+};
+
 class Lockstep {
  public:
   Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
@@ -119,6 +135,7 @@ class Lockstep {
       while (deep_ > 0) step();
       values = results();
     });
+    if (space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
     return values;
   }
 
@@ -307,8 +324,8 @@ class Lockstep {
   // -- waves ---------------------------------------------------------------------------------------------------
 
   Wave& begin_wave(Chunk* chunk, int32_t phase) {
-    if (deep_ == waves_.size()) waves_.emplace_back();
-    Wave& wave = waves_[deep_++];
+    if (deep_ == space_->waves.size()) space_->waves.emplace_back();
+    Wave& wave = space_->waves[deep_++];
     wave.chunk = chunk;
     wave.phase = phase;
     return wave;
@@ -321,7 +338,7 @@ class Lockstep {
   }
 
   void step() {
-    Wave& wave = waves_[deep_ - 1];
+    Wave& wave = space_->waves[deep_ - 1];
     if (is_full_) {
       run_held();
       return;
@@ -390,14 +407,14 @@ class Lockstep {
       return;
     }
     Group& group = wave.groups.back();
-    Chunk* chunk = chunk_store_.take();
+    Chunk* chunk = space_->chunks.take();
     chunk->roots.clear();
     chunk->pieces.clear();
     chunk->lanes = chunk->asked = 0;
     chunk->visits = group.visits;
     chunk->depth = (wave.chunk == nullptr ? 0 : wave.chunk->depth) + 1;
     // How many lanes of which request, then one table for each function.
-    std::vector<Part>& parts = parts_;
+    std::vector<Part>& parts = space_->parts;
     parts.clear();
     if (deep_ == 1) {
       base_frames_ = tables_.frames;
@@ -443,7 +460,7 @@ class Lockstep {
       int64_t at = 0;
       for (size_t k = first; k < last; ++k) {
         const Part& part = parts[k];
-        Piece* piece = piece_store_.take();
+        Piece* piece = space_->pieces.take();
         *piece = {part.request->table,
                   part.request->item->site,
                   part.request->item->call,
@@ -611,7 +628,7 @@ class Lockstep {
     tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
     for (Request* request : group.requests) {
       Fiber* waiter = request->fiber;
-      request_store_.give(request);
+      space_->requests.give(request);
       come_back(wave, waiter);
     }
   }
@@ -632,6 +649,7 @@ class Lockstep {
       while (deep_ > 0) step();
       finish_stats();
     });
+    if (space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
   }
 
   // -- narrow waves --------------------------------------------------------------------------------------------
@@ -678,7 +696,7 @@ class Lockstep {
       ++stats_.waves;
       stats_.lanes += table.lanes;
       Fiber* waiter = request->fiber;
-      request_store_.give(request);
+      space_->requests.give(request);
       come_back(wave, waiter);
     }
   }
@@ -727,7 +745,7 @@ class Lockstep {
     const Column column = given(first);
     int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
     for (const Piece* piece : pieces) lanes += piece->count;
-    bool is_shared = pieces.size() == 1 && (column.stride == 0 || (first.from * column.stride) % 64 == 0);
+    bool is_shared = pieces.size() == 1;
     if (!is_shared && column.stride == 0 && !to.is_dynamic) {
       is_shared = true;
       for (const Piece* piece : pieces) {
@@ -811,9 +829,9 @@ class Lockstep {
   }
 
   void finish_wave() {
-    Wave* wave = &waves_[--deep_];
+    Wave* wave = &space_->waves[--deep_];
     if (deep_ == 0) return;
-    Wave& above = waves_[deep_ - 1];
+    Wave& above = space_->waves[deep_ - 1];
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_.chunk) climb();
     if (kept_lanes_ > 0 && ends_entry(*chunk)) run_kept();
@@ -829,7 +847,7 @@ class Lockstep {
       if (wave->phase > 0) above.waiting -= piece->count;
       if (request->left == 0) {
         Fiber* waiter = request->fiber;
-        request_store_.give(request);
+        space_->requests.give(request);
         come_back(above, waiter);
       }
       piece->request = nullptr;
@@ -844,12 +862,14 @@ class Lockstep {
       const int32_t to = item.results[k];
       if (to == kNoSlot) continue;
       const int32_t from = body.results[z(phase)][k];
-      const Column column = piece.child->columns[from];
+      Column column = piece.child->columns[from];
       if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
       Table& parent = *piece.parent;
       const Slot& to_slot = parent.region->slots[z(to)];
       const Slot& from_slot = body.slots[z(from)];
-      if (piece.count == parent.lanes && piece.at == 0 && !is_outermost(piece.chunk)) {
+      // Arrays stay where they are; small values are copied, or they would keep all that is small in that table.
+      if (piece.count == parent.lanes && (piece.at == 0 || from_slot.offset < 0) && !is_outermost(piece.chunk)) {
+        column.data += piece.at * column.stride;
         tables_.take(parent, to, from_slot, column, nullptr, piece.count);
         continue;
       }
@@ -864,23 +884,23 @@ class Lockstep {
         std::vector<Piece*>& pieces = piece->parent->calls[z(piece->call)].pieces;
         pieces.erase(std::find(pieces.begin(), pieces.end(), piece));
       }
-      piece_store_.give(piece);
+      space_->pieces.give(piece);
     }
     for (Table* table : chunk->roots) tables_.end(table);
-    chunk_store_.give(chunk);
+    space_->chunks.give(chunk);
   }
 
   // -- fibers --------------------------------------------------------------------------------------------------
 
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
-    Fiber* made = fiber_store_.take();
+    Fiber* made = space_->fibers.take();
     *made = {kind, table, &table->region->phases[z(phase)], phase};
     made->parent = parent;
     return made;
   }
 
   Request* request(Fiber* waiter, const CallItem& item) {
-    Request* made = request_store_.take();
+    Request* made = space_->requests.take();
     *made = {waiter, &item, waiter->table, waiter->table->lanes};
     return made;
   }
@@ -920,13 +940,12 @@ class Lockstep {
 
   // -- steps that wait -----------------------------------------------------------------------------------------
 
-  static constexpr int64_t kWideEnough = 128;              // lanes that run as they are
   static constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one thing
 
   /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
   bool put_off(Fiber* self, const Stage& stage) {
     Table& table = *self->table;
-    bool waits = stage.late >= 0 && table.lanes < kWideEnough;
+    bool waits = stage.late >= 0 && table.lanes < plan_.lates[z(stage.late)].wide;
     if (waits && !stage.is_held) waits = !options_.check_finite;  // who fails must still be there
     const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
     const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
@@ -954,7 +973,7 @@ class Lockstep {
       for (const Waiting::Part& part : waiting_[number].parts) {
         Fiber* fiber = static_cast<Fiber*>(part.fiber);
         fiber->is_past = true;
-        waves_[part.wave].ready.push_back(fiber);
+        space_->waves[part.wave].ready.push_back(fiber);
       }
       waiting_[number].clear(tables_);
     }
@@ -1009,7 +1028,7 @@ class Lockstep {
     if (self->kind == Fiber::Kind::Loop) {
       if (go_round(wave, self)) return;
     }
-    fiber_store_.give(self);
+    space_->fibers.give(self);
     if (waiter != nullptr) come_back(wave, waiter);
   }
 
@@ -1021,6 +1040,9 @@ class Lockstep {
         break;
       case Item::Kind::Fused:
         operate_.run(table, plan_.fuseds[z(item.number)]);
+        break;
+      case Item::Kind::Drop:
+        tables_.drop(table, item.number);
         break;
       case Item::Kind::Read:
         read(table, plan_.reads[z(item.number)]);
@@ -1115,13 +1137,14 @@ class Lockstep {
       sides.count[values[0] != 0 ? 0 : 1] = table.lanes;
       return;
     }
-    for (std::vector<int32_t>& index : index_) index.resize(z(table.lanes) + 16);  // whole vectors are written
-    const int64_t there = functions().lanes->divide(values, table.lanes, index_[0].data(), index_[1].data());
+    for (std::vector<int32_t>& index : space_->index) index.resize(z(table.lanes) + 16);  // whole vectors are written
+    const int64_t there =
+        functions().lanes->divide(values, table.lanes, space_->index[0].data(), space_->index[1].data());
     sides.count[0] = there;
     sides.count[1] = table.lanes - there;
     for (int side = 0; side < 2; ++side)
       if (sides.count[side] > 0 && sides.count[side] < table.lanes)
-        sides.index[side] = tables_.copy_index(index_[side].data(), sides.count[side]);
+        sides.index[side] = tables_.copy_index(space_->index[side].data(), sides.count[side]);
   }
 
   void leave_branch(Table& table, const BranchItem& item) {
@@ -1195,9 +1218,9 @@ class Lockstep {
     inner->chunk = table.chunk;
     inner->site = item.site;
     if (table.lanes > 1) {
-      index_[0].resize(z(table.lanes));
-      for (int64_t k = 0; k < table.lanes; ++k) index_[0][z(k)] = static_cast<int32_t>(k);
-      inner->index = tables_.copy_index(index_[0].data(), table.lanes);
+      space_->index[0].resize(z(table.lanes));
+      for (int64_t k = 0; k < table.lanes; ++k) space_->index[0][z(k)] = static_cast<int32_t>(k);
+      inner->index = tables_.copy_index(space_->index[0].data(), table.lanes);
     }
     inherit(*inner, table, nullptr);
     for (const auto* transfers : {&item.variables, &item.outers})
@@ -1447,7 +1470,7 @@ class Lockstep {
 
   void collect(Table& table, const CollectItem& item) {
     stats_.fired[z(item.node)] += table.lanes;
-    collect_into_entries(tables_, table, item, scratch_);
+    collect_into_entries(tables_, table, item, tables_.scratch());
   }
 
   void collected(Table& table, const CollectedItem& item) {
@@ -1478,20 +1501,13 @@ class Lockstep {
     const Table* table = nullptr;  ///< null: the first of the chunk
     int64_t lane = 0;
   } deepest_;
-  std::deque<Wave> waves_;  ///< the first `deep_` are on the stack
-  size_t deep_ = 0;
-  Store<Chunk> chunk_store_;
-  Store<Piece> piece_store_;
-  Store<Fiber> fiber_store_;
-  Store<Request> request_store_;
-  std::vector<Part> parts_;
+  std::unique_ptr<WaveSpace> space_ = Idle<WaveSpace>::all().take();
+  size_t deep_ = 0;               ///< so many of its waves are on the stack
   std::vector<Waiting> waiting_;  ///< for each of the plan's lates
   int64_t held_lanes_ = 0, kept_lanes_ = 0;
   bool is_full_ = false;          ///< are there too many held rows to wait for more?
   const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
   const Waiting::Part* joint_parts_ = nullptr;
-  std::vector<int32_t> index_[2];
-  Scratch scratch_;
   std::chrono::steady_clock::time_point began_, last_poll_;
   uint64_t polls_ = 0;
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "undertow/elementwise.h"
 
@@ -12,8 +11,6 @@ namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
-constexpr size_t kMostOperands = 64;
-
 template <class T>
 bool is_finite(const std::byte* data, int64_t count) {
   const T* values = reinterpret_cast<const T*>(data);
@@ -21,6 +18,9 @@ bool is_finite(const std::byte* data, int64_t count) {
     if (!std::isfinite(values[k])) return false;
   return true;
 }
+
+/// Does the value of an operand decide the shape of a result?
+bool decides(const Kernel& kernel, size_t k) { return k < 64 && ((kernel.deciding() >> k) & 1) != 0; }
 
 }  // namespace
 
@@ -65,10 +65,16 @@ void Operate::run(Table& table, const OpItem& item) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-    if (item.is_open)
-      run_boxed(table, item, kernel, lanes, is_uniform);
-    else if (!share(table, item, kernel) && !run_flat(table, item, kernel, lanes, is_uniform))
-      run_static(table, item, kernel, lanes, is_uniform);
+    const bool is_same = item.is_same && is_uniform;
+    const bool is_there = !item.is_open && (share(table, item, kernel) || (is_same && kept_.recall(table, item)));
+    if (!is_there) {
+      kept_.show(table, item);
+      if (item.is_open)
+        run_boxed(table, item, kernel, lanes, is_uniform);
+      else if (!run_flat(table, item, kernel, lanes, is_uniform))
+        run_static(table, item, kernel, lanes, is_uniform);
+      if (is_same) kept_.remember(table, item);
+    }
   }
   if (options_.check_finite) check_finite(table, item);
 }
@@ -112,12 +118,13 @@ Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fuse
   const int64_t most = std::max<int64_t>(kTick / item.bytes, 1);
   if (lanes <= most) {
     worked(lanes * item.bytes);
-    return item.program.run(lanes, given, outputs, scratch_);
+    return item.program.run(lanes, given, outputs, tables_.scratch());
   }
   const size_t registers = item.program.types().size();
   std::vector<Fused::Lanes> now(given, given + registers), to(outputs, outputs + item.outputs.size());
   for (int64_t done = 0; done < lanes; done += most) {
-    if (const Fused::Stop stop = item.program.run(std::min(most, lanes - done), now.data(), to.data(), scratch_);
+    if (const Fused::Stop stop =
+            item.program.run(std::min(most, lanes - done), now.data(), to.data(), tables_.scratch());
         stop.fault)
       return stop;
     for (auto* all : {&now, &to})
@@ -181,60 +188,68 @@ Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const Vi
   int64_t bytes = 64;
   for (const auto& views : {inputs, outputs})
     for (const View& view : views) bytes += view.stride == 0 ? 0 : view.bytes();
-  const int64_t most = bytes * lanes <= kTick ? lanes : std::max<int64_t>(1, kTick / bytes);
-  View in[kMostOperands];
-  std::vector<View> out(outputs.begin(), outputs.end());
+  if (bytes * lanes <= kTick) {
+    const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), kept_);
+    if (!found) worked(lanes * bytes);
+    return found;
+  }
+  const int64_t most = std::max<int64_t>(1, kTick / bytes);
   for (int64_t done = 0; done < lanes; done += most) {
-    const auto moved = [&](View view) {
-      view.data = view.lane<std::byte>(done);
-      return view;
+    const auto move = [&](std::span<const View> views, std::vector<View>& moved) {
+      moved.assign(views.begin(), views.end());
+      for (View& view : moved) view.data = view.lane<std::byte>(done);
     };
-    for (size_t k = 0; k < inputs.size(); ++k) in[k] = moved(inputs[k]);
-    for (size_t k = 0; k < outputs.size(); ++k) out[k] = moved(outputs[k]);
+    move(inputs, moved_inputs_);
+    move(outputs, moved_outputs_);
     const int64_t now = std::min(most, lanes - done);
-    if (const Fault found = kernel.run(now, in, out.data(), scratch_)) return {found.code, done + found.lane};
+    if (const Fault found = kernel.run(now, moved_inputs_.data(), moved_outputs_.data(), tables_.scratch(), kept_))
+      return {found.code, done + found.lane};
     worked(now * bytes);
   }
   return {};
 }
 
 void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
-  View inputs[kMostOperands];
-  for (size_t k = 0; k < item.inputs.size(); ++k) {
-    const Slot& slot = tables_.slot(*table.region, item.inputs[k]);
-    const Column column = tables_.column(table, item.inputs[k]);
-    inputs[k] = {column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype};
+  inputs_.clear();
+  for (Operand x : item.inputs) {
+    const Slot& slot = tables_.slot(*table.region, x);
+    const Column column = tables_.column(table, x);
+    inputs_.push_back(
+        {column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype});
   }
-  std::vector<View> outputs;
+  outputs_.clear();
   for (int32_t to : item.outputs) {
     if (to == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
     const Slot& slot = table.region->slots[z(to)];
     std::byte* data = tables_.own(table, to, is_uniform);
-    outputs.push_back({data, slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
+    outputs_.push_back({data, slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
   }
-  if (const Fault found = run_lanes(kernel, lanes, {inputs, item.inputs.size()}, outputs))
-    fault(table, item, found.lane);
+  if (const Fault found = run_lanes(kernel, lanes, inputs_, outputs_)) fault(table, item, found.lane);
+}
+
+/// Are the shapes of operands and results the same in all lanes, at first sight?
+bool Operate::is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const {
+  if (lanes == 1) return true;
+  for (size_t k = 0; k < item.inputs.size(); ++k)
+    if ((tables_.slot(*table.region, item.inputs[k]).is_dynamic || decides(kernel, k)) &&
+        tables_.column(table, item.inputs[k]).stride != 0)
+      return false;
+  return true;
 }
 
 void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+  if (is_alike(table, item, kernel, lanes)) {
+    run_group(table, item, kernel, nullptr, lanes, is_uniform);
+    return;
+  }
   std::vector<Group> groups;
-  // Where all lanes read the same open values (the arrays of a forest), they are one group: no keys are made.
-  bool is_shared = lanes > 0;
-  for (size_t i = 0; i < item.inputs.size() && is_shared; ++i) {
-    const bool decides = ((kernel.deciding() >> i) & 1) != 0 || tables_.slot(*table.region, item.inputs[i]).is_dynamic;
-    is_shared = !decides || tables_.column(table, item.inputs[i]).stride == 0;
-  }
-  if (is_shared) {
-    groups.push_back({{}, std::vector<int32_t>(z(lanes))});
-    std::iota(groups[0].lanes.begin(), groups[0].lanes.end(), 0);
-  }
-  for (int64_t k = 0; k < lanes && !is_shared; ++k) {
+  for (int64_t k = 0; k < lanes; ++k) {
     std::vector<int64_t> key;
     for (size_t i = 0; i < item.inputs.size(); ++i) {
       const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
       const Column column = tables_.column(table, item.inputs[i]);
       if (slot.is_dynamic) key.push_back(reinterpret_cast<int64_t>(column.lane<Box>(k)->shape));
-      if (((kernel.deciding() >> i) & 1) != 0) {
+      if (decides(kernel, i)) {
         const View view = lane_view(table, item.inputs[i], k);
         const int64_t bytes = view.bytes();
         const size_t first = key.size();
@@ -251,91 +266,91 @@ void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, 
     }
     found->lanes.push_back(static_cast<int32_t>(k));
   }
-  for (const Group& group : groups) run_group(table, item, kernel, group, groups.size() == 1, is_uniform);
+  for (const Group& group : groups)
+    run_group(table, item, kernel, groups.size() == 1 ? nullptr : group.lanes.data(),
+              static_cast<int64_t>(group.lanes.size()), is_uniform);
 }
 
-void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, const Group& group, bool is_all,
+/// Run a kernel on lanes whose operands have the same shapes: those that `index` names, or all.
+void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index, int64_t lanes,
                         bool is_uniform) {
-  const int64_t lanes = static_cast<int64_t>(group.lanes.size());
-  std::vector<Block*> temporary;
-  struct Cleanup {
-    Tables& tables;
+  const bool is_all = index == nullptr;
+  const auto at = [index](int64_t k) { return index != nullptr ? index[k] : k; };
+  struct Temporary {  // blocks that go when all is done
+    Pool& pool;
     std::vector<Block*>& blocks;
-    ~Cleanup() {
-      for (Block* block : blocks) tables.pool.drop(block);
+    ~Temporary() {
+      for (Block* block : blocks) pool.drop(block);
+      blocks.clear();
     }
-  } cleanup{tables_, temporary};
-  View inputs[kMostOperands];
-  for (size_t i = 0; i < item.inputs.size(); ++i) {
-    const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
-    const Column column = tables_.column(table, item.inputs[i]);
+  } temporary{tables_.pool, blocks_};
+  inputs_.clear();
+  for (Operand x : item.inputs) {
+    const Slot& slot = tables_.slot(*table.region, x);
+    const Column column = tables_.column(table, x);
+    const auto side_by_side = [&](View& view, int64_t bytes, auto&& data) {
+      Block* block = tables_.pool.take(bytes * lanes);
+      blocks_.push_back(block);
+      for (int64_t k = 0; k < lanes && bytes > 0; ++k) std::memcpy(block->data() + k * bytes, data(k), z(bytes));
+      view.data = block->data();
+      view.stride = bytes;
+    };
     if (!slot.is_dynamic) {
-      inputs[i] = {column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype};
-      if (is_all || column.stride == 0) continue;
-      Block* block = tables_.pool.take(slot.bytes * lanes);
-      temporary.push_back(block);
-      for (int64_t k = 0; k < lanes; ++k)
-        if (slot.bytes > 0)
-          std::memcpy(block->data() + k * slot.bytes, column.lane<std::byte>(group.lanes[z(k)]), z(slot.bytes));
-      inputs[i].data = block->data();
-      inputs[i].stride = slot.bytes;
+      View view{column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype};
+      if (!is_all && column.stride != 0)
+        side_by_side(view, slot.bytes, [&](int64_t k) { return column.lane<std::byte>(at(k)); });
+      inputs_.push_back(view);
       continue;
     }
-    const Box* first = column.lane<Box>(group.lanes[0]);
-    inputs[i] = {first->data, 0, first->shape, slot.rank(), slot.dtype};
-    const int64_t bytes = inputs[i].bytes();
-    bool is_same = true, is_row = column.stride != 0;
+    const Box* first = column.lane<Box>(at(0));
+    View view{first->data, 0, first->shape, slot.rank(), slot.dtype};
+    const int64_t bytes = view.bytes();
+    bool is_same = true, is_row = lanes == 1 || column.stride != 0;
     for (int64_t k = 1; k < lanes && column.stride != 0 && (is_same || is_row); ++k) {
-      const std::byte* data = column.lane<Box>(group.lanes[z(k)])->data;
+      const std::byte* data = column.lane<Box>(at(k))->data;
       is_same = is_same && data == first->data;
       is_row = is_row && data == first->data + k * bytes;
     }
-    if (lanes == 1 || is_row) {
-      inputs[i].stride = bytes;
-    } else if (!is_same) {
-      Block* block = tables_.pool.take(bytes * lanes);
-      temporary.push_back(block);
-      for (int64_t k = 0; k < lanes; ++k)
-        if (bytes > 0) std::memcpy(block->data() + k * bytes, column.lane<Box>(group.lanes[z(k)])->data, z(bytes));
-      inputs[i].data = block->data();
-      inputs[i].stride = bytes;
-    }
+    if (is_row)
+      view.stride = bytes;
+    else if (!is_same)
+      side_by_side(view, bytes, [&](int64_t k) { return column.lane<Box>(at(k))->data; });
+    inputs_.push_back(view);
   }
-  std::vector<Shape> shapes(item.outputs.size());
-  if (kernel.shape(inputs, shapes.data())) fault(table, item, group.lanes[0]);
-  std::vector<View> outputs;
-  std::vector<Block*> made;
+  shapes_.resize(item.outputs.size());
+  if (kernel.shape(inputs_.data(), shapes_.data())) fault(table, item, at(0));
+  outputs_.clear();
+  made_.clear();
   for (size_t k = 0; k < item.outputs.size(); ++k) {
     if (item.outputs[k] == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
     const Slot& slot = table.region->slots[z(item.outputs[k])];
-    const int64_t bytes = shapes[k].count() * size_of(slot.dtype);
-    if (!slot.is_dynamic && !std::ranges::equal(std::span(shapes[k].sizes, z(shapes[k].rank)), slot.shape))
+    const int64_t bytes = shapes_[k].count() * size_of(slot.dtype);
+    if (!slot.is_dynamic && !std::ranges::equal(std::span(shapes_[k].sizes, z(shapes_[k].rank)), slot.shape))
       throw Stop{Stop::Kind::Internal, item.node};
     if (!slot.is_dynamic && is_all) {
-      made.push_back(nullptr);
-      outputs.push_back(
+      made_.push_back(nullptr);
+      outputs_.push_back(
           {tables_.own(table, item.outputs[k], is_uniform), slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
       continue;
     }
     Block* block = tables_.pool.take(bytes * lanes);
-    temporary.push_back(block);
-    made.push_back(block);
-    const int64_t* shape = tables_.shape({shapes[k].sizes, z(shapes[k].rank)});
-    outputs.push_back({block->data(), bytes, shape, slot.rank(), slot.dtype});
+    blocks_.push_back(block);
+    made_.push_back(block);
+    const int64_t* shape = tables_.shape({shapes_[k].sizes, z(shapes_[k].rank)});
+    outputs_.push_back({block->data(), bytes, shape, slot.rank(), slot.dtype});
   }
-  if (const Fault found = run_lanes(kernel, lanes, {inputs, item.inputs.size()}, outputs))
-    fault(table, item, group.lanes[z(found.lane)]);
+  if (const Fault found = run_lanes(kernel, lanes, inputs_, outputs_)) fault(table, item, at(found.lane));
   for (size_t k = 0; k < item.outputs.size(); ++k) {
-    if (made[k] == nullptr) continue;
+    if (made_[k] == nullptr) continue;
     const Slot& slot = table.region->slots[z(item.outputs[k])];
     std::byte* to = tables_.own(table, item.outputs[k], is_uniform);
     for (int64_t n = 0; n < lanes; ++n) {
-      std::byte* data = made[k]->data() + n * outputs[k].stride;
+      std::byte* data = made_[k]->data() + n * outputs_[k].stride;
       if (slot.is_dynamic) {
-        ++made[k]->refs;
-        reinterpret_cast<Box*>(to)[group.lanes[z(n)]] = {made[k], data, outputs[k].shape};
+        ++made_[k]->refs;
+        reinterpret_cast<Box*>(to)[at(n)] = {made_[k], data, outputs_[k].shape};
       } else if (slot.bytes > 0) {
-        std::memcpy(to + group.lanes[z(n)] * slot.bytes, data, z(slot.bytes));
+        std::memcpy(to + at(n) * slot.bytes, data, z(slot.bytes));
       }
     }
   }

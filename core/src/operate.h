@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kept.h"
 #include "table.h"
 #include "undertow/run.h"
 
@@ -17,7 +18,7 @@ struct Doing {
 class Operate {
  public:
   Operate(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats) {}
+      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables) {}
 
   /// Throws Stop, with the lane of the table that it happened to in `lane`.
   void run(Table& table, const OpItem& item);
@@ -40,7 +41,8 @@ class Operate {
   bool run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
-  void run_group(Table& table, const OpItem& item, const Kernel& kernel, const Group& group, bool is_all,
+  bool is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const;
+  void run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index, int64_t lanes,
                  bool is_uniform);
   Fault run_lanes(const Kernel& kernel, int64_t lanes, std::span<const View> inputs, std::span<const View> outputs);
   void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
@@ -61,9 +63,13 @@ class Operate {
   Host& host_;
   const RunOptions& options_;
   RunStats& stats_;
-  Scratch scratch_;
+  Kept kept_;
   static constexpr int64_t kTick = int64_t{1} << 22;  // bytes: a few milliseconds, whatever is done with them
   int64_t work_ = 0;
+  // Of the operator at hand: kept, so that small ones need no memory of their own.
+  std::vector<View> inputs_, outputs_, moved_inputs_, moved_outputs_;
+  std::vector<Shape> shapes_;
+  std::vector<Block*> made_, blocks_;
 };
 
 /// A value of one lane, copied out.

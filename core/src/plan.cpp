@@ -294,6 +294,7 @@ class Checker {
         break;
       }
       case Kind::Fused:
+      case Kind::Drop:
         fail("an item stands in the wrong place");
     }
   }
@@ -414,7 +415,6 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           op.is_effect = in.flag();
           op.inputs = in.list();
           op.outputs = in.list();
-          if (op.inputs.size() > 64) fail("an operator has too many operands");
           if (op.kernel >= 0 && !kernels[static_cast<size_t>(op.kernel)]) op.kernel = -1;
           ops.push_back(std::move(op));
           break;
@@ -506,6 +506,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           break;
         }
         case Item::Kind::Fused:
+        case Item::Kind::Drop:
           break;
       }
   }
@@ -559,11 +560,13 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   Checker(*this).check();
   check_kernels(*this, kernel_types);
   check_flow(*this);
+  const Shared shared(*this);
+  shared.mark_operands(*this);
   find_lates(*this);
   find_pure(*this);
   narrow = compile_narrow(*this);
   fuse(*this);
-  lane_bytes = lane_bytes_of(*this);
+  lane_bytes = lane_bytes_of(*this, shared);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }
 

@@ -1,5 +1,6 @@
 #include "table.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "undertow/isa.h"
@@ -41,6 +42,14 @@ size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 }  // namespace
 
+Tables::~Tables() {
+  // After a fault some tables are neither free nor ended.
+  if (pool.live() > 0 || space_->tables.size() > Idle<TableSpace>::kFew ||
+      space_->shapes.size() > Idle<TableSpace>::kFew)
+    return;
+  Idle<TableSpace>::all().give(std::move(space_));
+}
+
 Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool are_frames) {
   are_frames = are_frames && region.kind != Region::Kind::Branch;
   if (are_frames) {
@@ -55,7 +64,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   const int64_t head = (slots * static_cast<int64_t>(sizeof(Column)) + 63) / 64 * 64;
   // Every column on a boundary of 64 bytes, with as many behind it that may be written.
   Block* block = pool.take(head + (region.row > 0 ? region.row * lanes + slots * 128 : 0));
-  Table* table = store_.take();
+  Table* table = space_->tables.take();
   table->region = &region;
   table->lanes = lanes;
   table->visits = visits;
@@ -107,7 +116,7 @@ void Tables::drop_sums(Table& table) {
 }
 
 void Tables::end(Table* root) {
-  std::vector<Table*>& todo = ending_;
+  std::vector<Table*>& todo = space_->ending;
   todo.assign(1, root);
   while (!todo.empty()) {
     Table* table = todo.back();
@@ -127,7 +136,7 @@ void Tables::end(Table* root) {
     pool.drop(table->numbers);
     pool.drop(table->entries);
     if (table->are_frames) frames -= table->lanes;
-    store_.give(table);
+    space_->tables.give(table);
   }
 }
 
@@ -152,9 +161,13 @@ std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
 }
 
 const int64_t* Tables::shape(std::span<const int64_t> sizes) {
-  const auto found = shapes_.emplace(sizes.begin(), sizes.end()).first;
   static const int64_t nothing = 0;
-  return found->empty() ? &nothing : found->data();
+  if (sizes.empty()) return &nothing;
+  for (const std::vector<int64_t>* shape : space_->recent)
+    if (shape != nullptr && std::ranges::equal(*shape, sizes)) return shape->data();
+  const auto found = space_->shapes.emplace(sizes.begin(), sizes.end()).first;
+  space_->recent[space_->oldest++ % std::size(space_->recent)] = &*found;
+  return found->data();
 }
 
 Box Tables::lent(const View& input) {

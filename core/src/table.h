@@ -1,32 +1,15 @@
 // Tables: the slots of one region for some lanes, as columns; and what hangs on them between phases.
 #pragma once
 
-#include <deque>
 #include <set>
 #include <span>
 #include <vector>
 
+#include "store.h"
 #include "undertow/memory.h"
 #include "undertow/plan.h"
 
 namespace undertow {
-
-/// Objects that are used again. All of them go with the store.
-template <class T>
-class Store {
- public:
-  T* take() {
-    if (free_.empty()) return &all_.emplace_back();
-    T* found = free_.back();
-    free_.pop_back();
-    return found;
-  }
-  void give(T* object) { free_.push_back(object); }
-
- private:
-  std::deque<T> all_;
-  std::vector<T*> free_;
-};
 
 /// A value whose shape only the run knows. Shapes are interned: equal ones have one address.
 struct Box {
@@ -138,10 +121,23 @@ struct Chunk {
   int64_t asked = 0;  ///< lanes that have asked for the next phase
 };
 
+/// What tables need besides blocks.
+struct TableSpace {
+  Store<Table> tables;
+  std::vector<Table*> ending;
+  std::set<std::vector<int64_t>> shapes;
+  const std::vector<int64_t>* recent[4] = {};  ///< of the shapes: most are one of these
+  size_t oldest = 0;
+  Scratch scratch;
+};
+
 /// Makes and ends tables, and moves values between columns.
 class Tables {
  public:
-  Tables(const Plan& plan, int64_t memory) : plan_(plan), pool(memory) {}
+  Tables(const Plan& plan, int64_t memory) : plan_(plan), pool(memory), space_(Idle<TableSpace>::all().take()) {}
+  Tables(const Tables&) = delete;
+  Tables& operator=(const Tables&) = delete;
+  ~Tables();
 
   /// Lanes of bodies count as frames, unless they stand for others that do.
   Table* make(const Region& region, int64_t lanes, int32_t visits, bool are_frames = true);
@@ -186,6 +182,9 @@ class Tables {
   const int64_t* shape(std::span<const int64_t> sizes);
   const int64_t* static_shape(const Slot& slot) { return shape(slot.shape); }
 
+  /// For one call of a kernel at a time.
+  Scratch& scratch() { return space_->scratch; }
+
   Block* copy_index(const int32_t* index, int64_t count);
 
  private:
@@ -199,9 +198,7 @@ class Tables {
   bool borrows = false;  ///< values of other threads' tables are used without counting
 
  private:
-  Store<Table> store_;
-  std::vector<Table*> ending_;
-  std::set<std::vector<int64_t>> shapes_;
+  std::unique_ptr<TableSpace> space_;
 };
 
 }  // namespace undertow

@@ -68,8 +68,9 @@ class Uses {
         for (const LoopItem::Exit& result : map.results) use(map.body, result.from);
         return;
       }
-      case Item::Kind::Fused:
-        return;  // it stands for others
+      case Item::Kind::Fused:  // what it stands for has been seen
+      case Item::Kind::Drop:
+        return;
     }
   }
 

@@ -50,6 +50,26 @@ def outer_sum(
 ) -> npt.NDArray[np.generic]:
     """One lane that holds start + x.T @ g: what lanes add to the gradient of a matrix. A vector is shared."""
 
+def update(
+    name: str,
+    gradient: npt.NDArray[Any],
+    values: Sequence[npt.NDArray[Any]],
+    places: Sequence[npt.NDArray[Any]],
+    settings: Sequence[float],
+    isa: str = "",
+) -> None:
+    """Write a parameter and its slots, after an update by a gradient, to places: others, or where they stand."""
+
+def update_rows(
+    name: str,
+    indices: npt.NDArray[np.int64],
+    rows: npt.NDArray[Any],
+    tables: Sequence[npt.NDArray[Any]],
+    settings: Sequence[float],
+    isa: str = "",
+) -> bool:
+    """Update rows of a table and of its slots in place; False, and nothing done, if a number is out of range."""
+
 def time_kernel(
     op: str,
     attrs: Mapping[str, Any],

@@ -137,6 +137,7 @@ def outcome(source: str, name: str = "<fuzz>") -> str:
         # A copy, as programs may assign to it.
         vars(module)[known_as] = copied = types.ModuleType(library.__name__)
         vars(copied).update(vars(library))
+        vars(copied).pop("__getattr__", None)  # a name that is not there is the program's own mistake
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), time_limit(LONGEST):
             warnings.simplefilter("ignore")

@@ -48,8 +48,9 @@ struct GemmFunctions {
   /// out[i, c] += a[i * a_row] * b[c]: a last row of B that ends where memory does.
   void (*add_products)(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row);
 
-  /// out[i] = the sum of a[i * a_row + j] * x[j] over j < k, for i < m.
-  void (*rows_times)(int64_t m, int64_t k, const void* a, int64_t a_row, const void* x, void* out, int64_t out_step);
+  /// out[v * out_row + i * out_step] = the sum of a[i * a_row + j] * x[v * x_row + j] over j < k, for i < m, v < many.
+  void (*rows_times)(int64_t m, int64_t many, int64_t k, const void* a, int64_t a_row, const void* x, int64_t x_row,
+                     void* out, int64_t out_row, int64_t out_step);
 };
 
 /// Lanes that part at a branch and meet again behind it. `pred` has a byte for each of n lanes: not 0 is the first
@@ -66,11 +67,18 @@ struct LaneFunctions {
                   void* out);
 };
 
+constexpr int kUpdates = 7;
+constexpr int kMostUpdated = 3;  // a parameter, and what is remembered of it
+
+/// n elements of a parameter and its slots, by a gradient: out may be in. See optimize.h.
+using Update = void (*)(int64_t n, const void* g, const void* const* in, void* const* out, const double* settings);
+
 struct Functions {
   const char* name;
   const FlatRows* flat[3];  // arith, logic, math
   const RowFunctions* rows;
   const GemmFunctions* gemm[kDTypes];  // null but for F32 and F64
+  const Update* updates[kDTypes];      // the same
   const LaneFunctions* lanes;
 };
 

@@ -105,6 +105,18 @@ class Scratch {
 struct Elementwise;
 class Attrs;
 struct Functions;
+class PackedMatrix;
+
+/// What stays for a run: matrices that all its waves multiply with, packed when they are first asked for.
+class Keeper {
+ public:
+  virtual ~Keeper() = default;
+
+  /// Operand number `operand`, seen as a matrix of k rows and n columns with strides in elements; null where it does
+  /// not stay as it is, or there is no room.
+  virtual const PackedMatrix* packed(int operand, const View& matrix, int64_t k, int64_t n, int64_t row_stride,
+                                     int64_t column_stride) = 0;
+};
 
 class Kernel {
  public:
@@ -116,6 +128,11 @@ class Kernel {
 
   /// Compute all lanes. The outputs have the shapes that `shape` gave. After a fault they hold anything.
   virtual Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const = 0;
+
+  /// The same, with what stays for the run; the bits are those of `run`.
+  virtual Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch, Keeper&) const {
+    return run(lanes, inputs, outputs, scratch);
+  }
 
   /// Bit k: the value of operand k decides the shape of an output.
   uint64_t deciding() const { return deciding_; }

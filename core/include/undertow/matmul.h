@@ -11,7 +11,10 @@ namespace undertow {
 /// made from must stay where it is, unchanged, until the next `pack`: wide products read that one.
 class PackedMatrix {
  public:
-  PackedMatrix(const Functions& isa, DType dtype, int64_t k, int64_t n);
+  /// With memory of its own; or with `room`, of at least as many bytes as `bytes_of` says.
+  PackedMatrix(const Functions& isa, DType dtype, int64_t k, int64_t n, void* room = nullptr);
+
+  static int64_t bytes_of(const Functions& isa, DType dtype, int64_t k, int64_t n);
 
   /// Take the values of a matrix; column_stride 1, or row_stride 1 for one that is stored transposed.
   void pack(const void* b, int64_t row_stride, int64_t column_stride);
@@ -20,7 +23,7 @@ class PackedMatrix {
   void multiply(int64_t m, const void* a, int64_t a_row, void* out, int64_t out_row, bool add = false) const;
 
  private:
-  const GemmFunctions& gemm_;
+  const GemmFunctions* gemm_;
   DType dtype_;
   int64_t k_, n_;
   const void* source_ = nullptr;

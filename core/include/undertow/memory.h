@@ -73,6 +73,7 @@ class Pool {
   /// Take a block with one user out of the pool: it is the caller's, to be given to a Buffer.
   void release(Block* block);
   int64_t live() const { return live_; }
+  int64_t room() const { return limit_ - live_; }
   int64_t peak() const { return peak_; }
 
  private:

@@ -52,6 +52,8 @@ struct OpItem {
   bool is_open;    ///< the shapes of its operands or results are known only while it runs
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;
+  uint64_t shared = 0;   ///< bit k: all waves below an entry see the same operand k
+  bool is_same = false;  ///< of all operands that holds, so the result is the same too
 };
 
 struct Transfer {
@@ -160,9 +162,9 @@ struct FusedItem {
 };
 
 struct Item {
-  enum class Kind : uint8_t { Op, Branch, Call, Loop, Map, Read, Collect, Collected, Fused };
+  enum class Kind : uint8_t { Op, Branch, Call, Loop, Map, Read, Collect, Collected, Fused, Drop };
   Kind kind;
-  int32_t number;  ///< in the table of its kind
+  int32_t number;  ///< in the table of its kind; of a Drop: the slot that nobody reads from here on
 };
 
 struct Stage {
@@ -185,6 +187,7 @@ struct Late {
   int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
   bool is_held;
   int64_t bytes = 0;  ///< of a row: all that they write
+  int64_t wide = 128;  ///< a table with so many lanes does not wait
 };
 
 struct Program {

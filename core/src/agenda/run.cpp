@@ -273,6 +273,8 @@ void Agenda::straight(Table& table, const Item& item) {
       return operate_.run(table, plan_.ops[z(item.number)]);
     case Item::Kind::Fused:
       return operate_.run(table, plan_.fuseds[z(item.number)]);
+    case Item::Kind::Drop:
+      return tables_.drop(table, item.number);
     case Item::Kind::Read: {
       const ReadItem& read = plan_.reads[z(item.number)];
       if (!read.is_shared) return read_entry(tables_, table, read);

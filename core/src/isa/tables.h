@@ -14,6 +14,8 @@ extern const RowFunctions kRowFunctions;
 extern const GemmFunctions kGemmF32;
 extern const GemmFunctions kGemmF64;
 extern const LaneFunctions kLaneFunctions;
+extern const Update kUpdatesF32[kUpdates];
+extern const Update kUpdatesF64[kUpdates];
 
 extern const Functions kFunctions;
 

@@ -87,31 +87,37 @@ void multiply(const Functions& isa, DType dtype, int64_t m, int64_t n, int64_t k
                 add);
 }
 
-PackedMatrix::PackedMatrix(const Functions& isa, DType dtype, int64_t k, int64_t n)
-    : gemm_(gemm_of(isa, dtype)), dtype_(dtype), k_(k), n_(n) {
-  packed_ = panels_.get((n + gemm_.panel - 1) / gemm_.panel * gemm_.panel * std::max<int64_t>(k, 1) * size_of(dtype));
+int64_t PackedMatrix::bytes_of(const Functions& isa, DType dtype, int64_t k, int64_t n) {
+  const int64_t panel = gemm_of(isa, dtype).panel;
+  return (n + panel - 1) / panel * panel * std::max<int64_t>(k, 1) * size_of(dtype);
+}
+
+PackedMatrix::PackedMatrix(const Functions& isa, DType dtype, int64_t k, int64_t n, void* room)
+    : gemm_(&gemm_of(isa, dtype)), dtype_(dtype), k_(k), n_(n) {
+  packed_ = room != nullptr ? room : panels_.get(bytes_of(isa, dtype, k, n));
 }
 
 void PackedMatrix::pack(const void* b, int64_t row_stride, int64_t column_stride) {
   source_ = b;
   row_stride_ = row_stride;
   column_stride_ = column_stride;
-  gemm_.pack(b, row_stride, column_stride, k_, n_, packed_);
+  gemm_->pack(b, row_stride, column_stride, k_, n_, packed_);
 }
 
 void PackedMatrix::multiply(int64_t m, const void* a, int64_t a_row, void* out, int64_t out_row, bool add) const {
-  if (is_wide(dtype_, m, n_, k_))
+  if (is_wide(dtype_, m, n_, k_) && a_row > 0)
     multiply_wide(dtype_, m, n_, k_, {a, a_row, 1}, {source_, row_stride_, column_stride_}, out, out_row, add);
   else
-    gemm_.multiply(m, n_, k_, a, a_row, 1, packed_, gemm_.panel, k_ * gemm_.panel, out, out_row, add);
+    gemm_->multiply(m, n_, k_, a, a_row, 1, packed_, gemm_->panel, k_ * gemm_->panel, out, out_row, add);
 }
 
 void accumulate_outer(const Functions& isa, int64_t lanes, const View& x, const View& g, void* out, bool add,
                       Scratch& scratch) {
   constexpr int64_t kFewLanes = 128;  // each tile of ours is hardly more than its own start and end then
   const int64_t element = size_of(x.dtype), k = x.count(), n = g.count();
+  const bool is_thin = lanes < kFewLanes || n < gemm_of(isa, x.dtype).panel;
   const Matrix left{x.data, 1, x.stride / element}, right{g.data, g.stride / element, 1};
-  if (lanes > 0 && lanes < kFewLanes && k * n > 0 && is_stored(left) && is_stored(right))
+  if (lanes > 0 && is_thin && k * n > 0 && is_stored(left) && is_stored(right))
     multiply_wide(x.dtype, k, n, lanes, left, right, out, n, add);
   else
     multiply(isa, x.dtype, k, n, lanes, left, right, out, n, add, scratch);

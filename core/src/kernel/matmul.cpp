@@ -1,4 +1,6 @@
 // matmul over lanes: as few and as wide products as sharing allows.
+#include "undertow/matmul.h"
+
 #include <algorithm>
 #include <type_traits>
 
@@ -78,6 +80,15 @@ class FloatMatmul final : public Matmul {
       : isa_(binding.isa), gemm_(*binding.isa.gemm[static_cast<int>(binding.inputs[0].dtype)]) {}
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    return run_with(lanes, inputs, outputs, scratch, nullptr);
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch, Keeper& keeper) const override {
+    return run_with(lanes, inputs, outputs, scratch, &keeper);
+  }
+
+ private:
+  Fault run_with(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch, Keeper* keeper) const {
     const View &x = inputs[0], &y = inputs[1], &out = outputs[0];
     if (lanes == 0 || out.count() == 0) return {};
     const Form form(x, y);
@@ -86,21 +97,28 @@ class FloatMatmul final : public Matmul {
     if (y.rank == 1) {
       const int64_t rows = x.count() / std::max<int64_t>(form.k, 1);
       if (form.k > 0 && y.stride == 0 && is_dense(x) && is_dense(out)) {  // all rows of all lanes, one vector
-        gemm_.rows_times(lanes * rows, form.k, x.data, form.k, y.data, out.data, 1);
-      } else if (lanes >= kTransposed && x.rank == 2 && x.stride == 0) {  // one matrix, a vector for each lane
-        multiply(isa_, x.dtype, lanes, form.m, form.k, {y.data, y.stride / element, 1}, {x.data, 1, form.k}, out.data,
-                 out.stride / element, false, scratch);
+        gemm_.rows_times(lanes * rows, 1, form.k, x.data, form.k, y.data, 0, out.data, 0, 1);
+      } else if (x.rank == 2 && (x.stride == 0 || lanes == 1)) {  // one matrix, a vector for each lane
+        turned(lanes, form, inputs, out, scratch, keeper);
       } else {
         each_product(lanes, x, y, out, form, [&](std::byte* a, std::byte* b, std::byte* z) {
-          gemm_.rows_times(form.m, form.k, a, form.k, b, z, 1);
+          gemm_.rows_times(form.m, 1, form.k, a, form.k, b, 0, z, 0, 1);
         });
       }
     } else if (y.rank == 2 && (y.stride == 0 || lanes == 1) && (x.rank == 1 || (is_dense(x) && is_dense(out)))) {
       // All rows of all lanes times one matrix. (Vectors may stand apart.)
       const bool is_vector = x.rank == 1;
       const int64_t rows = lanes * product(x.shape, 0, x.rank - 1);
-      multiply(isa_, x.dtype, rows, form.n, form.k, {x.data, is_vector ? x.stride / element : form.k, 1},
-               {y.data, form.n, 1}, out.data, is_vector ? out.stride / element : form.n, false, scratch);
+      const int64_t x_row = is_vector ? x.stride / element : form.k,
+                    out_row = is_vector ? out.stride / element : form.n;
+      // A matrix that is wide enough is read as it is, as fast but for two rows.
+      const PackedMatrix* packed =
+          form.n < gemm_.vector && keeper != nullptr ? keeper->packed(1, y, form.k, form.n, form.n, 1) : nullptr;
+      if (packed != nullptr)
+        packed->multiply(rows, x.data, x_row, out.data, out_row);
+      else
+        multiply(isa_, x.dtype, rows, form.n, form.k, {x.data, x_row, 1}, {y.data, form.n, 1}, out.data, out_row, false,
+                 scratch);
     } else {
       each_product(lanes, x, y, out, form, [&](std::byte* a, std::byte* b, std::byte* z) {
         multiply(isa_, x.dtype, form.m, form.n, form.k, {a, form.k, 1}, {b, form.n, 1}, z, form.n, false, scratch);
@@ -109,9 +127,24 @@ class FloatMatmul final : public Matmul {
     return {};
   }
 
- private:
-  /// From so many lanes on, turning a matrix around once costs less than a product of rows for each lane.
-  static constexpr int64_t kTransposed = 8;
+  /// One matrix times a vector of each lane: the vectors as rows, times the transposed matrix. A few of them are
+  /// multiplied with the rows of the matrix as they stand; for more, or where rows are short, it is packed.
+  void turned(int64_t lanes, const Form& form, const View* inputs, const View& out, Scratch& scratch,
+              Keeper* keeper) const {
+    constexpr int64_t kFewLanes = 8;
+    const View &x = inputs[0], &y = inputs[1];
+    const int64_t element = size_of(x.dtype), y_row = y.stride / element, out_row = out.stride / element;
+    const bool is_packed = lanes >= kFewLanes || form.k <= gemm_.vector;
+    const PackedMatrix* packed =
+        is_packed && keeper != nullptr ? keeper->packed(0, x, form.k, form.m, 1, form.k) : nullptr;
+    if (packed != nullptr)
+      packed->multiply(lanes, y.data, y_row, out.data, out_row);
+    else if (is_packed)
+      multiply(isa_, x.dtype, lanes, form.m, form.k, {y.data, y_row, 1}, {x.data, 1, form.k}, out.data, out_row, false,
+               scratch);
+    else
+      gemm_.rows_times(form.m, lanes, form.k, x.data, form.k, y.data, y_row, out.data, out_row, 1);
+  }
 
   const Functions& isa_;
   const GemmFunctions& gemm_;

@@ -87,6 +87,7 @@ class Finder {
         return true;
       case Item::Kind::Map:
       case Item::Kind::Fused:
+      case Item::Kind::Drop:
         return false;
       case Item::Kind::Read:
         return true;

@@ -2,6 +2,7 @@
 
 Functional: `state = opt.init(params)`, then `params, state = opt.update(grads, state, params)`, on NumPy values or
 inside a captured function. With variables: `updater = Updater(opt, variables)`, then `updater.apply(grads)`.
+On NumPy arrays each parameter takes one pass in the core; `update(..., donate=True)` writes over the old arrays.
 Gradients may be `IndexedRows`: then only those rows change, of the parameter and of what is remembered of it; rows
 that are named several times are summed first. What decays, decays in a row only when that row is touched.
 The defaults are those of PyTorch.
@@ -10,12 +11,13 @@ The defaults are those of PyTorch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from undertow.api.one_pass import Rule, are_apart, fits, updated
 from undertow.api.params import Pair, gradients, is_leaf, like, paired, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend import tree
@@ -25,7 +27,8 @@ from undertow.frontend.operands import as_operand, convert, type_of
 from undertow.frontend.reduction_functions import sum
 from undertow.frontend.rows import IndexedRows
 from undertow.frontend.state import Variable, transaction
-from undertow.frontend.traced import context
+from undertow.frontend.traced import Traced, context
+from undertow.ops.state import Own
 from undertow.types import f64, promote
 
 __all__ = [
@@ -61,6 +64,7 @@ class _Stored:
 
     store: dict[str, Any]
     name: str
+    is_donated: bool = False
 
     def look(self, rows: Any) -> Any:
         value = as_operand(self.store[self.name])
@@ -124,8 +128,17 @@ class Optimizer(ABC):
         }
         return State(np.int64(0), made)
 
-    def update(self, grads: Any, state: State, params: Any, learning_rate: Any = None) -> tuple[Any, State]:
-        """The parameters and the state after one update. A gradient of None leaves its parameter as it is."""
+    def update(
+        self, grads: Any, state: State, params: Any, learning_rate: Any = None, *, donate: bool = False
+    ) -> tuple[Any, State]:
+        """The parameters and the state after one update. A gradient of None leaves its parameter as it is.
+
+        With `donate`, the arrays of `state` and `params` are given away: the new ones may stand in their memory, and
+        the old ones must not be used any more. A loop that only wants the newest needs no others.
+        """
+        at_once = self._update_at_once(grads, state, params, learning_rate, donate)
+        if at_once is not None:
+            return at_once
         with np.errstate(all="ignore"):
             pairs = paired(params, grads)
             structure = tree.flatten(params, is_leaf)[1]
@@ -138,14 +151,41 @@ class Optimizer(ABC):
                         f"the slots `{name}` are not like the parameters", hint="make the state with opt.init(params)"
                     )
                 for pair, place, value in zip(pairs, places, held, strict=True):
-                    place[name] = _Stored(store, f"{name} of {pair.path}")
+                    place[name] = _Stored(store, f"{name} of {pair.path}", donate)
                     store[f"{name} of {pair.path}"] = value
+            if donate and not are_apart(list(store.values())):
+                donate = False
+                places = [{name: _Stored(store, held.name) for name, held in place.items()} for place in places]
             count = state.step + 1
             rate = self._rate(learning_rate, state.step)
             for pair, place in zip(pairs, places, strict=True):
-                self._advance(pair, _Stored(store, pair.path), place, rate, count)
+                self._advance(pair, _Stored(store, pair.path, donate), place, rate, count)
         slots = {name: tree.unflatten(structure, [store[place[name].name] for place in places]) for name in self.slots}
         return tree.unflatten(structure, [store[pair.path] for pair in pairs]), State(count, slots)
+
+    def _update_at_once(
+        self, grads: Any, state: State, params: Any, learning_rate: Any, donate: bool
+    ) -> tuple[Any, State] | None:
+        """`update` where all are arrays that the core can work on; else None, and nothing is done."""
+        rule_of = _RULES.get(type(self))
+        if rule_of is None or not isinstance(state, State) or not isinstance(state.step, (int, np.integer)):
+            return None
+        leaves, structure = tree.flatten(params, is_leaf)
+        given = [tree.along(structure, part) for part in (grads, *(state.slots.get(name) for name in self.slots))]
+        if None in given:
+            return None
+        gradients_, *slots = [part for part in given if part is not None]
+        held = list(zip(leaves, *slots, strict=True))
+        if not all(map(fits, gradients_, held)):
+            return None
+        rate = self._rate(learning_rate, state.step)
+        if isinstance(rate, Traced):
+            return None
+        rule = rule_of(self, rate, state.step + 1)
+        donate = donate and are_apart([value for row in held for value in row])
+        made = [updated(rule, g, row, donate) for g, row in zip(gradients_, held, strict=True)]
+        new, *rest = (tree.unflatten(structure, part) for part in zip(*made, strict=True))
+        return new, State(state.step + 1, dict(zip(self.slots, rest, strict=True)))
 
     def _rate(self, given: Any, step: Any) -> Any:
         chosen = self.learning_rate if given is None else given
@@ -157,7 +197,7 @@ class Optimizer(ABC):
     def _advance(self, pair: Pair, param: Any, slots: Mapping[str, Any], rate: Any, count: Any) -> None:
         """One update of one parameter, wherever it is."""
         g, rows = pair.gradient, None
-        if g is None:
+        if g is None or (isinstance(param, _Stored) and self._advance_at_once(g, param, slots, rate, count)):
             return
         if isinstance(g, IndexedRows):
             # Without slots the update is linear: what is added twice adds up by itself.
@@ -168,6 +208,20 @@ class Optimizer(ABC):
         param.add(rows, change)
         for name, slot in slots.items():
             slot.add(rows, changes[name])
+
+    def _advance_at_once(self, g: Any, param: _Stored, slots: Mapping[str, _Stored], rate: Any, count: Any) -> bool:
+        """The same in one pass, where the core can do it."""
+        rule_of = _RULES.get(type(self))
+        if rule_of is None or isinstance(rate, Traced) or isinstance(count, Traced):
+            return False
+        places = [param, *slots.values()]
+        held = [place.store[place.name] for place in places]
+        if not fits(g, held):
+            return False
+        made = updated(rule_of(self, rate, count), g, held, param.is_donated)
+        for place, value in zip(places, made, strict=True):
+            place.store[place.name] = value
+        return True
 
 
 @dataclass(frozen=True)
@@ -285,6 +339,32 @@ class Adam(Optimizer):
         return -rate * quotient, {"mean": mean, "squares": squares}
 
 
+def _sgd(opt: Any, rate: Any, count: Any) -> Rule:
+    if not opt.momentum:
+        return Rule("sgd", [rate])
+    return Rule("nesterov" if opt.nesterov else "momentum", [rate, opt.momentum])
+
+
+def _rmsprop(opt: Any, rate: Any, count: Any) -> Rule:
+    if not opt.momentum:
+        return Rule("rmsprop", [rate, opt.decay, opt.epsilon])
+    return Rule("rmsprop_momentum", [rate, opt.decay, opt.epsilon, opt.momentum])
+
+
+def _adam(opt: Any, rate: Any, count: Any) -> Rule:
+    left = [1 - beta ** np.float64(count) for beta in (opt.beta1, opt.beta2)]
+    return Rule("adam", [rate, opt.beta1, opt.beta2, opt.epsilon, *left])
+
+
+# What the core does in one pass, with the slots in the order of `slots`. A class made from one of these is another.
+_RULES: dict[type, Callable[[Any, Any, Any], Rule]] = {
+    SGD: _sgd,
+    Adagrad: lambda opt, rate, count: Rule("adagrad", [rate, opt.epsilon]),
+    RMSprop: _rmsprop,
+    Adam: _adam,
+}
+
+
 def _slot(state: State, name: str) -> Any:
     if not isinstance(state, State) or name not in state.slots:
         raise TypeMismatch(
@@ -366,6 +446,8 @@ class Updater:
             for number, (pair, slots) in enumerate(zip(pairs, self._slots, strict=True)):
                 places = {name: _Stored(store, f"{number} {name}") for name in slots}
                 self.optimizer._advance(pair, _Stored(store, f"{number}"), places, rate, store["step"])
+            # Nobody else has what was just made, nor writes to what was committed before: no copies.
+            store.update({name: x.view(Own) for name, x in store.items() if isinstance(x, np.ndarray)})
 
 
 # --------------------------------------------------------------------------------------------------------------

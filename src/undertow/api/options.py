@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -39,6 +40,14 @@ class Settings:
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
+        if not changes:
+            return self
+        try:  # the same changes as before, most of the time; 1 and True are not the same
+            return _changed(self, tuple([(name, type(value), value) for name, value in changes.items()]))
+        except TypeError:  # something that has no hash
+            return self._changed(changes)
+
+    def _changed(self, changes: dict[str, Any]) -> Settings:
         unknown = changes.keys() - _LIMITS - {"engine", "simplify"}
         if unknown:
             name, known = min(unknown), sorted(_LIMITS | {"engine", "simplify"})
@@ -69,6 +78,11 @@ class Settings:
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
         return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
+
+
+@functools.lru_cache(64)
+def _changed(settings: Settings, changes: tuple[tuple[str, type, Any], ...]) -> Settings:
+    return settings._changed({name: value for name, _, value in changes})
 
 
 def _memory_available() -> int | None:

@@ -15,17 +15,20 @@ import numpy as np
 
 from undertow.frontend import tree
 from undertow.frontend.capture import Arguments
-from undertow.types import DTYPES
+from undertow.types import DTYPES, Type
 
 _DTYPES = {d.numpy for d in DTYPES.values()}
 _NUMBERS: set[type] = {int, float, bool, *(dtype.type for dtype in _DTYPES)}
 # How Python numbers become values of a dtype: these raise OverflowError where a number does not fit. (f32 is not among
 # them: what is too large for it becomes inf without a word, the long way.)
 _MAKES: set[type] = {np.bool_, np.int32, np.int64, np.float64}
-_MOST = 256  # signatures of one function: shapes are part of them, and may be new in every call
+_MOST = 256  # signatures of one function: sizes are part of them where they are part of types
 
 Key = tuple[Any, ...]
 Takes = tuple[Callable[[Any], Any] | None, ...]  # what makes a value of each leaf; None: it is one
+# The shape of each leaf: None for a number; a tuple of lengths; or a list, where some are known only at run time. Those
+# are ~k: what had one length in the call that is remembered, maybe since it has one name, must have one length again.
+Shapes = tuple[tuple[int, ...] | list[int] | None, ...]
 Program = TypeVar("Program")
 
 
@@ -47,7 +50,7 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
         item = stack.pop()
         kind: Any = type(item)
         if kind is np.ndarray:
-            key.append((item.dtype, item.shape))
+            key += (item.dtype, item.ndim)
             leaves.append(item)
         elif kind in _NUMBERS:
             key.append(kind)
@@ -83,24 +86,65 @@ def takes_of(args: Sequence[Any], leaves: Sequence[Any], given: Arguments) -> Ta
     return tuple(takes)
 
 
+def shapes_of(leaves: Sequence[Any], types: Sequence[Type]) -> Shapes:
+    """What shapes arguments like these have."""
+    shapes: list[tuple[int, ...] | list[int] | None] = []
+    groups: dict[int, int] = {}  # by length
+    for leaf, type_ in zip(leaves, types, strict=True):
+        if not isinstance(leaf, np.ndarray):
+            shapes.append(None)
+        elif type_.is_static:
+            shapes.append(leaf.shape)
+        else:
+            shapes.append(
+                [
+                    n if isinstance(d, int) else ~groups.setdefault(n, len(groups))
+                    for n, d in zip(leaf.shape, type_.shape, strict=True)
+                ]
+            )
+    return tuple(shapes)
+
+
+def has_shapes(leaves: Sequence[Any], shapes: Shapes) -> bool:
+    """Are these the shapes of the leaves?"""
+    lengths: dict[int, int] = {}
+    for leaf, wanted in zip(leaves, shapes, strict=True):
+        if wanted is None:
+            continue
+        if type(wanted) is tuple:
+            if leaf.shape != wanted:
+                return False
+            continue
+        for n, d in zip(leaf.shape, wanted, strict=True):
+            if (d if d >= 0 else lengths.setdefault(d, n)) != n:
+                return False
+    return True
+
+
 class Quick(Generic[Program]):
     """What a function knows about such calls."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, tuple[Program, Takes]] = {}  # only added to, one item at a time: needs no lock
+        # Only added to, one item at a time: needs no lock.
+        self._known: dict[Key, list[tuple[Program, Takes, Shapes]]] = {}
+        self._count = 0
 
     def find(self, args: Sequence[Any]) -> tuple[Program, list[Any]] | None:
         """The program for such arguments and the leaves that it is fed with, if a call like this was seen before."""
         try:
-            if (apart := take_apart(args)) is None or (known := self._known.get(apart[0])) is None:
+            if (apart := take_apart(args)) is None:
                 return None
-            return known[0], [x if take is None else take(x) for x, take in zip(apart[1], known[1], strict=True)]
+            for program, takes, shapes in self._known.get(apart[0], ()):
+                if has_shapes(apart[1], shapes):
+                    return program, [x if take is None else take(x) for x, take in zip(apart[1], takes, strict=True)]
+            return None
         except Exception:  # a number that does not fit, a field that is not set: the long way says what is wrong
             return None
 
     def add(self, args: Sequence[Any], given: Arguments, program: Program) -> None:
         """Remember a call that went the long way."""
-        if len(self._known) >= _MOST or (apart := take_apart(args)) is None:
+        if self._count >= _MOST or (apart := take_apart(args)) is None:
             return
         if (takes := takes_of(args, apart[1], given)) is not None:
-            self._known[apart[0]] = program, takes
+            self._count += 1
+            self._known.setdefault(apart[0], []).append((program, takes, shapes_of(apart[1], given.types)))

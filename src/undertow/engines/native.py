@@ -187,11 +187,15 @@ class NativePlan:
         values = [np.asarray(value, order="C") for value in inputs]
         if len(values) == len(self._takes):
             for value, (dtype, shape) in zip(values, self._takes, strict=True):
-                if value.dtype != dtype or value.shape != shape:
-                    break  # a dimension known only now, or a mistake
+                if value.dtype != dtype or (value.shape != shape and not _fits(value.shape, shape)):
+                    break  # an order token, or a mistake
             else:
                 return values
         return [np.asarray(value, order="C") for value in checks.check_inputs(self.graph, inputs)]
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | str | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(d == n or d is None for n, d in zip(shape, wanted, strict=True))
 
 
 def limits_of(options: Options) -> tuple[int, int, int, float, bool]:

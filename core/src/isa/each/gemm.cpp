@@ -8,6 +8,10 @@
 
 #include "isa/tables.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace undertow::UNDERTOW_ISA {
 namespace {
 
@@ -29,6 +33,8 @@ template <class T>
 constexpr int kLanes = kBytes / sizeof(T);
 template <class T>
 constexpr int kPanel = kVectors * kLanes<T>;
+template <class T>
+using Vector [[gnu::vector_size(kBytes)]] = T;
 
 /// Rows rows and Panels panels, of each of which Vectors vectors of Size bytes are computed.
 template <class T, int Rows, int Panels, int Vectors, int Size>
@@ -138,36 +144,100 @@ void add_products(int64_t m, int64_t n, const void* a, int64_t a_row, const void
     for (int64_t c = 0; c < n; ++c) z[i * out_row + c] += x[i * a_row] * y[c];
 }
 
-/// Rows rows at once, so that x is read once for all of them.
-template <class T, int Rows>
-inline void dots(int64_t k, const T* a, int64_t a_row, const T* x, T* out, int64_t out_step) {
-  typedef T V [[gnu::vector_size(kBytes)]];
-  V sums[Rows] = {};
-  int64_t i = 0;
-  for (; i + kLanes<T> <= k; i += kLanes<T>) {
-    const V piece = *reinterpret_cast<const Loose<T, kBytes>*>(x + i);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) sums[r] += *reinterpret_cast<const Loose<T, kBytes>*>(a + r * a_row + i) * piece;
-  }
-  for (int r = 0; r < Rows; ++r) {
-    T kept[kLanes<T>];
-    std::memcpy(kept, &sums[r], sizeof(kept));
-    for (int width = kLanes<T> / 2; width > 0; width /= 2)
-      for (int j = 0; j < width; ++j) kept[j] += kept[j + width];
-    T total = kept[0];
-    for (int64_t j = i; j < k; ++j) total += a[r * a_row + j] * x[j];
-    out[r * out_step] = total;
+/// The first `count` elements of a vector, zeros behind: nothing else is read.
+template <class T>
+inline Vector<T> load_some(const T* from, int64_t count) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (Vector<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+  else
+    return (Vector<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from);
+#elif defined(__AVX2__)
+  alignas(32) static const int32_t bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  const int64_t first = 8 - count * static_cast<int64_t>(sizeof(T)) / 4;
+  const __m256i mask = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bits + first));
+  if constexpr (sizeof(T) == 4)
+    return (Vector<T>)_mm256_maskload_ps(from, mask);
+  else
+    return (Vector<T>)_mm256_maskload_pd(from, mask);
+#else
+  T kept[kLanes<T>] = {};
+  for (int64_t j = 0; j < count; ++j) kept[j] = from[j];
+  Vector<T> out;
+  std::memcpy(&out, kept, sizeof(out));
+  return out;
+#endif
+}
+
+/// The sum of a vector: its halves are added until one element is left.
+template <class T, class V>
+inline T sum_of(V x) {
+  constexpr int kCount = sizeof(V) / sizeof(T);
+  if constexpr (kCount == 2) {
+    return x[0] + x[1];
+  } else {
+    typedef T Half [[gnu::vector_size(sizeof(V) / 2)]];
+    Half low, high;
+    std::memcpy(&low, &x, sizeof(Half));
+    std::memcpy(&high, reinterpret_cast<const char*>(&x) + sizeof(Half), sizeof(Half));
+    return sum_of<T, Half>(low + high);
   }
 }
 
-template <class T>
-void rows_times(int64_t m, int64_t k, const void* a, int64_t a_row, const void* vector, void* out, int64_t out_step) {
-  const T* rows = static_cast<const T*>(a);
-  const T* x = static_cast<const T*>(vector);
-  T* z = static_cast<T*>(out);
+/// Rows rows of A times Many vectors at once, so that each is read once for all of the others.
+template <class T, int Rows, int Many>
+void dots(int64_t k, const T* a, int64_t a_row, const T* x, int64_t x_row, T* out, int64_t out_row, int64_t out_step) {
+  Vector<T> sums[Rows][Many] = {};
+  const auto add = [&](auto&& load, int64_t i) {
+    Vector<T> pieces[Many];
+#pragma GCC unroll 8
+    for (int v = 0; v < Many; ++v) pieces[v] = load(x + v * x_row + i);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const Vector<T> row = load(a + r * a_row + i);
+#pragma GCC unroll 8
+      for (int v = 0; v < Many; ++v) sums[r][v] += row * pieces[v];
+    }
+  };
   int64_t i = 0;
-  for (; i + 8 <= m; i += 8) dots<T, 8>(k, rows + i * a_row, a_row, x, z + i * out_step, out_step);
-  for (; i < m; ++i) dots<T, 1>(k, rows + i * a_row, a_row, x, z + i * out_step, out_step);
+  for (; i + kLanes<T> <= k; i += kLanes<T>)
+    add([](const T* from) -> Vector<T> { return *reinterpret_cast<const Loose<T, kBytes>*>(from); }, i);
+  if (i < k) add([&](const T* from) { return load_some(from, k - i); }, i);
+  for (int r = 0; r < Rows; ++r)
+    for (int v = 0; v < Many; ++v) out[v * out_row + r * out_step] = sum_of<T, Vector<T>>(sums[r][v]);
+}
+
+/// All rows of A times Many vectors.
+template <class T, int Many>
+void rows_times_some(int64_t m, int64_t k, const T* a, int64_t a_row, const T* x, int64_t x_row, T* out,
+                     int64_t out_row, int64_t out_step) {
+  constexpr int kTogether = Many == 1 ? 8 : kRows >= 12 ? (Many == 2 ? 8 : 4) : Many == 2 ? 4 : 2;
+  int64_t i = 0;
+  for (; i + kTogether <= m; i += kTogether)
+    dots<T, kTogether, Many>(k, a + i * a_row, a_row, x, x_row, out + i * out_step, out_row, out_step);
+  for (; i < m; ++i) dots<T, 1, Many>(k, a + i * a_row, a_row, x, x_row, out + i * out_step, out_row, out_step);
+}
+
+template <class T>
+void rows_times(int64_t m, int64_t many, int64_t k, const void* a, int64_t a_row, const void* vectors, int64_t x_row,
+                void* out, int64_t out_row, int64_t out_step) {
+  const T* rows = static_cast<const T*>(a);
+  const T* x = static_cast<const T*>(vectors);
+  T* z = static_cast<T*>(out);
+  for (int64_t left = (many + 3) / 4; left > 0; --left) {  // shared out evenly: 5 vectors are 3 and 2
+    const int64_t now = (many + left - 1) / left;
+    if (now == 4)
+      rows_times_some<T, 4>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
+    else if (now == 3)
+      rows_times_some<T, 3>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
+    else if (now == 2)
+      rows_times_some<T, 2>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
+    else
+      rows_times_some<T, 1>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
+    many -= now;
+    x += now * x_row;
+    z += now * out_row;
+  }
 }
 
 /// B into panels: for each panel, for each row of B, its columns side by side, zeros behind the last.

@@ -11,6 +11,7 @@ extern constinit const Functions kFunctions = {
     {&kArithRows, &kLogicRows, &kMathRows},
     &kRowFunctions,
     {nullptr, nullptr, nullptr, &kGemmF32, &kGemmF64},
+    {nullptr, nullptr, nullptr, kUpdatesF32, kUpdatesF64},
     &kLaneFunctions,
 };
 

@@ -1,0 +1,67 @@
+#include "undertow/optimize.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace undertow {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+constexpr UpdateRow kRows[kUpdates] = {{"sgd", 0, 1},     {"momentum", 1, 2}, {"nesterov", 1, 2},
+                                       {"adagrad", 1, 2}, {"rmsprop", 1, 3},  {"rmsprop_momentum", 2, 4},
+                                       {"adam", 2, 6}};
+
+template <class T>
+void add_row(void* to, const void* row, int64_t width) {
+  T* out = static_cast<T*>(to);
+  const T* in = static_cast<const T*>(row);
+  for (int64_t k = 0; k < width; ++k) out[k] += in[k];
+}
+
+}  // namespace
+
+std::span<const UpdateRow> update_rows() { return kRows; }
+
+bool update_table(const Functions& isa, int number, DType dtype, int64_t count, int64_t width, int64_t length,
+                  const int64_t* indices, const void* rows, void* const* tables, const double* settings) {
+  for (int64_t k = 0; k < count; ++k)
+    if (indices[k] < -length || indices[k] >= length) return false;
+  const Update update = isa.updates[static_cast<int>(dtype)][number];
+  const int64_t bytes = width * size_of(dtype);
+  const int held = kRows[number].slots + 1;
+  const auto row = [&](int64_t k) { return static_cast<const std::byte*>(rows) + k * bytes; };
+  const auto change = [&](int64_t index, const void* g) {
+    void* out[kMostUpdated] = {};
+    for (int k = 0; k < held; ++k) out[k] = static_cast<std::byte*>(tables[k]) + index * bytes;
+    update(width, g, out, out, settings);
+  };
+  const auto place = [&](int64_t k) { return indices[k] < 0 ? indices[k] + length : indices[k]; };
+  if (held == 1) {  // linear: what is added twice adds up by itself
+    for (int64_t k = 0; k < count; ++k) change(place(k), row(k));
+    return true;
+  }
+  std::vector<std::pair<int64_t, int64_t>> order;  // (row of the table, row that is given): so equal ones keep theirs
+  order.reserve(z(count));
+  for (int64_t k = 0; k < count; ++k) order.emplace_back(place(k), k);
+  std::sort(order.begin(), order.end());
+  std::vector<std::byte> total(z(bytes));
+  for (size_t k = 0; k < order.size();) {
+    size_t next = k + 1;
+    const void* g = row(order[k].second);
+    for (; next < order.size() && order[next].first == order[k].first; ++next) {
+      if (next == k + 1 && bytes > 0) std::memcpy(total.data(), g, z(bytes));
+      if (dtype == DType::F32)
+        add_row<float>(total.data(), row(order[next].second), width);
+      else
+        add_row<double>(total.data(), row(order[next].second), width);
+    }
+    change(order[k].first, next == k + 1 ? g : total.data());
+    k = next;
+  }
+  return true;
+}
+
+}  // namespace undertow
