@@ -41,6 +41,8 @@ class Flow {
     check_entries();
   }
 
+  int32_t phase(size_t r, size_t program) const { return facts_[r].phase[program]; }
+
  private:
   const Region& region(size_t r) const { return plan_.regions[r]; }
 
@@ -345,7 +347,13 @@ class Flow {
 
 }  // namespace
 
-void check_flow(const Plan& plan) { Flow(plan).check(); }
+void check_flow(Plan& plan) {
+  Flow flow(plan);
+  flow.check();
+  for (size_t r = 0; r < plan.regions.size(); ++r)
+    for (size_t program = 0; program < plan.regions[r].phases.size(); ++program)
+      plan.regions[r].phases[program].phase = flow.phase(r, program);
+}
 
 void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
   const auto check = [&](const Region& in, OpItem& op) {

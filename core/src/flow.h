@@ -8,7 +8,8 @@ namespace undertow {
 /// Check the order in which things happen: every slot is written once, and before it is read; branches, loops and maps
 /// belong to one place each, and are entered as often as they have programs; phases come one after the other; entries
 /// are given what those below them read. Numbers are in range already. Throws std::invalid_argument.
-void check_flow(const Plan& plan);
+/// Notes for each program in which phase it runs.
+void check_flow(Plan& plan);
 
 /// What a kernel was made for.
 struct KernelTypes {

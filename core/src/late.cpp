@@ -17,16 +17,19 @@ size_t z(int64_t n) { return static_cast<size_t>(n); }
 /// Which slots are read, and by whom: in its own region, or from around it.
 class Readers {
  public:
-  explicit Readers(const Plan& plan) : plan_(plan) {
+  /// Those up to a phase.
+  explicit Readers(const Plan& plan, int32_t last = INT32_MAX) : plan_(plan) {
     for (const Region& region : plan.regions) counts_.emplace_back(region.slots.size(), 0);
     for (size_t r = 0; r < plan.regions.size(); ++r) {
-      for (const auto& results : plan.regions[r].results)
-        for (int32_t slot : results)
+      const Region& region = plan.regions[r];
+      for (size_t phase = 0; phase < region.results.size() && static_cast<int64_t>(phase) <= last; ++phase)
+        for (int32_t slot : region.results[phase])
           if (slot != kNoSlot) ++counts_[r][z(slot)];
-      for (const Program& program : plan.regions[r].phases)
+      for (const Program& program : region.phases)
         for (const Stage& stage : program.stages)
           for (const auto* items : {&stage.straight, &stage.entered})
-            for (const Item& item : *items) note(r, item, 1);
+            for (const Item& item : *items)
+              if (program.phase <= last) note(r, item, 1);
     }
   }
 
@@ -98,10 +101,10 @@ class Readers {
 };
 
 /// What a run of operators takes from before it, and what of it others read.
-Late late_of(const Plan& plan, size_t r, const Stage& stage, Readers& readers) {
+Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& stage, Readers& readers) {
   Late late{};
   late.region = static_cast<int32_t>(r);
-  late.is_held = stage.is_held;
+  late.kind = stage.late_kind;
   late.items.assign(stage.straight.begin() + static_cast<int64_t>(stage.late_from), stage.straight.end());
   std::vector<int32_t> reads, writes;
   for (const Item& item : late.items) {
@@ -131,11 +134,16 @@ Late late_of(const Plan& plan, size_t r, const Stage& stage, Readers& readers) {
   unique(writes);
   std::ranges::set_difference(reads, writes, std::back_inserter(late.takes));
   for (int32_t slot : writes) late.bytes += plan.regions[r].slots[z(slot)].bytes;
-  for (const Item& item : late.items) readers.note(r, item, -1);
-  for (int32_t slot : writes)
-    if (readers.count(r, slot) > 0) late.gives.push_back(slot);
-  for (const Item& item : late.items) readers.note(r, item, 1);
-  if (late.is_held) return late;
+  const auto others = [&](Readers& all) {
+    for (const Item& item : late.items) all.note(r, item, -1);
+    std::vector<int32_t> read;
+    for (int32_t slot : writes)
+      if (all.count(r, slot) > 0) read.push_back(slot);
+    for (const Item& item : late.items) all.note(r, item, 1);
+    return read;
+  };
+  late.gives = others(readers);
+  if (late.is_held()) return late;
   // A sum of products is read and written once for each run, and what it is made of is copied once for each row.
   late.wide = 8;
   for (const Item& item : late.items) {
@@ -146,10 +154,13 @@ Late late_of(const Plan& plan, size_t r, const Stage& stage, Readers& readers) {
     if (x > 0 && g > 0 && x < (1 << 24) && g < (1 << 24)) late.wide = std::max(late.wide, x * g / (4 * (x + g)));
   }
   late.wide = std::min<int64_t>(late.wide, 128);
-  // Nobody waits for these, so their tables may be gone when they run.
-  if (!late.gives.empty()) fail("a result is waited for that comes at any time");
-  for (int32_t slot : late.takes)
-    if (plan.regions[r].slots[z(slot)].is_dynamic) fail("a value without a known shape is kept");
+  // Nobody waits for these, so their tables may be gone when they run; but for those that have a phase to come.
+  Readers now(plan, program.phase);
+  if (late.kind == LateKind::Kept ? !late.gives.empty() : !others(now).empty())
+    fail("a result is waited for that comes at any time");
+  for (const auto* slots : {&late.takes, &late.gives})
+    for (int32_t slot : *slots)
+      if (plan.regions[r].slots[z(slot)].is_dynamic) fail("a value without a known shape is kept");
   return late;
 }
 
@@ -168,8 +179,9 @@ void find_lates(Plan& plan) {
     std::vector<int32_t> given;  // by earlier joint runs
     for (Program& program : plan.regions[r].phases)
       for (Stage& stage : program.stages) {
-        if (stage.late_from == stage.straight.size()) continue;
-        Late late = late_of(plan, r, stage, readers);
+        if (stage.late_kind == LateKind::None || stage.late_from == stage.straight.size() || program.phase < 0)
+          continue;
+        Late late = late_of(plan, r, program, stage, readers);
         for (int32_t slot : late.takes)
           if (std::ranges::find(given, slot) != given.end()) late.order = slot;
         given.insert(given.end(), late.gives.begin(), late.gives.end());
@@ -179,7 +191,7 @@ void find_lates(Plan& plan) {
   }
 }
 
-void Waiting::add(const Late& late, Table& table, void* fiber, size_t wave) {
+void Waiting::hold(const Late& late, Table& table, void* fiber, size_t wave) {
   parts.push_back({&table, fiber, wave, table.lanes, 0, table.entry, table.entries});
   if (table.entries != nullptr) ++table.entries->refs;
   for (int32_t slot : late.takes) {
@@ -193,32 +205,82 @@ void Waiting::add(const Late& late, Table& table, void* fiber, size_t wave) {
   lanes += table.lanes;
 }
 
+bool Waiting::keep(Tables& tables, const Late& late, Table& table) {
+  const size_t takes = late.takes.size();
+  const bool is_first = parts.empty();
+  for (size_t k = 0; k < takes; ++k) {  // what all lanes share is not copied, so it must be the same for all tables
+    const Column& column = table.columns[late.takes[k]];
+    if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+    if (is_first) continue;
+    if ((columns_[k].stride == 0) != (column.stride == 0)) return false;
+    if (column.stride == 0 && column.data != columns_[k].data) return false;
+  }
+  if (is_first) {
+    columns_.assign(takes, Column{});
+    room_.assign(takes, 0);
+  }
+  for (size_t k = 0; k < takes; ++k) {
+    const Column& from = table.columns[late.takes[k]];
+    Column& to = columns_[k];
+    if (from.stride == 0) {
+      if (is_first && from.block != nullptr) ++from.block->refs;
+      to = from;
+      continue;
+    }
+    const int64_t used = lanes * from.stride, more = table.lanes * from.stride;
+    if (used + more > room_[k]) {
+      room_[k] = std::max({2 * room_[k], used + more, 16 * from.stride});
+      Block* block = tables.pool.take(room_[k]);
+      if (used > 0) std::memcpy(block->data(), to.data, z(used));
+      tables.pool.drop(to.block);
+      to = {block, block->data(), from.stride};
+    }
+    std::memcpy(to.data + used, from.data, z(more));
+    bytes += more;
+  }
+  parts.push_back({&table, nullptr, 0, table.lanes, lanes, table.entry, table.entries});
+  if (table.entries != nullptr) ++table.entries->refs;
+  bytes += late.bytes * table.lanes;
+  lanes += table.lanes;
+  return true;
+}
+
+/// As an earlier run put them side by side, so that they still lie so.
+void Waiting::sort(const Late& late) {
+  const size_t takes = late.takes.size();
+  const size_t key = z(std::ranges::find(late.takes, late.order) - late.takes.begin());
+  std::vector<size_t> order(parts.size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+    return std::less<>()(columns_[a * takes + key].data, columns_[b * takes + key].data);
+  });
+  std::vector<Part> sorted;
+  std::vector<Column> columns;
+  for (size_t k : order) {
+    sorted.push_back(parts[k]);
+    const auto first = columns_.begin() + static_cast<int64_t>(k * takes);
+    columns.insert(columns.end(), first, first + static_cast<int64_t>(takes));
+  }
+  parts = std::move(sorted);
+  columns_ = std::move(columns);
+}
+
 Table* Waiting::join(Tables& tables, const Plan& plan, const Late& late) {
   const size_t takes = late.takes.size();
-  if (late.order >= 0) {  // as an earlier run put them side by side, so that they still lie so
-    const size_t key = z(std::ranges::find(late.takes, late.order) - late.takes.begin());
-    std::vector<size_t> order(parts.size());
-    for (size_t k = 0; k < order.size(); ++k) order[k] = k;
-    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-      return std::less<>()(columns_[a * takes + key].data, columns_[b * takes + key].data);
-    });
-    std::vector<Part> sorted;
-    std::vector<Column> columns;
-    for (size_t k : order) {
-      sorted.push_back(parts[k]);
-      const auto first = columns_.begin() + static_cast<int64_t>(k * takes);
-      columns.insert(columns.end(), first, first + static_cast<int64_t>(takes));
-    }
-    parts = std::move(sorted);
-    columns_ = std::move(columns);
-  }
+  if (late.is_held() && late.order >= 0) sort(late);
   Table* joint = tables.make(plan.regions[z(late.region)], lanes, 1, false);
   int64_t at = 0;
   for (Part& part : parts) {
     part.at = at;
     at += part.lanes;
   }
-  for (size_t k = 0; k < takes; ++k) join_column(tables, *joint, late.takes[k], k, takes);
+  for (size_t k = 0; k < takes; ++k) {
+    const int32_t slot = late.takes[k];
+    if (late.is_held())
+      join_column(tables, *joint, slot, k, takes);
+    else
+      tables.take(*joint, slot, joint->region->slots[z(slot)], columns_[k], nullptr, lanes);
+  }
   join_entries(tables, *joint);
   return joint;
 }

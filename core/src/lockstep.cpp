@@ -25,6 +25,7 @@ namespace undertow {
 namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
+size_t z(LateKind kind) { return static_cast<size_t>(kind); }
 
 struct Fiber {
   enum class Kind : uint8_t { Root, Branch, Loop, Map };
@@ -340,7 +341,7 @@ class Lockstep {
   void step() {
     Wave& wave = space_->waves[deep_ - 1];
     if (is_full_) {
-      run_held();
+      run_late(LateKind::Held);
       return;
     }
     if (!wave.ready.empty()) {
@@ -356,8 +357,8 @@ class Lockstep {
       make_groups(wave);
     } else if (!wave.resumed.empty()) {
       start_resumed(wave);
-    } else if (held_lanes_ > 0) {
-      run_held();
+    } else if (is_late(LateKind::Held)) {
+      run_late(LateKind::Held);
     } else if (wave.waiting > 0) {
       throw Stop{Stop::Kind::Internal};  // a phase was asked for by some lanes of a chunk and not by others
     } else {
@@ -834,7 +835,10 @@ class Lockstep {
     Wave& above = space_->waves[deep_ - 1];
     Chunk* chunk = wave->chunk;
     if (chunk == deepest_.chunk) climb();
-    if (kept_lanes_ > 0 && ends_entry(*chunk)) run_kept();
+    if ((is_late(LateKind::Kept) || is_late(LateKind::Ahead)) && ends_entry(*chunk)) {
+      run_late(LateKind::Kept);
+      run_late(LateKind::Ahead);
+    }
     for (Piece* piece : chunk->pieces) deliver(*piece, wave->phase);
     if (is_outermost(chunk)) {  // who waits is told when all workers are done
       end_chunk(chunk);
@@ -945,74 +949,78 @@ class Lockstep {
   /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
   bool put_off(Fiber* self, const Stage& stage) {
     Table& table = *self->table;
-    bool waits = stage.late >= 0 && table.lanes < plan_.lates[z(stage.late)].wide;
-    if (waits && !stage.is_held) waits = !options_.check_finite;  // who fails must still be there
+    const Late* late = stage.late < 0 ? nullptr : &plan_.lates[z(stage.late)];
     const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
     const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
-    for (size_t k = 0; k < (waits ? late_from : items.size()); ++k) straight(table, items[k]);
-    if (!waits) return false;
-    const Late& late = plan_.lates[z(stage.late)];
+    if (late != nullptr && late->kind == LateKind::Ahead && self->program->phase + 1 >= table.visits) {
+      // There is no next phase.
+      for (size_t k = 0; k < late_from; ++k) straight(table, items[k]);
+      for (size_t k = stage.late_from; k < stage.ahead_from; ++k) straight(table, stage.straight[k]);
+      return false;
+    }
+    if (late != nullptr && table.lanes >= late->wide) late = nullptr;
+    if (late != nullptr && late->kind == LateKind::Kept && options_.check_finite) late = nullptr;  // who is it?
+    for (size_t k = 0; k < (late != nullptr ? late_from : items.size()); ++k) straight(table, items[k]);
+    if (late == nullptr) return false;
     Waiting& waiting = waiting_[z(stage.late)];
-    waiting.add(late, table, self, deep_ - 1);
-    (late.is_held ? held_lanes_ : kept_lanes_) += table.lanes;
-    if (waiting.bytes < kMostBytes) return late.is_held;
-    if (late.is_held)
-      is_full_ = true;
-    else
-      run_kept();
-    return late.is_held;
+    if (late->is_held()) {
+      waiting.hold(*late, table, self, deep_ - 1);
+    } else if (!waiting.keep(tables_, *late, table)) {
+      for (size_t k = late_from; k < items.size(); ++k) straight(table, items[k]);
+      return false;
+    }
+    late_lanes_[z(late->kind)] += table.lanes;
+    if (waiting.bytes >= kMostBytes) {
+      if (late->is_held())
+        is_full_ = true;  // when this fiber has been left
+      else
+        run_late(late->kind);
+    }
+    return late->is_held();
   }
 
-  /// Run what fibers of any wave wait for.
-  void run_held() {
-    held_lanes_ = 0;
-    is_full_ = false;
+  bool is_late(LateKind kind) const { return late_lanes_[z(kind)] > 0; }
+
+  /// Run all that waits in one way.
+  void run_late(LateKind kind) {
+    const Table* before = at_;
+    late_lanes_[z(kind)] = 0;
+    if (kind == LateKind::Held) is_full_ = false;
     for (size_t number = 0; number < waiting_.size(); ++number) {
-      if (!plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
-      run_together(number);
-      for (const Waiting::Part& part : waiting_[number].parts) {
+      Waiting& waiting = waiting_[number];
+      if (plan_.lates[number].kind != kind || waiting.parts.empty()) continue;
+      run_together(plan_.lates[number], waiting);
+      for (const Waiting::Part& part : waiting.parts) {
+        if (kind != LateKind::Held) break;
         Fiber* fiber = static_cast<Fiber*>(part.fiber);
         fiber->is_past = true;
         space_->waves[part.wave].ready.push_back(fiber);
       }
-      waiting_[number].clear(tables_);
-    }
-  }
-
-  /// Run what nobody waits for.
-  void run_kept() {
-    kept_lanes_ = 0;
-    const Table* before = at_;
-    for (size_t number = 0; number < waiting_.size(); ++number) {
-      if (plan_.lates[number].is_held || waiting_[number].parts.empty()) continue;
-      run_together(number);
-      waiting_[number].clear(tables_);
+      waiting.clear(tables_);
     }
     at_ = before;
   }
 
-  void run_together(size_t number) {
-    const Late& late = plan_.lates[number];
+  void run_together(const Late& late, Waiting& waiting) {
     const std::vector<Item>& items = options_.check_finite ? late.items : late.fused;
-    Waiting& waiting = waiting_[number];
-    if (waiting.parts.size() == 1 && late.is_held) {
+    ++stats_.joint_runs;
+    stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
+    if (waiting.parts.size() == 1 && late.is_held()) {
       at_ = waiting.parts[0].table;
       for (const Item& item : items) straight(*waiting.parts[0].table, item);
       return;
     }
     Table* joint = waiting.join(tables_, plan_, late);
-    at_ = main_;  // those who waited for nothing may be gone
-    if (late.is_held) {
-      at_ = joint_ = joint;
+    const bool are_there = late.kind != LateKind::Kept;  // those whose rows these are
+    at_ = are_there ? joint : main_;
+    if (are_there) {
+      joint_ = joint;
       joint_parts_ = waiting.parts.data();
     }
     for (const Item& item : items) straight(*joint, item);
-    if (late.is_held) waiting.share(tables_, late, *joint);
+    if (are_there) waiting.share(tables_, late, *joint);
     joint_ = nullptr;
-    at_ = main_;
     tables_.end(joint);
-    ++stats_.joint_runs;
-    stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
   }
 
   /// Does a chunk come back to those who made its entries?
@@ -1101,7 +1109,10 @@ class Lockstep {
   void enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
     Table& table = *self->table;
     Sides& sides = table.branches[z(item.branch)];
-    if (item.is_first) divide(table, item, sides);
+    if (item.is_first)
+      divide(table, item, sides);
+    else if (is_late(LateKind::Ahead))
+      run_late(LateKind::Ahead);
     for (int side = 0; side < 2; ++side) {
       if (sides.count[side] == 0) continue;
       const Region& region = plan_.regions[z(item.regions[side])];
@@ -1183,6 +1194,7 @@ class Lockstep {
   // -- later phases --------------------------------------------------------------------------------------------
 
   void resume(Wave& wave, Fiber* self, const CallItem& item) {
+    if (is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
     Table& table = *self->table;
     CallState& state = table.calls[z(item.call)];
     if (!state.frames.empty()) {
@@ -1306,6 +1318,7 @@ class Lockstep {
   }
 
   void enter_map(Wave& wave, Fiber* self, const MapItem& item) {
+    if (item.phase > 0 && is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
     operate_.doing = {-1, item.site};
     Table& table = *self->table;
     const Region& body = plan_.regions[z(item.body)];
@@ -1504,7 +1517,7 @@ class Lockstep {
   std::unique_ptr<WaveSpace> space_ = Idle<WaveSpace>::all().take();
   size_t deep_ = 0;               ///< so many of its waves are on the stack
   std::vector<Waiting> waiting_;  ///< for each of the plan's lates
-  int64_t held_lanes_ = 0, kept_lanes_ = 0;
+  int64_t late_lanes_[4] = {};    ///< that wait, by kind
   bool is_full_ = false;          ///< are there too many held rows to wait for more?
   const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
   const Waiting::Part* joint_parts_ = nullptr;

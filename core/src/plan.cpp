@@ -545,7 +545,9 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
           }
         }
         stage.late_from = static_cast<size_t>(in.between(0, static_cast<int64_t>(stage.straight.size()) + 1));
-        stage.is_held = in.flag();
+        stage.ahead_from = static_cast<size_t>(in.between(0, static_cast<int64_t>(stage.straight.size()) + 1));
+        if (stage.ahead_from < stage.late_from) fail("what belongs to the next phase does not wait");
+        stage.late_kind = static_cast<LateKind>(in.between(0, 4));
       }
       region.phases.push_back(std::move(program));
     }

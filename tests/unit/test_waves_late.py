@@ -12,6 +12,7 @@ import undertow as ut
 from undertow.engines.contract import Options, Stats
 from undertow.engines.waves import WavesPlan
 from undertow.engines.waves.encode import _Encoder
+from undertow.engines.waves.items import LateKind
 from undertow.errors import RunError
 from undertow.ir.graph import StaticGraph
 
@@ -73,30 +74,30 @@ def counters(stats: Stats) -> tuple[Any, ...]:
     return stats.activations, stats.firings, stats.per_node, stats.max_depth, stats.deepest_tag, stats.waves
 
 
-def late_ops(graph: StaticGraph) -> dict[tuple[str, bool], list[str]]:
-    """The operators that may wait, by region, and whether somebody waits for them."""
+def late_ops(graph: StaticGraph) -> dict[tuple[str, LateKind], list[str]]:
+    """The operators that may wait, by region, and how."""
     encoder = _Encoder(graph, True)
-    found: dict[tuple[str, bool], list[str]] = {}
+    found: dict[tuple[str, LateKind], list[str]] = {}
     for (region, _), stages in encoder.stages.items():
         for stage in stages:
             names = [graph.nodes[step.key[1]].op for step in stage.late]
             if names:
-                found.setdefault((graph.regions[region].name, stage.is_held), []).extend(names)
+                found.setdefault((graph.regions[region].name, stage.late_kind), []).extend(names)
     return found
 
 
 class TestPlan:
     def test_leaves_are_held(self):
         found = late_ops(graph_of(loss, params(), 6))
-        assert list(found) == [("if1.then", True)]
+        assert list(found) == [("if1.then", LateKind.HELD)]
         (ops,) = found.values()
         assert "matmul" in ops and "tanh" in ops
 
     def test_what_is_only_collected_is_kept(self):
         found = late_ops(graph_of(ut.grad(loss), params(), 6))
-        kept = {name: ops for (name, is_held), ops in found.items() if not is_held}
+        kept = {name: ops for (name, kind), ops in found.items() if kind == LateKind.KEPT}
         assert kept and all(set(ops) <= {"collect", "matmul", "expand_dims"} for ops in kept.values())
-        assert any("collect_rows" in ops for (_, is_held), ops in found.items() if is_held)
+        assert any("collect_rows" in ops for (_, kind), ops in found.items() if kind == LateKind.HELD)
 
     def test_numbers_do_not_wait(self):
         @ut.function

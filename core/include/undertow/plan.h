@@ -167,14 +167,22 @@ struct Item {
   int32_t number;  ///< in the table of its kind; of a Drop: the slot that nobody reads from here on
 };
 
+enum class LateKind : uint8_t {
+  None,
+  Held,   // what comes behind them waits too
+  Kept,   // nobody waits for them
+  Ahead,  // nobody in this phase; they run only if there is a next one
+};
+
 struct Stage {
   std::vector<Item> straight;
   std::vector<Item> fused;  ///< the same, some operators together: what runs, unless the result of each is looked at
   std::vector<Item> entered;
-  int32_t late = -1;     ///< number in Plan::lates, where some of the straight run may wait for other tables
-  size_t late_from = 0;  ///< the first of these
+  int32_t late = -1;      ///< number in Plan::lates, where some of the straight run may wait for other tables
+  size_t late_from = 0;   ///< the first of these
+  size_t ahead_from = 0;  ///< the first of what belongs to the next phase
   size_t fused_late_from = 0;
-  bool is_held = false;  ///< what comes behind them waits too
+  LateKind late_kind = LateKind::None;
 };
 
 /// Operators that may wait, until those of many tables run as one. See late.h.
@@ -185,13 +193,16 @@ struct Late {
   std::vector<int32_t> takes;  ///< slots that they read
   std::vector<int32_t> gives;  ///< slots that they write and others read
   int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
-  bool is_held;
-  int64_t bytes = 0;  ///< of a row: all that they write
+  LateKind kind;
+  int64_t bytes = 0;   ///< of a row: all that they write
   int64_t wide = 128;  ///< a table with so many lanes does not wait
+
+  bool is_held() const { return kind == LateKind::Held; }
 };
 
 struct Program {
   std::vector<Stage> stages;
+  int32_t phase = -1;  ///< of the body; -1: it never runs
 };
 
 struct Region {

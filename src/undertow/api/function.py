@@ -30,6 +30,7 @@ from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
+from undertow.passes.settle import settle
 from undertow.passes.simplify import simplify
 from undertow.types import Type
 
@@ -80,6 +81,10 @@ def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Libr
         return library
     if report.counts:
         library, _ = simplify(library)
+        library, count = settle(library)
+        while count:  # what is constant now makes others so
+            library, _ = simplify(library)
+            library, count = settle(library)
     if takes_hoisted:
         library, report = hoist(library)
         if report.counts:

@@ -23,6 +23,8 @@ from undertow.types import CTL, Type
 VERSION = 3
 _KINDS = {"main": 0, "function": 1, "loop": 2, "map": 3, "branch": 4}
 _NOTHING = Const(np.False_)
+# Straight items and entered ones, as pairs of kind and number; from where on items wait, belong to the next phase; how.
+_Stage = tuple[list[int], list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,16 +267,20 @@ class _Encoder(native.Writer):
 
     # -- programs ------------------------------------------------------------------------------------------
 
-    def programs(self, region: int) -> list[list[tuple[list[int], list[int], int, bool]]]:
-        """For each program of a region its stages: items as pairs of kind and number; from where on which may wait."""
+    def programs(self, region: int) -> list[list[_Stage]]:
+        """For each program of a region its stages."""
         found = []
         for number in range(len(self.items.programs[region])):
             stages = []
             for stage in self.stages[region, number]:
-                straight = [x for item in stage.straight for x in self.written(item)]
-                late = [x for item in stage.late for x in self.written(item)]
+                straight: list[int] = []
+                ends: list[int] = []
+                split = len(stage.late) - stage.ahead
+                for items in (stage.straight, stage.late[:split], stage.late[split:]):
+                    ends.append(len(straight) // 2)
+                    straight += [x for item in items for x in self.written(item)]
                 entered = [x for item in stage.entered for x in self.written(item)]
-                stages.append((straight + late, entered, len(straight) // 2, stage.is_held))
+                stages.append((straight, entered, [*ends[1:], int(stage.late_kind)]))
             found.append(stages)
         return found
 
@@ -451,7 +457,7 @@ class _Encoder(native.Writer):
 
     # -- regions -------------------------------------------------------------------------------------------
 
-    def write_region(self, number: int, program: list[list[tuple[list[int], list[int], int, bool]]]) -> None:
+    def write_region(self, number: int, program: list[list[_Stage]]) -> None:
         region, owner, out = self.graph.regions[number], self.items.owner[number], self.rows
         body = self.bodies[owner]
         out += [_KINDS[region.kind], owner, self.groups[owner], len(self.slot_types[number])]
@@ -461,8 +467,8 @@ class _Encoder(native.Writer):
         out.append(len(program))
         for stages in program:
             out.append(len(stages))
-            for straight, entered, late_from, is_held in stages:
-                out += [len(straight) // 2, *straight, len(entered) // 2, *entered, late_from, int(is_held)]
+            for straight, entered, late in stages:
+                out += [len(straight) // 2, *straight, len(entered) // 2, *entered, *late]
         if region.kind == "branch":
             out += [0, 0]
             return

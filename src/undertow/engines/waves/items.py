@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from undertow.engines.waves.turns import Element, Pair, Turns
 from undertow.errors import GraphError
@@ -51,6 +52,15 @@ class Item:
         return self.key[0]
 
 
+class LateKind(IntEnum):
+    """How steps wait. `late` says which may."""
+
+    NONE = 0
+    HELD = 1  # what comes behind them waits too
+    KEPT = 2  # nobody waits for them
+    AHEAD = 3  # nobody in this phase; they run only if there is a next one
+
+
 @dataclass(slots=True, eq=False)
 class Stage:
     """A straight run of operators, then what is entered together."""
@@ -58,7 +68,8 @@ class Stage:
     straight: list[Item] = field(default_factory=list)
     entered: list[Item] = field(default_factory=list)
     late: list[Item] = field(default_factory=list)  # the end of the straight run, if it may wait for other tables
-    is_held: bool = False  # then what is entered waits too
+    late_kind: LateKind = LateKind.NONE
+    ahead: int = 0  # so many of the late ones, at their end, belong to the next phase
 
 
 class Items:
