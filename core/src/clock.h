@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <iterator>
 
 #include "undertow/run.h"
 
@@ -21,8 +22,9 @@ class StepClock {
   }
 
   void to(Item::Kind kind) {
-    constexpr Step steps[] = {Step::Operator, Step::Branch, Step::Call,  Step::Loop,    Step::Map,
-                              Step::Entry,    Step::Entry,  Step::Entry, Step::Operator};
+    constexpr Step steps[] = {Step::Operator, Step::Branch, Step::Call,  Step::Loop,     Step::Map,
+                              Step::Entry,    Step::Entry,  Step::Entry, Step::Operator, Step::Operator};
+    static_assert(std::size(steps) == static_cast<size_t>(Item::Kind::Drop) + 1);
     to(steps[static_cast<int>(kind)]);
   }
 
