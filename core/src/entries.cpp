@@ -63,8 +63,24 @@ bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
 }
 
 /// Add what some lanes have, in their order.
+constexpr int64_t kFew = 16;  // elements
+
+/// The sum over lanes of a few elements, in more digits than they have: it may be of many small numbers.
+void sum_lanes(int64_t lanes, const View& value, int64_t count, float* out) {
+  double total[kFew] = {};
+  for (int64_t k = 0; k < lanes; ++k)
+    for (int64_t i = 0; i < count; ++i) total[i] += static_cast<double>(value.lane<const float>(k)[i]);
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(total[i]);
+}
+
 void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
   const int64_t bytes = value.bytes(), count = value.count();
+  float few[kFew];
+  if (lanes > 2 && count <= kFew && value.dtype == DType::F32) {
+    sum_lanes(lanes, value, count, few);
+    collect_whole(tables, sum, 1, {few, 0, value.shape, value.rank, value.dtype});
+    return;
+  }
   int64_t done = 0;
   if (lanes > 0 && is_new(tables, sum, bytes)) {
     if (bytes > 0) std::memcpy(sum.whole->data(), value.data, z(bytes));

@@ -150,7 +150,7 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
     if (collect == nullptr || collect->kind != 2) continue;
     const auto count = [&](Operand x) { return x < 0 ? 1 : plan.regions[r].slots[z(x)].count; };
     const int64_t x = count(collect->values[0]), g = count(collect->values[1]);
-    if (x > 0 && g > 0 && x < (1 << 24) && g < (1 << 24)) late.wide = std::max(late.wide, x * g / (4 * (x + g)));
+    if (x > 0 && g > 0 && x < (1 << 24) && g < (1 << 24)) late.wide = std::max(late.wide, x * g / (8 * (x + g)));
   }
   late.wide = std::min<int64_t>(late.wide, 128);
   // Nobody waits for these, so their tables may be gone when they run; but for those that have a phase to come.

@@ -32,6 +32,7 @@ from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
 from undertow.passes.settle import settle
 from undertow.passes.simplify import simplify
+from undertow.passes.sums import collect_sums
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -89,6 +90,9 @@ def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Libr
         library, report = hoist(library)
         if report.counts:
             library, _ = simplify(library)  # constants have come where arguments were
+        library, count = collect_sums(library)
+        if count:
+            library, _ = simplify(library)
     return library
 
 

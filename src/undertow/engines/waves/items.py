@@ -157,9 +157,12 @@ class Items:
             item.needs += node.controls
 
     def _all_of(self, kind: int, node: Node) -> Iterator[Port]:
-        """The results of a site, in all phases: ports that say that it has come back."""
+        """The results of a site, up to the phase that a node waits for: ports that say that it has come back."""
+        waits = [self.graph.nodes[port.node] for port in node.controls]
+        last = max((phase_of(other) for other in waits if _SITED.get(other.op) == kind), default=None)
         for number, other in enumerate(self.graph.nodes):
-            if _SITED.get(other.op) == kind and other.attrs["site"] == node.attrs["site"]:
+            is_of_site = _SITED.get(other.op) == kind and other.attrs["site"] == node.attrs["site"]
+            if is_of_site and (last is None or phase_of(other) <= last):
                 yield Port(number)
 
     def _find_ends(self) -> None:

@@ -122,7 +122,8 @@ class _Late:
         # What this phase makes for nobody but these, or for the next, can wait with them.
         for stage in reversed(found[at]):
             for step in reversed(stage.straight):
-                if step.kind == OP and self._is_static(step) and self._is_for_later(step, phase, ready):
+                is_free = step.kind == COLLECT or (step.kind == OP and self._is_for_later(step, phase, ready))
+                if is_free and self._is_static(step):
                     ready.add(step.key)
         steps = [step for place in (at, after) for stage in found[place] for step in stage.straight]
         self._trim([step for step in steps if step.key in ready], phase, ready)
@@ -153,11 +154,11 @@ class _Late:
         return True
 
     def _trim(self, steps: list[Item], phase: int, ready: set[Key]) -> None:
-        """Leave what costs little beside what takes it: it would only take memory. And what that needs in this phase."""
+        """Leave what costs little where it is, beside what takes it: it would only take memory; and what that needs."""
         for step in reversed(steps):
             is_worth = step.kind == COLLECT or self._node(step).op in _WORTH_KEEPING
             is_last = not self.users.get(step.key[1], set()) & ready
-            is_needed = step.phase == phase and not self._is_for_later(step, phase, ready)
+            is_needed = step.kind == OP and step.phase == phase and not self._is_for_later(step, phase, ready)
             if is_needed or (is_last and not is_worth):
                 ready.discard(step.key)
 
