@@ -100,7 +100,7 @@ def forest(trees: list[Tree]) -> tuple[np.ndarray, ...]:
 
 
 class Rival:
-    """Programs, parameters, and Adagrad in place. `pack` makes arguments of trees; `options` go to every run."""
+    """Programs, parameters, and Adagrad. `pack` makes arguments of trees; `options` go to every run."""
 
     def __init__(
         self, params: Params, programs: tuple[ut.Function, ut.Function], pack: Callable[..., Any], **options: Any
@@ -109,7 +109,8 @@ class Rival:
         self.pack = pack
         self.gradient = ut.value_and_grad(self.measure, sparse_rows=True)
         self.params = {name: value.copy() for name, value in params.items()}
-        self.squares = {name: np.zeros_like(value) for name, value in params.items()}
+        self.optimizer = ut.optim.Adagrad(RATE, epsilon=EPSILON)
+        self.state = self.optimizer.init(self.params)
         self.options = options
 
     def loss(self, trees: list[Tree]) -> float:
@@ -117,13 +118,7 @@ class Rival:
 
     def train(self, trees: list[Tree]) -> float:
         loss, gradients = self.gradient.run(self.params, *self.pack(trees), **self.options)
-        for name, gradient in gradients.items():
-            rows: Any = ...
-            if not isinstance(gradient, np.ndarray):
-                rows, gradient = summed(gradient)
-            square = self.squares[name][rows] + gradient * gradient
-            self.squares[name][rows] = square
-            self.params[name][rows] -= RATE * gradient / (np.sqrt(square) + EPSILON)
+        self.params, self.state = self.optimizer.update(gradients, self.state, self.params, donate=True)
         return float(loss)
 
     def infer(self, trees: list[Tree]) -> list[int]:
@@ -133,14 +128,6 @@ class Rival:
         """Bytes of frames and arrays in a training step, at most."""
         _, stats = self.gradient.run(self.params, *self.pack(trees), stats=True, **self.options)
         return stats.peak_bytes
-
-
-def summed(gradient: ut.IndexedRows) -> tuple[np.ndarray, np.ndarray]:
-    """Each row once."""
-    order = np.argsort(gradient.indices, kind="stable")
-    indices = gradient.indices[order]
-    starts = np.flatnonzero(np.concatenate([[True], indices[1:] != indices[:-1]]))
-    return indices[starts], np.add.reduceat(gradient.rows[order], starts, axis=0)
 
 
 def make(model: str, params: Params, variant: str = "") -> Rival:

@@ -11,6 +11,7 @@ NB_MODULE(_core, module) {
   undertow::bind_plan(module);
   undertow::bind_expand(module);
   undertow::bind_fused(module);
+  undertow::bind_lanes(module);
   undertow::bind_matmul(module);
   undertow::bind_optimize(module);
 }

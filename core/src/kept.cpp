@@ -28,6 +28,7 @@ bool Kept::recall(Table& table, const OpItem& item) {
     for (size_t k = 0; k < item.inputs.size(); ++k)
       if (tables_.column(table, item.inputs[k]).data != result.inputs[k].data) return false;
     tables_.take(table, item.outputs[0], table.region->slots[z(item.outputs[0])], result.output, nullptr, 1);
+    ++stats_.recalled;
     return true;
   }
   return false;
@@ -69,6 +70,7 @@ const PackedMatrix* Kept::packed(int operand, const View& matrix, int64_t k, int
   matrices_.push_back(std::make_unique<Matrix>(Matrix{matrix.data, k, n, row_stride, column.block, panels,
                                                       PackedMatrix(functions(), matrix.dtype, k, n, panels->data())}));
   hold(column);
+  ++stats_.packed;
   matrices_.back()->packed.pack(matrix.data, row_stride, column_stride);
   return &matrices_.back()->packed;
 }

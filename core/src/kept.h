@@ -8,12 +8,13 @@
 
 #include "table.h"
 #include "undertow/matmul.h"
+#include "undertow/run.h"
 
 namespace undertow {
 
 class Kept final : public Keeper {
  public:
-  explicit Kept(Tables& tables) : tables_(tables) {}
+  Kept(Tables& tables, RunStats& stats) : tables_(tables), stats_(stats) {}
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
   ~Kept() override;
@@ -52,6 +53,7 @@ class Kept final : public Keeper {
 
   static constexpr size_t kMost = 64;  // of each kind: a plan has few weights
   Tables& tables_;
+  RunStats& stats_;
   const Table* table_ = nullptr;
   const OpItem* item_ = nullptr;
   std::vector<Result> results_;

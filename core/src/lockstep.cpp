@@ -18,6 +18,7 @@
 #include "narrow/run.h"
 #include "operate.h"
 #include "table.h"
+#include "undertow/isa.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -1127,8 +1128,9 @@ class Lockstep {
       }
       Table& inner = *sides.table[side];
       for (const Transfer& transfer : item.transfers[side])
-        tables_.take(inner, transfer.to, tables_.slot(*table.region, transfer.from),
-                     tables_.column(table, transfer.from), index, inner.lanes);
+        tables_.take_side(inner, transfer.to, tables_.slot(*table.region, transfer.from),
+                          tables_.column(table, transfer.from), index, table.columns[item.pred], side == 0,
+                          table.lanes);
       if (region.phases[z(item.programs[side])].stages.empty()) continue;
       ++self->pending;
       wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.programs[side], self));
@@ -1143,17 +1145,9 @@ class Lockstep {
       sides.count[values[0] != 0 ? 0 : 1] = table.lanes;
       return;
     }
-    space_->index[0].resize(z(table.lanes));
-    space_->index[1].resize(z(table.lanes));
-    int32_t* yes = space_->index[0].data();
-    int32_t* no = space_->index[1].data();
-    int64_t there = 0;
-    for (int64_t k = 0; k < table.lanes; ++k) {
-      const int64_t taken = values[k] != 0;
-      yes[there] = static_cast<int32_t>(k);
-      no[k - there] = static_cast<int32_t>(k);
-      there += taken;
-    }
+    for (std::vector<int32_t>& index : space_->index) index.resize(z(table.lanes) + 16);  // whole vectors are written
+    const int64_t there =
+        functions().lanes->divide(values, table.lanes, space_->index[0].data(), space_->index[1].data());
     sides.count[0] = there;
     sides.count[1] = table.lanes - there;
     for (int side = 0; side < 2; ++side)
@@ -1165,6 +1159,10 @@ class Lockstep {
     Sides& sides = table.branches[z(item.branch)];
     for (const MergeRow& merge : item.merges) {
       const Slot& slot = table.region->slots[z(merge.to)];
+      if (sides.count[0] > 0 && sides.count[1] > 0 &&
+          tables_.meet(table, merge.to, table.columns[item.pred], tables_.column(*sides.table[0], merge.sides[0]),
+                       tables_.column(*sides.table[1], merge.sides[1])))
+        continue;
       for (int side = 0; side < 2; ++side) {
         if (sides.count[side] == 0) continue;
         const Table& inner = *sides.table[side];

@@ -10,19 +10,19 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 46;  // of a block: more than any machine has
 constexpr int64_t kLarge = int64_t{1} << 26;      // blocks that are not kept: the system has better use for them
-constexpr int64_t kMostKept = int64_t{1} << 28;   // bytes that are kept while nothing runs
+constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes that are kept while nothing runs
 
 void free_block(Block* block) { ::operator delete(block, std::align_val_t{64}); }
 
 /// What is kept while nothing runs. Nobody waits for it: who finds it taken gets fresh memory, and gives it back to the
 /// system. (So a process that was forked at a bad moment does not wait for ever.)
-struct Kept {
+struct Spare {
   std::mutex mutex;
   Blocks blocks;
 };
 
-Kept& kept() {
-  static Kept& all = *new Kept;  // for ever: arrays may outlive whatever is destroyed at exit
+Spare& spare() {
+  static Spare& all = *new Spare;  // for ever: arrays may outlive whatever is destroyed at exit
   return all;
 }
 
@@ -100,18 +100,18 @@ void Blocks::clear() {
 }
 
 Pool::Pool(int64_t limit) : limit_(limit) {
-  const std::unique_lock lock(kept().mutex, std::try_to_lock);
-  if (lock.owns_lock()) std::swap(blocks_, kept().blocks);
+  const std::unique_lock lock(spare().mutex, std::try_to_lock);
+  if (lock.owns_lock()) std::swap(blocks_, spare().blocks);
 }
 
 Pool::~Pool() {
-  const std::unique_lock lock(kept().mutex, std::try_to_lock);
+  const std::unique_lock lock(spare().mutex, std::try_to_lock);
   if (!lock.owns_lock())
     blocks_.clear();
-  else if (live_ == 0 && kept().blocks.bytes() == 0 && blocks_.bytes() <= kMostKept)
-    std::swap(blocks_, kept().blocks);
+  else if (live_ == 0 && spare().blocks.bytes() == 0 && blocks_.bytes() <= kMostSpare)
+    std::swap(blocks_, spare().blocks);
   else
-    kept().blocks.adopt(blocks_, kMostKept);
+    spare().blocks.adopt(blocks_, kMostSpare);
 }
 
 Block* Pool::take(int64_t bytes) {
@@ -147,10 +147,10 @@ void Buffer::resize(size_t size) {
   give_back(std::exchange(block_, nullptr));
   size_ = size;
   if (size == 0) return;
-  const std::unique_lock lock(kept().mutex, std::try_to_lock);
+  const std::unique_lock lock(spare().mutex, std::try_to_lock);
   if (lock.owns_lock()) {
-    block_ = kept().blocks.take(static_cast<int64_t>(size));
-    kept().blocks.unlink(block_);
+    block_ = spare().blocks.take(static_cast<int64_t>(size));
+    spare().blocks.unlink(block_);
   } else {
     Blocks own;
     block_ = own.take(static_cast<int64_t>(size));
@@ -159,13 +159,13 @@ void Buffer::resize(size_t size) {
 
 void Buffer::give_back(Block* block) noexcept {
   if (block == nullptr) return;
-  const std::unique_lock lock(kept().mutex, std::try_to_lock);
-  if (!lock.owns_lock() || block->size >= kLarge || kept().blocks.bytes() + block->size > kMostKept) {
+  const std::unique_lock lock(spare().mutex, std::try_to_lock);
+  if (!lock.owns_lock() || block->size >= kLarge || spare().blocks.bytes() + block->size > kMostSpare) {
     free_block(block);
     return;
   }
-  kept().blocks.link(block);
-  kept().blocks.put(block);
+  spare().blocks.link(block);
+  spare().blocks.put(block);
 }
 
 }  // namespace undertow

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 
 #include "undertow/elementwise.h"
 
@@ -112,27 +113,32 @@ void Operate::run(Table& table, const FusedItem& item) {
   throw Stop{Stop::Kind::Internal, doing.node};
 }
 
-/// With a look at the clock now and then.
+/// Piece by piece, maybe by several threads.
 Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given,
                                 const Fused::Lanes* outputs) {
-  const int64_t most = std::max<int64_t>(kTick / item.bytes, 1);
-  if (lanes <= most) {
+  if (lanes * item.bytes <= kPiece) {
     worked(lanes * item.bytes);
     return item.program.run(lanes, given, outputs, tables_.scratch());
   }
   const size_t registers = item.program.types().size();
-  std::vector<Fused::Lanes> now(given, given + registers), to(outputs, outputs + item.outputs.size());
-  for (int64_t done = 0; done < lanes; done += most) {
-    if (const Fused::Stop stop =
-            item.program.run(std::min(most, lanes - done), now.data(), to.data(), tables_.scratch());
-        stop.fault)
-      return stop;
-    for (auto* all : {&now, &to})
-      for (Fused::Lanes& at : *all)
-        if (at.data != nullptr) at.data += most * at.stride;
-    worked(most * item.bytes);
-  }
-  return {};
+  std::mutex mutex;
+  Fused::Stop first{};
+  int64_t first_at = INT64_MAX;
+  in_pieces(lanes, item.bytes, false, [&](int64_t done, int64_t now, Scratch& scratch) {
+    Fused::Lanes from[Fused::kMostRegisters], to[Fused::kMostRegisters];
+    const auto moved = [done](Fused::Lanes at) {
+      if (at.data != nullptr) at.data += done * at.stride;
+      return at;
+    };
+    std::transform(given, given + registers, from, moved);
+    std::transform(outputs, outputs + item.outputs.size(), to, moved);
+    const Fused::Stop stop = item.program.run(now, from, to, scratch);
+    const std::lock_guard lock(mutex);
+    if (!stop.fault || done > first_at) return;
+    first = stop;
+    first_at = done;
+  });
+  return first;
 }
 
 bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
@@ -161,13 +167,12 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
   int64_t sizes[3], bytes = size_of(each->output);
   for (int k = 0; k < 3; ++k)
     bytes += sizes[k] = (mask >> k & 1) != 0 || data[k] == nullptr ? 0 : size_of(each->inputs[k]);
-  const int64_t most = std::max<int64_t>(kTick / bytes / 64 * 64, 64);
-  for (int64_t done = 0; done < count; done += most) {
-    const int64_t now = std::min(most, count - done);
-    const auto from = [&](int k) { return static_cast<const std::byte*>(data[k]) + done * sizes[k]; };
-    flat(from(0), from(1), from(2), to + done * size_of(each->output), now);
-    worked(now * bytes);
-  }
+  constexpr int64_t kRun = 64;  // elements that are never parted
+  in_pieces((count + kRun - 1) / kRun, kRun * bytes, false, [&](int64_t done, int64_t now, Scratch&) {
+    const int64_t at = done * kRun;
+    const auto from = [&](int k) { return static_cast<const std::byte*>(data[k]) + at * sizes[k]; };
+    flat(from(0), from(1), from(2), to + at * size_of(each->output), std::min(now * kRun, count - at));
+  });
   return true;
 }
 
@@ -182,31 +187,57 @@ bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
   return true;
 }
 
-/// Run a kernel on all lanes, with a look at the clock now and then.
+/// Run a kernel on all lanes.
 Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const View> inputs,
                          std::span<const View> outputs) {
-  int64_t bytes = 64;
+  int64_t bytes = 64, shared = 0;
   for (const auto& views : {inputs, outputs})
-    for (const View& view : views) bytes += view.stride == 0 ? 0 : view.bytes();
-  if (bytes * lanes <= kTick) {
+    for (const View& view : views) (view.stride == 0 ? shared : bytes) += view.bytes();
+  if (kernel.is_product()) bytes += shared / kReused;
+  if (bytes * lanes <= kPiece) {
     const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), kept_);
     if (!found) worked(lanes * bytes);
     return found;
   }
-  const int64_t most = std::max<int64_t>(1, kTick / bytes);
-  for (int64_t done = 0; done < lanes; done += most) {
-    const auto move = [&](std::span<const View> views, std::vector<View>& moved) {
-      moved.assign(views.begin(), views.end());
-      for (View& view : moved) view.data = view.lane<std::byte>(done);
-    };
-    move(inputs, moved_inputs_);
-    move(outputs, moved_outputs_);
-    const int64_t now = std::min(most, lanes - done);
-    if (const Fault found = kernel.run(now, moved_inputs_.data(), moved_outputs_.data(), tables_.scratch(), kept_))
-      return {found.code, done + found.lane};
-    worked(now * bytes);
+  std::mutex mutex;
+  Fault first;
+  in_pieces(lanes, bytes, kernel.is_product(), [&](int64_t done, int64_t now, Scratch& scratch) {
+    std::vector<View> from(inputs.begin(), inputs.end()), to(outputs.begin(), outputs.end());
+    for (auto* views : {&from, &to})
+      for (View& view : *views) view.data = view.lane<std::byte>(done);
+    const Fault found = kernel.run(now, from.data(), to.data(), scratch, kept_);
+    if (!found) return;
+    const std::lock_guard lock(mutex);
+    if (!first || done + found.lane < first.lane) first = {found.code, done + found.lane};
+  });
+  return first;
+}
+
+/// Do something for some lanes after the other, with a look at the clock now and then; by several threads, if there are
+/// any. How they are cut into pieces depends on nothing but their number, so that results do not either.
+template <class Work>
+void Operate::in_pieces(int64_t lanes, int64_t bytes, bool is_product, Work&& work) {
+  constexpr int64_t kFewRows = 64;  // of a product: with fewer, the matrix is read too often
+  const int64_t most = std::max<int64_t>(kPiece / bytes, is_product ? kFewRows : 1);
+  const int64_t pieces = (lanes + most - 1) / most;
+  const auto first = [&](int64_t piece) { return lanes * piece / pieces; };
+  const auto one = [&](int64_t piece, Scratch& scratch) {
+    work(first(piece), first(piece + 1) - first(piece), scratch);
+  };
+  int64_t done = 0;
+  if (pieces > 1 && options_.threads > 1) {
+    one(0, tables_.scratch());  // alone: what is kept for the others, it makes
+    if (team_ == nullptr) team_ = std::make_unique<Team>(options_.threads);
+    ++stats_.shared_steps;
+    team_->run(
+        pieces - 1, tables_.scratch(), [&](int64_t piece, Scratch& scratch) { one(piece + 1, scratch); },
+        [&] { worked(most * bytes); });
+    done = pieces;
   }
-  return {};
+  for (; done < pieces; ++done) {
+    one(done, tables_.scratch());
+    worked(most * bytes);
+  }
 }
 
 void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {

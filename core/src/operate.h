@@ -5,6 +5,7 @@
 
 #include "kept.h"
 #include "table.h"
+#include "team.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -18,7 +19,7 @@ struct Doing {
 class Operate {
  public:
   Operate(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables) {}
+      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables, stats) {}
 
   /// Throws Stop, with the lane of the table that it happened to in `lane`.
   void run(Table& table, const OpItem& item);
@@ -64,12 +65,18 @@ class Operate {
   const RunOptions& options_;
   RunStats& stats_;
   Kept kept_;
-  static constexpr int64_t kTick = int64_t{1} << 22;  // bytes: a few milliseconds, whatever is done with them
+  template <class Work>
+  void in_pieces(int64_t lanes, int64_t bytes, bool is_product, Work&& work);
+
+  static constexpr int64_t kTick = int64_t{1} << 22;   // bytes: a few milliseconds, whatever is done with them
+  static constexpr int64_t kPiece = int64_t{1} << 19;  // bytes that one thread works on: they stay in its cache
+  static constexpr int64_t kReused = 32;  // bytes of a matrix that cost as much as one of what is multiplied with it
   int64_t work_ = 0;
   // Of the operator at hand: kept, so that small ones need no memory of their own.
-  std::vector<View> inputs_, outputs_, moved_inputs_, moved_outputs_;
+  std::vector<View> inputs_, outputs_;
   std::vector<Shape> shapes_;
   std::vector<Block*> made_, blocks_;
+  std::unique_ptr<Team> team_;  ///< where there was work for it
 };
 
 /// A value of one lane, copied out.

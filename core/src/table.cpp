@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "undertow/isa.h"
+
 namespace undertow {
 namespace {
 
@@ -219,6 +221,25 @@ void Tables::take(Table& to, int32_t number, const Slot& from_slot, Column from,
       for (int64_t k = 0; k < count; ++k)
         std::memcpy(out + k * slot.bytes, from.data + index[k] * from.stride, z(slot.bytes));
   }
+}
+
+void Tables::take_side(Table& to, int32_t number, const Slot& from_slot, Column from, const int32_t* index, Column pred,
+                       bool is_yes, int64_t lanes) {
+  const Slot& slot = to.region->slots[z(number)];
+  const bool is_packed = !slot.is_dynamic && (slot.bytes == 4 || slot.bytes == 8) && from.stride == slot.bytes;
+  if (index == nullptr || pred.stride != 1 || !is_packed) return take(to, number, from_slot, from, index, to.lanes);
+  functions().lanes->part[slot.bytes == 8](reinterpret_cast<const uint8_t*>(pred.data), is_yes, lanes, from.data,
+                                           own(to, number));
+}
+
+bool Tables::meet(Table& to, int32_t number, Column pred, Column yes, Column no) {
+  const Slot& slot = to.region->slots[z(number)];
+  const auto is_packed = [&](const Column& column) { return column.stride == 0 || column.stride == slot.bytes; };
+  if (slot.is_dynamic || (slot.bytes != 4 && slot.bytes != 8) || pred.stride != 1) return false;
+  if (yes.data == nullptr || no.data == nullptr || !is_packed(yes) || !is_packed(no)) return false;
+  functions().lanes->meet[slot.bytes == 8](reinterpret_cast<const uint8_t*>(pred.data), to.lanes, yes.data,
+                                           yes.stride == 0, no.data, no.stride == 0, own(to, number));
+  return true;
 }
 
 void Tables::put(const Slot& slot, Column to, const int32_t* places, int64_t at, const Slot& from_slot, Column from,

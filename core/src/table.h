@@ -158,6 +158,12 @@ class Tables {
 
   /// Put lanes of a value into a slot of a table that is not there yet: those that `index` names, or all.
   void take(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, int64_t count);
+  /// The same for the lanes that take one side of a branch; `index` names them, `pred` is the column that says so.
+  void take_side(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, Column pred,
+                 bool is_yes, int64_t lanes);
+  /// The values of both sides of a branch, each for its lanes, into a slot that is not there yet; false where that is
+  /// to be done one by one.
+  bool meet(Table& to, int32_t slot, Column pred, Column yes, Column no);
   /// Write lanes of a value to some lanes of a column that is there: to lane at, at + 1, ..., or where `places` says.
   void put(const Slot& slot, Column to, const int32_t* places, int64_t at, const Slot& from_slot, Column from,
            int64_t first, int64_t count);

@@ -98,6 +98,11 @@ def time_product(
 def time_outer(x: npt.NDArray[np.generic], g: npt.NDArray[np.generic], wide: bool, seconds: float) -> float:
     """The best time of `outer_sum` into one place, or of OpenBLAS where `wide`."""
 
+def part_and_meet(
+    pred: npt.NDArray[np.bool_], values: npt.NDArray[np.generic], one_yes: bool, one_no: bool, isa: str
+) -> tuple[list[int], list[int], bytes, bytes, bytes]:
+    """The lanes and values of each side of a branch, and what they give when they meet: all, or one for all lanes."""
+
 def kernel_names() -> list[str]:
     """The operators that have kernels."""
 
@@ -129,6 +134,14 @@ class RunStats:
     @property
     def step_seconds(self) -> dict[str, float]:
         """By kind of step, of all threads together; where the run was `timed`."""
+    @property
+    def packed(self) -> int:
+        """Matrices that were packed once, for all waves."""
+    @property
+    def recalled(self) -> int:
+        """Results on shared values that an earlier wave had computed."""
+    @property
+    def shared_steps(self) -> int: ...
     @property
     def joint_runs(self) -> int:
         """Runs of operators for the lanes of several tables at once, and how many tables these were."""

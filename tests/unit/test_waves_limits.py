@@ -322,3 +322,14 @@ def test_what_lanes_hold_alone_makes_waves_narrower() -> None:
     found, stats = walk.map(tables, np.full(64, 3), threads=1, memory=1 << 20, stats=True)
     assert stats.waves > wide_stats.waves
     np.testing.assert_array_equal(found, wide)
+
+
+def test_an_operator_may_have_many_operands() -> None:
+    @ut.function
+    def joined(rows: ut.f64[100, 3], n: ut.i64) -> ut.f64[300]:
+        if n > 0:
+            return joined(rows, n - 1) + 1.0
+        return ut.concat([rows[k] for k in range(100)])
+
+    rows = np.arange(300.0).reshape(100, 3)
+    np.testing.assert_array_equal(joined.run(rows, 2), rows.reshape(-1) + 2.0)

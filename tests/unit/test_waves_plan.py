@@ -78,14 +78,3 @@ def test_what_is_said() -> None:
             _core.decode(np.array(rows, np.int64), program.words, program.constants)
     with pytest.raises(ValueError, match="constants are missing"):
         _core.decode(program.rows, program.words, [])
-
-
-def test_an_operator_may_have_many_operands() -> None:
-    @ut.function
-    def joined(rows: ut.f64[100, 3], n: ut.i64) -> ut.f64[300]:
-        if n > 0:
-            return joined(rows, n - 1) + 1.0
-        return ut.concat([rows[k] for k in range(100)])
-
-    rows = np.arange(300.0).reshape(100, 3)
-    np.testing.assert_array_equal(joined.run(rows, 2, engine="waves"), rows.reshape(-1) + 2.0)

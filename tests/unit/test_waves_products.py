@@ -74,7 +74,7 @@ def test_weights_are_collected_as_products(case: str) -> None:
     step, shape = CASES[case]
     grad, arguments = _recursion(step, RANDOM.standard_normal(shape) * 0.4)
     graph = flatten(make_library(grad.library(*arguments), True, True))
-    encoder = _Encoder(graph)
+    encoder = _Encoder(graph, put_off=True)
     whole = [n for n, node in enumerate(graph.nodes) if node.op == "collect" and n not in encoder.products]
     assert encoder.products and not whole
     np.testing.assert_allclose(

@@ -59,12 +59,27 @@ constexpr int kMostUpdated = 3;  // a parameter, and what is remembered of it
 /// n elements of a parameter and its slots, by a gradient: out may be in. See optimize.h.
 using Update = void (*)(int64_t n, const void* g, const void* const* in, void* const* out, const double* settings);
 
+/// Lanes that part at a branch and meet again behind it. `pred` has a byte for each of n lanes: not 0 is the first
+/// side.
+struct LaneFunctions {
+  /// The numbers of the lanes of each side, in order; how many take the first. 64 bytes behind either may be written.
+  int64_t (*divide)(const uint8_t* pred, int64_t n, int32_t* yes, int32_t* no);
+
+  /// The values of 4 or 8 bytes of the lanes of one side, side by side; 64 bytes behind them may be written.
+  void (*part[2])(const uint8_t* pred, bool is_yes, int64_t n, const void* from, void* out);
+
+  /// For each lane the next value of its side, or the one that there is.
+  void (*meet[2])(const uint8_t* pred, int64_t n, const void* yes, bool one_yes, const void* no, bool one_no,
+                  void* out);
+};
+
 struct Functions {
   const char* name;
   const FlatRows* flat[3];  // arith, logic, math
   const RowFunctions* rows;
   const GemmFunctions* gemm[kDTypes];  // null but for F32 and F64
   const Update* updates[kDTypes];      // the same
+  const LaneFunctions* lanes;
 };
 
 /// The best table that this machine can run, or the one that the environment variable UNDERTOW_ISA names.

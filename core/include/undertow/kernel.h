@@ -137,6 +137,9 @@ class Kernel {
   /// Bit k: the value of operand k decides the shape of an output.
   uint64_t deciding() const { return deciding_; }
 
+  /// Does it multiply matrices, each element of an operand with many of another?
+  bool is_product() const { return is_product_; }
+
   /// Bit k: the first output may be written over operand k.
   uint64_t in_place() const { return in_place_; }
 
@@ -149,6 +152,7 @@ class Kernel {
  protected:
   uint64_t deciding_ = 0;
   uint64_t in_place_ = 0;
+  bool is_product_ = false;
 };
 
 /// All that a kernel may know when it is made.

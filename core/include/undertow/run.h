@@ -83,6 +83,9 @@ struct RunStats {
   int64_t waves = 0;
   int64_t lanes = 0;  ///< of all waves
   int64_t peak_width = 0;
+  int64_t packed = 0;        ///< matrices that were packed, to be used by all waves
+  int64_t recalled = 0;      ///< results that an earlier wave had computed
+  int64_t shared_steps = 0;  ///< runs of operators that several threads worked on
   int64_t joint_runs = 0;    ///< runs of operators for several tables at once
   int64_t joint_tables = 0;  ///< of all these runs
   int64_t peak_frames = 0;

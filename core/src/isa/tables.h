@@ -15,6 +15,7 @@ extern const GemmFunctions kGemmF32;
 extern const GemmFunctions kGemmF64;
 extern const Update kUpdatesF32[kUpdates];
 extern const Update kUpdatesF64[kUpdates];
+extern const LaneFunctions kLaneFunctions;
 
 extern const Functions kFunctions;
 

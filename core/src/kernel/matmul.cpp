@@ -77,7 +77,9 @@ class Matmul : public Kernel {
 class FloatMatmul final : public Matmul {
  public:
   explicit FloatMatmul(const Binding& binding)
-      : isa_(binding.isa), gemm_(*binding.isa.gemm[static_cast<int>(binding.inputs[0].dtype)]) {}
+      : isa_(binding.isa), gemm_(*binding.isa.gemm[static_cast<int>(binding.inputs[0].dtype)]) {
+    is_product_ = true;
+  }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     return run_with(lanes, inputs, outputs, scratch, nullptr);

@@ -25,7 +25,7 @@ _MAKES: set[type] = {np.bool_, np.int32, np.int64, np.float64}
 _MOST = 256  # signatures of one function: sizes are part of them where they are part of types
 
 Key = tuple[Any, ...]
-Takes = tuple[Callable[[Any], Any] | None, ...]  # what makes a value of each leaf; None: it is one
+Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are no values yet, and what makes them
 # The shape of each leaf: None for a number; a tuple of lengths; or a list, where some are known only at run time. Those
 # are ~k: what had one length in the call that is remembered, maybe since it has one name, must have one length again.
 Shapes = tuple[tuple[int, ...] | list[int] | None, ...]
@@ -73,17 +73,16 @@ def takes_of(args: Sequence[Any], leaves: Sequence[Any], given: Arguments) -> Ta
     """How to make the leaves that the long way made of these arguments; None where there is more to it."""
     if tuple(tree.flatten(arg)[1] for arg in args) != given.structures:
         return None  # defaults have come in, or a list stands for an array
-    takes: list[Callable[[Any], Any] | None] = []
-    for leaf, made in zip(leaves, given.leaves, strict=True):
+    takes: Takes = []
+    for number, (leaf, made) in enumerate(zip(leaves, given.leaves, strict=True)):
         if isinstance(leaf, (np.ndarray, np.generic)):
             if leaf.dtype not in _DTYPES or leaf.dtype != made.dtype:
                 return None
-            takes.append(None)
         elif made.dtype.type in _MAKES:
-            takes.append(made.dtype.type)
+            takes.append((number, made.dtype.type))
         else:
             return None
-    return tuple(takes)
+    return takes
 
 
 def shapes_of(leaves: Sequence[Any], types: Sequence[Type]) -> Shapes:
@@ -134,9 +133,12 @@ class Quick(Generic[Program]):
         try:
             if (apart := take_apart(args)) is None:
                 return None
+            leaves = apart[1]
             for program, takes, shapes in self._known.get(apart[0], ()):
-                if has_shapes(apart[1], shapes):
-                    return program, [x if take is None else take(x) for x, take in zip(apart[1], takes, strict=True)]
+                if has_shapes(leaves, shapes):
+                    for number, make in takes:
+                        leaves[number] = make(leaves[number])
+                    return program, leaves
             return None
         except Exception:  # a number that does not fit, a field that is not set: the long way says what is wrong
             return None

@@ -130,7 +130,7 @@ class NativePlan:
         self.engine = engine
         # A short run must not spend its time on what is known before it.
         taken = [graph.nodes[number].types[0] for number in graph.inputs]
-        self._takes = [(type_.dtype.numpy, type_.shape) for type_ in taken]
+        self._takes_order = CTL in taken
         given = [graph.type_of(port) for port in graph.fetches]
         self._gives = [None if t == CTL else t.dtype.numpy.type if t.rank == 0 else np.asarray for t in given]
 
@@ -172,6 +172,9 @@ class NativePlan:
             found, counted = self.call(values, host, where, options)
         except _core.Stopped as stopped:
             raise error_of(self.graph, stopped, options) from None
+        except ValueError:
+            checks.check_inputs(self.graph, inputs)  # says what is wrong with them, if it is that
+            raise
         except RunError as error:  # from an operator that the host runs
             error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, tuple(where))
@@ -183,19 +186,10 @@ class NativePlan:
         return results, stats_of(self.graph, self.engine, counted, seconds)
 
     def _values(self, inputs: Sequence[Result]) -> list[Any]:
-        """What a run is given, as arrays that the core can read."""
-        values = [np.asarray(value, order="C") for value in inputs]
-        if len(values) == len(self._takes):
-            for value, (dtype, shape) in zip(values, self._takes, strict=True):
-                if value.dtype != dtype or (value.shape != shape and not _fits(value.shape, shape)):
-                    break  # an order token, or a mistake
-            else:
-                return values
-        return [np.asarray(value, order="C") for value in checks.check_inputs(self.graph, inputs)]
-
-
-def _fits(shape: tuple[int, ...], wanted: tuple[int | str | None, ...]) -> bool:
-    return len(shape) == len(wanted) and all(d == n or d is None for n, d in zip(shape, wanted, strict=True))
+        """What a run is given, as arrays that the core can read. It looks at their types, too."""
+        if self._takes_order:
+            inputs = checks.check_inputs(self.graph, inputs)
+        return [np.asarray(value, order="C") for value in inputs]
 
 
 def limits_of(options: Options) -> tuple[int, int, int, float, bool]:

@@ -81,16 +81,21 @@ constexpr std::array<Tile<T>, sizeof...(Rows)> tiles(std::integer_sequence<int, 
 }
 
 /// With few rows a tile takes several panels at once, so that there are enough sums to hide the latency of each.
+/// (And so that a matrix that is read as it is is read in long pieces.)
 constexpr int kFew = 3;
-constexpr int most_panels(int64_t rows) { return rows == 1 ? 4 : rows <= kFew ? 2 : 1; }
+constexpr bool kHasMany = kRows >= 12;  // registers
+constexpr int most_panels(int64_t rows) {
+  if (rows <= kFew && kHasMany) return rows <= 2 ? 4 : 3;
+  return rows == 1 ? 4 : rows <= kFew ? 2 : 1;
+}
 
 /// The tiles of `panels` whole panels, or of the last few columns.
 template <class T>
 const Tile<T>* tiles_for(int64_t panels, int64_t columns) {
   using Few = std::make_integer_sequence<int, kFew>;
   using All = std::make_integer_sequence<int, kRows>;
-  static constexpr auto four = tiles<T, 4, kVectors, kBytes>(std::make_integer_sequence<int, 1>());
-  static constexpr auto three = tiles<T, 3, kVectors, kBytes>(std::make_integer_sequence<int, 1>());
+  static constexpr auto four = tiles<T, 4, kVectors, kBytes>(std::make_integer_sequence<int, kHasMany ? 2 : 1>());
+  static constexpr auto three = tiles<T, 3, kVectors, kBytes>(std::make_integer_sequence<int, kHasMany ? 3 : 1>());
   static constexpr auto two = tiles<T, 2, kVectors, kBytes>(Few());
   static constexpr auto one = tiles<T, 1, kVectors, kBytes>(All());
   static constexpr auto vector = tiles<T, 1, 1, kBytes>(All());

@@ -12,6 +12,7 @@ extern constinit const Functions kFunctions = {
     &kRowFunctions,
     {nullptr, nullptr, nullptr, &kGemmF32, &kGemmF64},
     {nullptr, nullptr, nullptr, kUpdatesF32, kUpdatesF64},
+    &kLaneFunctions,
 };
 
 }  // namespace undertow::UNDERTOW_ISA

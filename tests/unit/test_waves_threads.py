@@ -1,0 +1,111 @@
+"""Several threads work on one run with later phases: on the lanes of large steps. The bits are those of one thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.api.function import make_library
+from undertow.engines.contract import Options
+from undertow.engines.waves import WavesPlan
+from undertow.passes.flatten import flatten
+
+D = 64
+
+
+@ut.function
+def encode(w, table, depth: ut.i64, number: ut.i64) -> ut.f32[D]:
+    if depth == 0:
+        return table[number % 100]
+    left = encode(w, table, depth - 1, 2 * number)
+    right = encode(w, table, depth - 1, 2 * number + 1)
+    return ut.tanh(ut.concat([left, right]) @ w) * 0.5 + left
+
+
+@ut.function
+def loss(w: ut.f32[2 * D, D], table: ut.f32[100, D], roots: ut.i64[None]) -> ut.f32:
+    return ut.sum(ut.map(lambda root: ut.sum(encode(w, table, 5, root)), roots))
+
+
+def counted(f: Any, *arguments: Any, threads: int) -> tuple[list[Any], Any]:
+    graph = flatten(make_library(f.library(*arguments), True, True))
+    plan = WavesPlan(graph)
+    found: list[Any] = []
+    run = plan.core.run
+
+    class Core:
+        def run(self, *args: Any, **named: Any) -> Any:
+            results, stats = run(*args, **named)
+            found.append(stats)
+            return results, stats
+
+    plan.core = Core()  # type: ignore[assignment]
+    leaves = [np.asarray(x) for x in arguments]
+    return plan.run(leaves, Options(threads=threads))[0], found[0]
+
+
+@pytest.fixture
+def values() -> list[Any]:
+    random = np.random.default_rng(5)
+    w = random.normal(0, 0.1, (2 * D, D)).astype(np.float32)
+    return [w, random.normal(size=(100, D)).astype(np.float32), np.arange(150)]
+
+
+@pytest.mark.slow
+def test_gradients_are_shared_out(values: list[Any]) -> None:
+    gradient = ut.value_and_grad(loss, argnums=(0, 1))
+    one, alone = counted(gradient, *values, threads=1)
+    assert alone.shared_steps == 0
+    for threads in (2, 3, 5):
+        found, stats = counted(gradient, *values, threads=threads)
+        assert stats.shared_steps > 10
+        assert stats.waves == alone.waves and stats.activations == alone.activations
+        for a, b in zip(found, one, strict=True):
+            np.testing.assert_array_equal(a, b)
+    wanted = gradient.run(*values[:2], values[2][:3], engine="reference")
+    few = gradient.run(*values[:2], values[2][:3], engine="waves", threads=2)
+    np.testing.assert_allclose(few[0], wanted[0], rtol=1e-4)
+    for a, b in zip(few[1], wanted[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_large_arrays_of_one_lane_are_shared_out() -> None:
+    @ut.function
+    def f(x: ut.f64[1_000_003], y: ut.f64[1_000_003]):
+        return x * y
+
+    x, y = np.random.default_rng(1).normal(size=(2, 1_000_003))
+    (found,), stats = counted(f, x, y, threads=2)
+    assert stats.shared_steps > 0
+    np.testing.assert_array_equal(found, x * y)
+
+
+def test_the_first_lane_that_fails_is_named() -> None:
+    @ut.function
+    def third(x: ut.f64[500], k: ut.i64) -> ut.f64:
+        return x[k] + ut.sum(x)
+
+    x = np.ones((3000, 500))
+    k = np.zeros(3000, np.int64)
+    k[[1500, 2100, 2900]] = 500
+    texts = []
+    for threads in (1, 2, 4):
+        with pytest.raises(ut.RunError) as caught:
+            third.map(x, k, engine="waves", threads=threads)
+        texts.append((caught.value.what, caught.value.calls))
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_a_timeout_ends_shared_work() -> None:
+    @ut.function
+    def spin(x: ut.f64[300_000], n: ut.i64) -> ut.f64:
+        while n != 0:
+            x = ut.sin(x)
+            n = n - 1
+        return x[0]
+
+    with pytest.raises(ut.Timeout):
+        spin.run(np.ones(300_000), -1, engine="waves", threads=2, timeout=0.3)
