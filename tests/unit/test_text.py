@@ -490,8 +490,8 @@ def nested(depth: int) -> Library:
 @pytest.mark.slow
 def test_text_is_linear_in_nesting() -> None:
     small, big = nested(500), nested(5000)
-    began = time.perf_counter()
+    began = time.process_time()
     text = dump(big)
     assert parse(text) == big
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert len(text) < 13 * len(dump(small))
