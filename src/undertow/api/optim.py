@@ -499,13 +499,16 @@ def clip_by_norm(grads: Any, max_norm: Any) -> Any:
         most = convert(as_operand(max_norm), f64)
         length = _norm(leaves)
         if not isinstance(length, Traced) and not isinstance(most, Traced) and length <= most:
-            same = [leaf if leaf is None or is_leaf(leaf) else as_operand(leaf) for leaf in leaves]
+            kept = (type(None), np.ndarray, IndexedRows)
+            same = [leaf if isinstance(leaf, kept) else as_operand(leaf) for leaf in leaves]
             return tree.unflatten(structure, same)  # most steps of a training end here
         scale = most / maximum(length, most)
         return tree.unflatten(structure, [None if leaf is None else _scaled(leaf, scale) for leaf in leaves])
 
 
 def _scaled(leaf: Any, scale: Any) -> Any:
+    if isinstance(leaf, np.ndarray) and not isinstance(scale, Traced):
+        return leaf * leaf.dtype.type(scale)
     value = leaf if isinstance(leaf, IndexedRows) else as_operand(leaf)
     dtype = value.dtype if isinstance(value, IndexedRows) else type_of(value).dtype
     return value * convert(scale, dtype) if isinstance(value, IndexedRows) else multiply(value, convert(scale, dtype))
