@@ -86,27 +86,30 @@ class Result:
     test_nodes: float
     best_epoch: int
     epochs: int
-    trees_per_second: float  # in training
-    minutes: float
+    trees_per_second: float  # in training, by processor time
+    minutes: float  # of the processor
     more: dict[str, float] = field(default_factory=dict)  # other trees, and how many of them are right
 
 
 def trained(settings: Settings, seed: int, source: ut.train.Source, more: dict[str, ut.data.Forest]) -> Result:
     model = settings.kind(len(source.vocabulary), source.classes, **settings.sizes)
     recipe = replace(settings.recipe, seed=seed)
-    began = time.perf_counter()
-    last = None
+    began = now = time.process_time()
+    busy, last = 0.0, None
     for event in ut.train.fit(model, source.train, source.dev, recipe):
-        if isinstance(event, ut.train.Epoch):
+        before, now = now, time.process_time()
+        if isinstance(event, ut.train.Step):
+            busy += now - before
+        else:
             last, record = event.state, event.record
             say(f"  {settings.name}, seed {seed}, epoch {record.epoch}: {record.dev_accuracy:.1%} of roots")
     if last is None or last.best is None or last.best_record is None:
         common.fail("nothing was trained")
-    minutes = (time.perf_counter() - began) / 60
+    speed, minutes = last.epoch * len(source.train) / busy, (time.process_time() - began) / 60
     best, found = last.best_record, ut.train.score(model, last.best, source.test, recipe.at)
     return Result(
         settings.name, seed, best.dev_accuracy, best.dev_node_accuracy, found.accuracy, found.node_accuracy,
-        best.epoch, last.epoch, mean(record.trees_per_second for record in last.history), minutes,
+        best.epoch, last.epoch, speed, minutes,
         {name: ut.train.score(model, last.best, trees, recipe.at).accuracy for name, trees in more.items()},
     )  # fmt: skip
 
