@@ -41,7 +41,7 @@ TREE_LSTM = Settings(
 TREE_RNN = Settings(
     "TreeRNN", ut.models.TreeRNN, {"width": 100, "dropout": 0.25}, adagrad(batch=25, rate=0.02, embed_rate=10)
 )
-RNTN = Settings("RNTN", ut.models.RNTN, {"width": 25}, adagrad(batch=25, rate=0.02, embed_rate=10))
+RNTN = Settings("RNTN", ut.models.RNTN, {"width": 25}, adagrad(batch=10, rate=0.02, embed_rate=10, clip=1.0, epochs=12))
 TREEBANK = [TREE_LSTM, TREE_RNN, RNTN]
 
 # Losses at the root alone, as in the paper: nobody tells the model the values of parts.
