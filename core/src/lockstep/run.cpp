@@ -35,6 +35,7 @@ std::vector<Value> Lockstep::run(std::span<const View> inputs) {
     while (deep_ > 0) step();
     values = results();
   });
+  plan_.calls_before = stats_.activations;
   if (space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
   return values;
 }

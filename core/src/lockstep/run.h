@@ -58,6 +58,8 @@ struct Group {
   size_t request = 0;        ///< the next lanes to be called are those of this request
   int64_t lane = 0;          ///< from this one on
   int64_t left = INT64_MAX;  ///< so many, at most
+  int64_t done = 0;          ///< lanes that were called
+  int64_t calls_before = 0;  ///< the first of them was
 };
 
 struct Part {  // lanes of a request

@@ -1,25 +1,40 @@
 // Chunks of one group on several threads, each with tables of its own.
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <system_error>
-#include <thread>
 
+#include "crew.h"
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
 namespace {
 
 constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one thread
+constexpr int64_t kManyCalls = int64_t{1} << 19;  // half a millisecond: then others are worth waking up
+constexpr int64_t kManyLanes = 1024;              // of numbers: enough for all threads
+constexpr int64_t kTasks = 32;                    // so that threads end at about the same time
+
+/// Of the lanes that have not been called.
+int64_t lanes_left(const Group& group) {
+  int64_t lanes = -group.lane;  // of the first that is left
+  for (size_t k = group.request; k < group.requests.size(); ++k) lanes += group.requests[k]->table->lanes;
+  return lanes;
+}
 
 }  // namespace
 
+/// Bits may depend on the width of waves where there are matrix products; so there, whether waves are cut, and where,
+/// must not depend on the number of threads. Numbers are free to be cut where that is good: where the last run of the
+/// plan made many calls, as soon as there are many lanes; else where the lanes done so far say that much is left.
 bool Lockstep::goes_parallel(const Group& group) const {
   if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 ||
-      group.request > 0 || group.lane > 0)
+      !plan_.is_pure[z(group.group)])
     return false;
-  if (!plan_.is_pure[z(group.group)]) return false;
-  int64_t lanes = 0;
-  for (const Request* request : group.requests) lanes += request->table->lanes;
-  return lanes > options_.width;
+  const int64_t left = lanes_left(group);
+  if (!plan_.is_scalar[z(group.group)]) return group.done == 0 && left > options_.width;
+  if (group.done == 0) return plan_.calls_before >= 4 * kManyCalls && left >= std::min(kManyLanes, options_.width + 1);
+  return (stats_.activations - group.calls_before) / group.done * left >= kManyCalls;
 }
 
 /// Chunks of one group are independent: run them on several threads, each with tables of its own.
@@ -27,17 +42,19 @@ void Lockstep::run_parallel(Wave& wave) {
   const Group group = std::move(wave.groups.back());
   wave.groups.pop_back();
   std::vector<Group> tasks;
+  int64_t width = options_.width;
+  if (plan_.is_scalar[z(group.group)]) width = std::min(width, (lanes_left(group) + kTasks - 1) / kTasks);
   int64_t skipped = 0;
-  for (size_t request = 0; request < group.requests.size(); ++request) {
+  for (size_t request = group.request; request < group.requests.size(); ++request) {
     Table& table = *group.requests[request]->table;
     const CallItem& item = *group.requests[request]->item;
     for (int32_t slot : item.results)
       if (slot != kNoSlot) tables_.own(table, slot);
     if (item.makes_entry) make_entries(table, item);  // workers only look at them
-    for (int64_t lane = 0; lane < table.lanes;) {
+    for (int64_t lane = request == group.request ? group.lane : 0; lane < table.lanes;) {
       if (skipped == 0) {
-        tasks.push_back({group.group, group.visits, group.asks, group.requests, request, lane, options_.width});
-        skipped = options_.width;
+        tasks.push_back({group.group, group.visits, group.asks, group.requests, request, lane, width});
+        skipped = width;
       }
       const int64_t step = std::min(skipped, table.lanes - lane);
       lane += step;
@@ -53,7 +70,6 @@ void Lockstep::run_parallel(Wave& wave) {
   std::vector<std::exception_ptr> failed(tasks.size());
   std::exception_ptr interrupted;
   std::vector<RunStats> stats(tasks.size());
-  std::atomic<int64_t> running = 0;
   clock_.stop(stats_);  // workers have clocks of their own
   const auto work = [&](bool polls) {
     for (size_t k; (k = next++) < tasks.size() && static_cast<int64_t>(k) < first_failed;) {
@@ -71,22 +87,29 @@ void Lockstep::run_parallel(Wave& wave) {
       }
     }
   };
-  std::vector<std::thread> threads;
+  std::vector<Hand> hands;
+  std::mutex mutex;
+  std::condition_variable is_done;
+  size_t running = 0;  // under the mutex
   for (size_t k = 1; k < count; ++k) {
-    ++running;
     try {
-      threads.emplace_back([&] {
+      const std::lock_guard lock(mutex);
+      hands.emplace_back([&] {
         work(false);
-        --running;
+        const std::lock_guard lock(mutex);
+        if (--running == 0) is_done.notify_one();
       });
+      ++running;
     } catch (const std::system_error&) {  // the system has no more of them
-      --running;
       break;
     }
   }
   work(true);
-  while (running > 0 && first_failed >= 0) {
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  while (first_failed >= 0) {
+    {
+      std::unique_lock lock(mutex);
+      if (is_done.wait_for(lock, std::chrono::milliseconds(10), [&] { return running == 0; })) break;
+    }
     try {
       poll();
     } catch (const Stop&) {  // too late: the others see that too
@@ -96,7 +119,7 @@ void Lockstep::run_parallel(Wave& wave) {
       first_failed = -1;
     }
   }
-  for (std::thread& thread : threads) thread.join();
+  hands.clear();
   clock_.start(options_.is_timed);
   if (interrupted) std::rethrow_exception(interrupted);
   for (const std::exception_ptr& fault : failed)
@@ -117,7 +140,8 @@ void Lockstep::run_parallel(Wave& wave) {
     }
   }
   tables_.peak_frames = std::max(tables_.peak_frames, tables_.frames + frames * static_cast<int64_t>(count));
-  for (Request* request : group.requests) {
+  for (size_t k = group.request; k < group.requests.size(); ++k) {
+    Request* request = group.requests[k];
     Fiber* waiter = request->fiber;
     space_->requests.give(request);
     come_back(wave, waiter);

@@ -83,6 +83,7 @@ void Lockstep::start_chunk(Wave& wave) {
     base_bytes_ = tables_.pool.live();
   }
   const int64_t width = width_now(group);
+  if (group.done == 0) group.calls_before = stats_.activations;
   while (group.request < group.requests.size() && group.left > 0 && chunk->lanes < width) {
     Request* request = group.requests[group.request];
     const int64_t room = std::min(group.left, width - chunk->lanes);
@@ -96,6 +97,7 @@ void Lockstep::start_chunk(Wave& wave) {
       group.lane = 0;
     }
   }
+  group.done += chunk->lanes;
   if (group.request == group.requests.size() || group.left == 0) wave.groups.pop_back();
   at_ = parts[0].request->table;
   operate_.lane = parts[0].from;
