@@ -85,7 +85,6 @@ void Lockstep::locate(Stop& stop) {
     stop.node = doing.node;
     stop.site = doing.site;
   }
-  finish_stats();
 }
 
 /// The tag of what runs now.
