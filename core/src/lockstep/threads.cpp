@@ -26,14 +26,18 @@ int64_t lanes_left(const Group& group) {
 
 /// Bits may depend on the width of waves where there are matrix products; so there, whether waves are cut, and where,
 /// must not depend on the number of threads. Numbers are free to be cut where that is good: where the last run of the
-/// plan made many calls, as soon as there are many lanes; else where the lanes done so far say that much is left.
+/// plan made many calls (or waves must be narrow), as soon as there are many lanes; else where the lanes done so far
+/// say that much is left.
 bool Lockstep::goes_parallel(const Group& group) const {
   if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 ||
       !plan_.is_pure[z(group.group)])
     return false;
   const int64_t left = lanes_left(group);
   if (!plan_.is_scalar[z(group.group)]) return group.done == 0 && left > options_.width;
-  if (group.done == 0) return plan_.calls_before >= 4 * kManyCalls && left >= std::min(kManyLanes, options_.width + 1);
+  if (group.done == 0) {
+    const bool is_eager = options_.width < kManyLanes || plan_.calls_before >= 4 * kManyCalls;
+    return is_eager && left > std::min(kManyLanes, options_.width);
+  }
   return (stats_.activations - group.calls_before) / group.done * left >= kManyCalls;
 }
 
