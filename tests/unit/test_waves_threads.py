@@ -1,4 +1,4 @@
-"""Several threads work on one run: on chunks of lanes, or on the lanes of large steps. The bits are those of one thread."""
+"""Several threads work on one run: on chunks of lanes, on lanes of large steps. The bits are those of one thread."""
 
 from __future__ import annotations
 
