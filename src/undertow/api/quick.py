@@ -41,6 +41,12 @@ def _names(kind: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in dataclasses.fields(kind))
 
 
+@functools.lru_cache(1024)
+def _has_parts(kind: type) -> bool:
+    """Is it a class of ours that says itself what it holds, such as a forest?"""
+    return hasattr(kind, "__undertow_parts__")
+
+
 def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
     """What decides how arguments are taken, and their leaves; None where it is more than types that decides."""
     key: list[Any] = []
@@ -64,6 +70,10 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
         elif (names := _names(kind)) is not None:
             key.append(kind)
             stack.extend([getattr(item, name) for name in reversed(names)])
+        elif _has_parts(kind):
+            token, held = item.__undertow_parts__()
+            key.append(token)
+            stack.extend(reversed(held))
         else:
             return None
     return tuple(key), leaves
