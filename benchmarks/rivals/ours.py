@@ -1,5 +1,6 @@
 """Undertow in the race: the models of `undertow.models` as users get them, batches of a forest, gradients by rows."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,22 @@ class Rival:
 
     def infer(self, trees: list[Tree]) -> list[int]:
         return self.classes.run(self.params, *self.pack(trees), **self.options).tolist()
+
+    def kinds(self, work: str, trees: list[Tree]) -> dict[str, float]:
+        """Seconds by kind of step, as the engine tells them, and what is around it."""
+        function = self.gradient if work == "train" else self.classes
+        began = time.perf_counter()
+        packed = self.pack(trees)
+        started = time.perf_counter()
+        result, stats = function.run(self.params, *packed, stats=True, **self.options)
+        ended = time.perf_counter()
+        inside = {f"engine: {kind}": seconds for kind, seconds in stats.step_seconds.items()}
+        found = {"batches of trees": started - began, **inside}
+        found["calling, Python"] = max(ended - started - sum(inside.values()), 0.0)
+        if work == "train":
+            self.params, self.state = self.optimizer.update(result[1], self.state, self.params, donate=True)
+            found["optimizer"] = time.perf_counter() - ended
+        return found
 
     def peak(self, trees: list[Tree]) -> int:
         """Bytes of frames and arrays in a training step, at most."""
