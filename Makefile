@@ -22,7 +22,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers core asan tsan clean distclean
+.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-where core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -31,6 +31,7 @@ help:
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
+	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
@@ -94,6 +95,9 @@ bench-papers: $(STAMP)
 	@$(BIN)/python benchmarks/table1.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/depth.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/papers.py $(LONG)
+
+bench-where: $(STAMP)
+	@$(BIN)/python benchmarks/where.py $(ARGS)
 
 # DyNet gets an environment of its own, for its wheels fit few versions of Python. Without it the race says so.
 $(DYNET)/.tried: pyproject.toml

@@ -28,7 +28,9 @@ Key = tuple[Any, ...]
 Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are no values yet, and what makes them
 # The shape of each leaf: None for a number; a tuple of lengths; or a list, where some are known only at run time. Those
 # are ~k: what had one length in the call that is remembered, maybe since it has one name, must have one length again.
-Shapes = tuple[tuple[int, ...] | list[int] | None, ...]
+# A row of such a length is ~k alone, as there are many in forests.
+Shape = tuple[int, ...] | list[int] | int | None
+Shapes = tuple[Shape, ...]
 Program = TypeVar("Program")
 
 
@@ -39,6 +41,12 @@ def _names(kind: type) -> tuple[str, ...] | None:
     if is_special or not dataclasses.is_dataclass(kind) or issubclass(kind, (tuple, list, dict, int, float)):
         return None
     return tuple(f.name for f in dataclasses.fields(kind))
+
+
+@functools.lru_cache(1024)
+def _has_parts(kind: type) -> bool:
+    """Is it a class of ours that says itself what it holds, such as a forest?"""
+    return hasattr(kind, "__undertow_parts__")
 
 
 def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
@@ -64,6 +72,10 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
         elif (names := _names(kind)) is not None:
             key.append(kind)
             stack.extend([getattr(item, name) for name in reversed(names)])
+        elif _has_parts(kind):
+            token, held = item.__undertow_parts__()
+            key.append(token)
+            stack.extend(reversed(held))
         else:
             return None
     return tuple(key), leaves
@@ -87,7 +99,7 @@ def takes_of(args: Sequence[Any], leaves: Sequence[Any], given: Arguments) -> Ta
 
 def shapes_of(leaves: Sequence[Any], types: Sequence[Type]) -> Shapes:
     """What shapes arguments like these have."""
-    shapes: list[tuple[int, ...] | list[int] | None] = []
+    shapes: list[Shape] = []
     groups: dict[int, int] = {}  # by length
     for leaf, type_ in zip(leaves, types, strict=True):
         if not isinstance(leaf, np.ndarray):
@@ -95,12 +107,11 @@ def shapes_of(leaves: Sequence[Any], types: Sequence[Type]) -> Shapes:
         elif type_.is_static:
             shapes.append(leaf.shape)
         else:
-            shapes.append(
-                [
-                    n if isinstance(d, int) else ~groups.setdefault(n, len(groups))
-                    for n, d in zip(leaf.shape, type_.shape, strict=True)
-                ]
-            )
+            sizes = [
+                n if isinstance(d, int) else ~groups.setdefault(n, len(groups))
+                for n, d in zip(leaf.shape, type_.shape, strict=True)
+            ]
+            shapes.append(sizes[0] if len(sizes) == 1 else sizes)
     return tuple(shapes)
 
 
@@ -112,6 +123,10 @@ def has_shapes(leaves: Sequence[Any], shapes: Shapes) -> bool:
             continue
         if type(wanted) is tuple:
             if leaf.shape != wanted:
+                return False
+            continue
+        if isinstance(wanted, int):
+            if lengths.setdefault(wanted, n := len(leaf)) != n:
                 return False
             continue
         for n, d in zip(leaf.shape, wanted, strict=True):
