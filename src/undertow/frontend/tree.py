@@ -89,7 +89,8 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
     stack = [value]
     while stack:
         item = stack.pop()
-        if (is_leaf is not None and is_leaf(item)) or is_number(item):
+        is_array = type(item) is np.ndarray and item.dtype.kind in "biuf"  # most leaves
+        if is_array or (is_leaf is not None and is_leaf(item)) or is_number(item):
             leaves.append(item)
             tokens.append(LEAF)
             continue
@@ -157,16 +158,17 @@ def along(
     stack: list[Any] = [value]
     for token in structure:
         item = stack.pop()
-        if token == LEAF or token in more:
+        if token is LEAF or token == LEAF or token in more:
             found.append(item)
         elif token[0] == "static":
             continue
         elif item is None:
             stack += [None] * token[1]
         else:
-            held = children(item)
             if token[0] == "dict" and isinstance(item, dict) and set(item) == set(token[2]):
                 held = token, [item[key] for key in token[2]]
+            else:
+                held = children(item)
             if held is None or held[0] != token:
                 return None
             stack += reversed(held[1])
