@@ -89,7 +89,10 @@ def programs(model: str) -> tuple[ut.Function, ut.Function]:
 
 
 def forest(trees: list[Tree]) -> tuple[np.ndarray, ...]:
-    """Trees side by side."""
+    """Trees side by side. One tree is a forest as it is."""
+    if len(trees) == 1:
+        tree = trees[0]
+        return tree.word, tree.left, tree.right, tree.label, np.array([len(tree.word) - 1], np.int32)
     sizes = np.array([len(tree.word) for tree in trees])
     last = np.cumsum(sizes) - 1
     offset = np.repeat(last + 1 - sizes, sizes).astype(np.int32)

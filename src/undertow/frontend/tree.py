@@ -114,14 +114,19 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
     for token in structure:
         kind = token[0]
         if kind == "leaf":
-            stack[-1][1].append(next(rest))
+            held = stack[-1][1]
+            held.append(next(rest))
         elif kind == "static":
-            stack[-1][1].append(token[1].value)
+            held = stack[-1][1]
+            held.append(token[1].value)
         else:
-            stack.append((token, []))
-        while len(stack) > 1 and len(stack[-1][1]) == stack[-1][0][1]:
-            done, held = stack.pop()
-            stack[-1][1].append(_build(done, held))
+            held = []
+            stack.append((token, held))
+        while len(held) == stack[-1][0][1] and len(stack) > 1:
+            done, _ = stack.pop()
+            made = _build(done, held)
+            held = stack[-1][1]
+            held.append(made)
     return stack[0][1][0]
 
 
