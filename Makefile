@@ -22,7 +22,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-learn core asan tsan clean distclean
+.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-learn bench-where core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -32,6 +32,7 @@ help:
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
+	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
@@ -99,6 +100,9 @@ bench-papers: $(STAMP)
 bench-learn: $(STAMP)
 	@$(BIN)/python benchmarks/learn.py --listops $(LONG)
 
+bench-where: $(STAMP)
+	@$(BIN)/python benchmarks/where.py $(ARGS)
+
 # DyNet gets an environment of its own, for its wheels fit few versions of Python. Without it the race says so.
 $(DYNET)/.tried: pyproject.toml
 	@$(BIN)/python -m venv $(DYNET)
@@ -120,7 +124,7 @@ asan: SANITIZER := address
 asan: OPTIONS := ASAN_OPTIONS=detect_leaks=0
 asan: LIBRARY := libasan.so
 tsan: SANITIZER := thread
-tsan: OPTIONS := TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 # NumPy's threads are not instrumented
+tsan: OPTIONS := TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" OPENBLAS_NUM_THREADS=1 # NumPy's threads are not instrumented
 tsan: LIBRARY := libtsan.so
 asan tsan: $(STAMP)
 	@echo '== the core with the $(SANITIZER) sanitizer, in build/$@'

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,13 @@ class Worker:
     def answers(self, batch: int, trees: str) -> dict[str, Any]:
         found = [self.rival.infer(part) for part in forests.batches(self.trees[trees], batch)]
         return {"answers": [int(value) for part in found for value in part]}
+
+    def kinds(self, work: str, batch: int, trees: str) -> dict[str, Any]:
+        """Seconds of an epoch by kind of step, where a rival knows them."""
+        total: Counter[str] = Counter()
+        for part in forests.batches(self.trees[trees], batch):
+            total.update(self.rival.kinds(work, part))
+        return dict(total)
 
     def peak(self, batch: int) -> dict[str, Any]:
         trees = self.trees["train"][:batch]

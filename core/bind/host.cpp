@@ -121,6 +121,15 @@ nb::list tag_of(const std::vector<Label>& labels) {
   return tag;
 }
 
+/// A tag as an array [labels, 2] of sites and indices: it may be as long as memory allows.
+nb::object labels_of(std::vector<Label>&& labels) {
+  static_assert(sizeof(Label) == 2 * sizeof(int64_t));
+  auto* all = new std::vector<Label>(std::move(labels));
+  const nb::capsule owner(all, [](void* kept) noexcept { delete static_cast<std::vector<Label>*>(kept); });
+  const size_t sizes[] = {all->size(), 2};
+  return nb::cast(nb::ndarray<nb::numpy>(all->data(), 2, sizes, owner, nullptr, nb::dtype<int64_t>()));
+}
+
 /// Counts of lanes, by node.
 nb::list fired_of(const RunStats& stats) {
   nb::list fired;
@@ -230,7 +239,7 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
   } catch (const Interrupted&) {
     throw nb::python_error(std::move(*host.raised));
   } catch (const nb::python_error&) {
-    where.extend(tag_of(stats.stopped));
+    where.append(labels_of(std::move(stats.stopped)));
     throw;
   }
   if (stopped) {
@@ -238,8 +247,8 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
     for (size_t k = 0; k < stopped->values.size(); ++k)
       operands.append(numpy_of(stopped->values[k].bytes.data(), stopped->values[k].shape, stopped->types[k].dtype));
     const nb::object type = nb::module_::import_("undertow._core").attr("Stopped");
-    const nb::object error = type(name_of_stop(stopped->kind), stopped->node, tag_of(stopped->tag), operands,
-                                  stopped->a, stopped->b, stopped->site);
+    const nb::object error = type(name_of_stop(stopped->kind), stopped->node, labels_of(std::move(stopped->tag)),
+                                  operands, stopped->a, stopped->b, stopped->site);
     PyErr_SetObject(type.ptr(), error.ptr());
     throw nb::python_error();
   }

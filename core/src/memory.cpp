@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <vector>
 
 namespace undertow {
 namespace {
@@ -14,11 +15,18 @@ constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes that are kept while n
 
 void free_block(Block* block) { ::operator delete(block, std::align_val_t{64}); }
 
-/// What is kept while nothing runs. Nobody waits for it: who finds it taken gets fresh memory, and gives it back to the
-/// system. (So a process that was forked at a bad moment does not wait for ever.)
+constexpr size_t kMostSets = 64;
+
+/// What is kept while nothing runs: the blocks that each run, or each thread of one, has left. Nobody waits for it: who
+/// finds it taken gets fresh memory, and gives it back to the system. (So a process that was forked at a bad moment
+/// does not wait for ever.)
 struct Spare {
   std::mutex mutex;
-  Blocks blocks;
+  std::vector<Blocks> sets;
+  int64_t bytes = 0;
+
+  /// One of them; an empty one, if there is none.
+  Blocks& any() { return sets.empty() ? sets.emplace_back() : sets.back(); }
 };
 
 Spare& spare() {
@@ -101,17 +109,28 @@ void Blocks::clear() {
 
 Pool::Pool(int64_t limit) : limit_(limit) {
   const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  if (lock.owns_lock()) std::swap(blocks_, spare().blocks);
+  if (!lock.owns_lock() || spare().sets.empty()) return;
+  std::swap(blocks_, spare().sets.back());
+  spare().sets.pop_back();
+  spare().bytes -= blocks_.bytes();
 }
 
 Pool::~Pool() {
   const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  if (!lock.owns_lock())
+  if (!lock.owns_lock()) {
     blocks_.clear();
-  else if (live_ == 0 && spare().blocks.bytes() == 0 && blocks_.bytes() <= kMostSpare)
-    std::swap(blocks_, spare().blocks);
-  else
-    spare().blocks.adopt(blocks_, kMostSpare);
+    return;
+  }
+  const int64_t room = kMostSpare - spare().bytes;
+  if (live_ == 0 && blocks_.bytes() <= room && spare().sets.size() < kMostSets) {
+    spare().bytes += blocks_.bytes();
+    spare().sets.push_back(blocks_);
+  } else {
+    Blocks& some = spare().any();
+    const int64_t before = some.bytes();
+    some.adopt(blocks_, before + room);  // all of them become free
+    spare().bytes += some.bytes() - before;
+  }
 }
 
 Block* Pool::take(int64_t bytes) {
@@ -148,24 +167,25 @@ void Buffer::resize(size_t size) {
   size_ = size;
   if (size == 0) return;
   const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  if (lock.owns_lock()) {
-    block_ = spare().blocks.take(static_cast<int64_t>(size));
-    spare().blocks.unlink(block_);
-  } else {
-    Blocks own;
-    block_ = own.take(static_cast<int64_t>(size));
-  }
+  Blocks own;
+  Blocks& some = lock.owns_lock() ? spare().any() : own;
+  const int64_t before = some.bytes();
+  block_ = some.take(static_cast<int64_t>(size));
+  some.unlink(block_);
+  if (lock.owns_lock()) spare().bytes += some.bytes() - before;
 }
 
 void Buffer::give_back(Block* block) noexcept {
   if (block == nullptr) return;
   const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  if (!lock.owns_lock() || block->size >= kLarge || spare().blocks.bytes() + block->size > kMostSpare) {
+  if (!lock.owns_lock() || block->size >= kLarge || spare().bytes + block->size > kMostSpare) {
     free_block(block);
     return;
   }
-  spare().blocks.link(block);
-  spare().blocks.put(block);
+  Blocks& some = spare().any();
+  some.link(block);
+  some.put(block);
+  spare().bytes += block->size;
 }
 
 }  // namespace undertow

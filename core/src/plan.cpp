@@ -313,14 +313,16 @@ class Checker {
 
 namespace {
 
-/// Which groups several threads may run at once.
+/// Which groups several threads may run at once; and which of these work on numbers only.
 void find_pure(Plan& plan) {
-  std::vector<bool> pure(static_cast<size_t>(plan.groups), true);
+  std::vector<bool> pure(static_cast<size_t>(plan.groups), true), scalar = pure;
   std::vector<std::pair<size_t, size_t>> enters;  // groups
   const auto at = [](int64_t n) { return static_cast<size_t>(n); };
   for (const Region& region : plan.regions) {
     const size_t own = at(region.group);
     if (!region.boxed.empty()) pure[own] = false;
+    for (const Slot& slot : region.slots)
+      if (slot.is_dynamic || !slot.shape.empty()) scalar[own] = false;
     for (const Program& program : region.phases)
       for (const Stage& stage : program.stages) {
         for (const Item& item : stage.straight)
@@ -338,12 +340,14 @@ void find_pure(Plan& plan) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const auto& [from, to] : enters)
-      if (pure[from] && !pure[to]) {
-        pure[from] = false;
-        changed = true;
-      }
+      for (auto* fact : {&pure, &scalar})
+        if ((*fact)[from] && !(*fact)[to]) {
+          (*fact)[from] = false;
+          changed = true;
+        }
   }
   plan.is_pure = std::move(pure);
+  plan.is_scalar = std::move(scalar);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ Team::~Team() {
     is_over_ = true;
   }
   has_job_.notify_all();
-  for (std::thread& helper : helpers_) helper.join();
+  helpers_.clear();
 }
 
 void Team::begin(Job& job) {

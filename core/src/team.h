@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "crew.h"
 #include "undertow/kernel.h"
 
 namespace undertow {
@@ -68,7 +68,7 @@ class Team {
   void help();
 
   const int64_t threads_;
-  std::vector<std::thread> helpers_;
+  std::vector<Hand> helpers_;
   std::mutex mutex_;  // of all that follows
   std::condition_variable has_job_, is_done_;
   Job* job_ = nullptr;

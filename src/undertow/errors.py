@@ -10,8 +10,11 @@ hint: use `if`
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,64 @@ class Call:
     label: str
     span: Span | None
     function: str  # the function that makes the call
+
+
+class Calls(Sequence[Call]):
+    """The calls of a tag, outermost first. What one stands for is looked up when it is asked for: tags are user data.
+
+    `labels` is an array [calls, 2] of sites and indices, as `call_of` takes them; innermost first, as tags are.
+    """
+
+    def __init__(self, labels: Any, call_of: Callable[[int, int], Call]) -> None:
+        self._labels = labels[::-1]
+        self._call_of = call_of
+        self._known: dict[tuple[int, int], Call] = {}
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    @overload
+    def __getitem__(self, at: int) -> Call: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Call, ...]: ...
+    def __getitem__(self, at: int | slice) -> Call | tuple[Call, ...]:
+        if isinstance(at, slice):
+            return tuple(map(self._call, *self._labels[at].T.tolist()))
+        site, index = self._labels[at].tolist()
+        return self._call(site, index)
+
+    def _call(self, site: int, index: int) -> Call:
+        found = self._known.get((site, index))
+        if found is None:
+            found = self._known[site, index] = self._call_of(site, index)
+        return found
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self[:])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Calls | tuple) and len(self) == len(other) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} calls>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+    def repeats(self, at: int, period: int) -> int:
+        """How often the `period` calls from `at` on stand there one after the other."""
+        end, step = at + period, 64
+        while end < len(self):
+            there = self._labels[end : end + step]
+            differ = np.flatnonzero((there != self._labels[end - period : end - period + len(there)]).any(axis=1))
+            if len(differ):
+                end += int(differ[0])
+                break
+            end += len(there)
+            step = min(2 * step, 1 << 16)
+        return (end - at) // period
 
 
 class UndertowError(Exception):
@@ -107,7 +168,7 @@ class RunError(UndertowError):
 
     def __init__(self, what: str, span: Span | None = None, hint: str = "", calls: Sequence[Call] = ()) -> None:
         super().__init__(what, span, hint)
-        self.calls = tuple(calls)
+        self.calls: Sequence[Call] = calls if isinstance(calls, Calls) else tuple(calls)
 
     def __str__(self) -> str:
         parts = [self.what]
@@ -198,6 +259,8 @@ def fold_calls(calls: Sequence[Call], longest_period: int = 8, most_lines: int =
 
 def _repeats(calls: Sequence[Call], at: int, period: int) -> int:
     """How often the next `period` calls stand there one after the other."""
+    if isinstance(calls, Calls):
+        return calls.repeats(at, period)
     end = at + period
     while end < len(calls) and (calls[end] is calls[end - period] or calls[end] == calls[end - period]):
         end += 1

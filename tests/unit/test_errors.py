@@ -7,13 +7,14 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import undertow as ut
 from undertow import errors
-from undertow.errors import Call, Span, brief, fold_calls
+from undertow.errors import Call, Calls, Span, brief, fold_calls
 
 CLASSES = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, ut.UndertowError)]
 
@@ -122,3 +123,33 @@ def test_brief() -> None:
             raise ValueError
 
     assert brief(Broken()) == "a Broken"
+
+
+class TestCalls:
+    """Tags of any length, as the core gives them: arrays of sites and indices, innermost first."""
+
+    @staticmethod
+    def made(*labels: tuple[int, int]) -> Calls:
+        return Calls(np.array(labels, np.int64).reshape(-1, 2), lambda site, index: call(f"@{site} {index}"))
+
+    def test_they_are_a_sequence_outermost_first(self):
+        calls = self.made((3, 7), (2, -1), (1, -1))
+        assert [one.label for one in calls] == ["@1 -1", "@2 -1", "@3 7"]
+        assert calls[0].label == "@1 -1" and calls[-1].label == "@3 7" and len(calls) == 3
+        assert calls[1:] == (calls[1], calls[2]) and calls[5:] == () and calls == tuple(calls)
+        assert calls != tuple(calls)[:2] and calls != [*calls] and not self.made()
+        assert pickle.loads(pickle.dumps(calls)) == tuple(calls) and repr(calls) == "<3 calls>"
+        with pytest.raises(IndexError):
+            calls[3]
+
+    @given(st.lists(st.tuples(st.integers(1, 2), st.integers(-1, 0)), max_size=300), st.integers(1, 9))
+    def test_they_fold_as_a_plain_sequence_does(self, labels, times):
+        calls = self.made(*labels * times)
+        assert fold_calls(calls) == fold_calls(tuple(calls))
+
+    def test_millions_of_them_take_no_time(self):
+        calls = Calls(np.ones((5_000_000, 2), np.int64), lambda site, index: call("@1"))
+        began = time.process_time()
+        lines = fold_calls(calls)
+        assert lines[1:] == ["  ... 4999999 more calls like the line above"]
+        assert time.process_time() - began < 1

@@ -123,6 +123,15 @@ def test_models_are_values() -> None:
     assert {values.dtype.name for values in first.values()} == {"float32"}
 
 
+@pytest.mark.parametrize("name", ["treernn", "rntn"])
+def test_words_may_be_taken_as_they_are(name: str) -> None:
+    model, forest = classifier(name, squash=False), some_trees(name)
+    params = parameters(model)
+    squashed = params | {"embed": np.tanh(params["embed"])}
+    found, wanted = model.loss()(squashed, forest), classifier(name).loss()(params, forest)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
+
+
 def test_losses_elsewhere_are_refused() -> None:
     with pytest.raises(ut.DataError, match="no losses at 'leaves'"):
         classifier("treernn").loss("leaves")

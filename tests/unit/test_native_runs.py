@@ -179,9 +179,9 @@ def test_runs_stop_at_once(tmp_path: Path, engine: str, by: str) -> None:
             for threads in (1, 2) if ENGINE == "waves:lockstep" else (1,):
                 with ut.options(engine=ENGINE, threads=threads, memory=4 << 30):
                     expected = function(*small)
-                    # Where millions of frames are alive, clearing them away takes time as well.
+                    # Where millions of frames are alive, giving back their memory takes time as well.
                     is_deep = name in ("sink", "gradient of power")
-                    most = AFTER * threads + (1.5 if is_deep else 0.5 if ENGINE == "waves:agenda" else 0.2)
+                    most = AFTER * threads + (0.5 if is_deep or ENGINE == "waves:agenda" else 0.2)
                     for attempt in range(3):  # memory may come and go slowly where others use the machine
                         began = time.process_time()
                         try:

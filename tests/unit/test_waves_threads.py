@@ -1,7 +1,8 @@
-"""Several threads work on one run with later phases: on the lanes of large steps. The bits are those of one thread."""
+"""Several threads work on one run: on chunks of lanes, on lanes of large steps. The bits are those of one thread."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,39 @@ def test_a_timeout_ends_shared_work() -> None:
 
     with pytest.raises(ut.Timeout):
         spin.run(np.ones(300_000), -1, engine="waves", threads=2, timeout=0.3)
+
+
+@ut.function
+def tak(x: ut.i32, y: ut.i32, z: ut.i32) -> ut.i32:
+    return tak(tak(x - 1, y, z), tak(y - 1, z, x), tak(z - 1, x, y)) if y < x else z
+
+
+@pytest.mark.slow
+def test_calls_on_numbers_are_shared_out_where_there_are_many() -> None:
+    """The first run learns that there are many from its first chunks, those after it from the run before."""
+    arguments = (24, 16, 8)
+    graph = flatten(make_library(tak.library(*arguments), True, True))
+    inputs = [np.asarray(x, np.int32) for x in arguments]
+    seen = set()
+    for threads in (1, 2, 3):
+        plan = WavesPlan(graph)
+        for _ in range(3):
+            (found,), stats = plan.run(inputs, Options(threads=threads))
+            assert (found, stats.activations, stats.max_depth) == (9, 2_493_349, 24)
+            seen.add((threads > 1, stats.waves))
+    assert len(seen) > 2, "nothing was shared out"
+
+
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    """Threads that are kept stay behind: the child must not wait for them."""
+    x = np.random.default_rng(2).normal(size=1_000_003)
+
+    @ut.function
+    def f(x: ut.f64[1_000_003]):
+        return x * x
+
+    wanted = f.run(x, threads=2)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(f.run(x, threads=2), wanted) else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -6,6 +6,7 @@
 // when all that the stage before it entered has come back.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -248,12 +249,14 @@ class Plan {
   std::vector<FusedItem> fuseds;
   std::vector<Late> lates;
   std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
+  std::vector<bool> is_scalar;      // of each group: numbers only, likewise
   std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h
   std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow/program.h
   std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
   ~Plan();
   int32_t nodes = 0;  // of the static graph
   int32_t groups = 0;
+  mutable std::atomic<int64_t> calls_before = 0;  // that the last run made
 };
 
 }  // namespace undertow

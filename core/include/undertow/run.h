@@ -50,7 +50,7 @@ enum class Step : uint8_t { Operator, Branch, Call, Loop, Map, Entry, Narrow, Re
 using StepSeconds = std::array<double, static_cast<size_t>(Step::Rest) + 1>;
 
 struct Label {
-  int32_t site;
+  int64_t site;
   int64_t index;  ///< of the iteration or lane; -1 for calls
 };
 

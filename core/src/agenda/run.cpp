@@ -127,7 +127,6 @@ void Agenda::locate(Stop& stop) {
     stop.node = operate_.doing.node;
     stop.site = operate_.doing.site;
   }
-  finish_stats();
 }
 
 std::vector<Label> Agenda::where() const {

@@ -48,10 +48,9 @@ Run::~Run() {  // blocks go with the pool
 std::vector<Value> Run::run(std::span<const View> inputs) {
   results_.assign(plan_.fetches.size(), 0);
   missing_ = results_.size();
-  const auto note = [&] {
-    stats_.peak_bytes = pool_.peak();
-    if (at_ != nullptr) stats_.stopped = tag(*at_);
-    while (deepest_ != nullptr) climb();
+  const auto locate = [&](Stop& stop) {
+    if (stop.node < 0 && step_ != nullptr) stop.node = step_->node;
+    if (at_ != nullptr) stop.tag = tag(*at_);
   };
   try {
     poll();
@@ -77,31 +76,26 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
         loop<false>();
     }
   } catch (const OverLimit& over) {
-    note();
     constexpr Stop::Kind kinds[] = {Stop::Kind::Memory, Stop::Kind::Frames, Stop::Kind::Depth, Stop::Kind::OutOfMemory};
     Stop stop{kinds[static_cast<int>(over.kind)]};
-    stop.node = step_ == nullptr ? -1 : step_->node;
-    stop.tag = stats_.stopped;
     stop.a = over.bytes;
+    locate(stop);
     throw stop;
   } catch (const std::bad_alloc&) {
-    note();
     Stop stop{Stop::Kind::OutOfMemory};
-    stop.node = step_ == nullptr ? -1 : step_->node;
-    stop.tag = stats_.stopped;
+    locate(stop);
     throw stop;
   } catch (Stop& stop) {
-    note();
-    if (stop.node < 0) stop.node = step_ == nullptr ? -1 : step_->node;
-    stop.tag = stats_.stopped;
+    locate(stop);
     throw;
   } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
     throw;
-  } catch (...) {
-    note();
+  } catch (...) {  // the host's
+    if (at_ != nullptr) stats_.stopped = tag(*at_);
     throw;
   }
-  note();
+  stats_.peak_bytes = pool_.peak();
+  while (deepest_ != nullptr) climb();
   std::vector<Value> values;
   for (size_t k = 0; k < results_.size(); ++k) {
     const Plan::Fetch& fetch = plan_.fetches[k];

@@ -16,15 +16,15 @@ size_t z(int64_t n) { return static_cast<size_t>(n); }
 /// The labels of the loops that a frame is in.
 void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
   const std::vector<NarrowLoop>& loops = frame.body->loops;
+  if (loops.empty()) return;
   for (int32_t loop = frame.body->asides[z(frame.pc)].loop; loop >= 0; loop = loops[z(loop)].outer)
     labels.push_back({loops[z(loop)].site, static_cast<int64_t>(frame.cells[loops[z(loop)].counter])});
 }
 
 }  // namespace
 
+/// Frames of a run that was stopped are not looked at: there may be millions, and someone waits.
 Narrow::~Narrow() {
-  for (NarrowFrame* frame = top_; frame != nullptr; frame = frame->below)
-    for (int32_t cell : frame->body->entry_cells) drop_entry(*frame, cell);
   for (Segment& segment : segments_) tables_.pool.drop(segment.block);
 }
 
@@ -32,7 +32,9 @@ void Narrow::drop_entry(NarrowFrame& frame, int32_t cell) {
   auto* entry = reinterpret_cast<Entry*>(frame.cells[cell]);
   if (entry == nullptr) return;
   for (Sum& sum : entry->sums) tables_.pool.drop(sum.whole);
-  delete entry;
+  entry->sums.clear();
+  entry->values.clear();
+  entries_.give(entry);
   frame.cells[cell] = 0;
 }
 
@@ -79,7 +81,7 @@ inline void Narrow::pop(NarrowFrame* frame) {
 /// What a call gives to all that runs below it.
 Entry* Narrow::make_entry(NarrowFrame& frame, const NarrowCall& call) {
   drop_entry(frame, call.entry);  // of an iteration before
-  auto* entry = new Entry;
+  Entry* entry = entries_.take();
   frame.cells[call.entry] = reinterpret_cast<uint64_t>(entry);
   entry->sums.resize(call.hoists.size());
   for (Cell x : call.hoists) {
@@ -114,6 +116,7 @@ Doing Narrow::doing() const {
 
 std::vector<Label> Narrow::tag() const {
   std::vector<Label> labels;
+  if (now_ != nullptr) labels.reserve(z(now_->depth) + 64);  // growing would take as long again
   for (const NarrowFrame* frame = now_; frame != nullptr; frame = frame->caller) {
     add_loops(*frame, labels);
     labels.push_back({frame->site, -1});

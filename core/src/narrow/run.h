@@ -80,6 +80,7 @@ class Narrow {
     std::byte *free, *end;  ///< of the one before
   };
   std::vector<Segment> segments_;
+  Store<Entry> entries_;
   std::byte* free_ = nullptr;  ///< of the last segment
   std::byte* end_ = nullptr;
 };

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from undertow.engines.contract import Options, Result
-from undertow.errors import Call, Fault, FrameLimit, InternalError, RecursionLimit, Timeout, TypeMismatch
+from undertow.errors import Call, Calls, Fault, FrameLimit, InternalError, RecursionLimit, Timeout, TypeMismatch
 from undertow.ir.graph import StaticGraph
-from undertow.ir.trace import Label, Tag
+from undertow.ir.trace import Tag
 from undertow.types import CTL, DType, Type, type_of
 
 Value = Any  # a NumPy scalar or array of the declared type
@@ -135,12 +135,15 @@ def function_of(graph: StaticGraph, region: int) -> str:
     return graph.regions[region].name
 
 
-def calls_of(graph: StaticGraph, tag: Tag) -> tuple[Call, ...]:
-    """The tag traceback: what each label stands for, outermost call first."""
-    made: dict[Label, Call] = {}  # depth is user data: equal calls are one object
-    for label in set(tag):
-        number, index = label if isinstance(label, tuple) else (label, -1)
+def calls_of(graph: StaticGraph, tag: Tag | np.ndarray) -> Calls:
+    """The tag traceback: what each label stands for, outermost call first. The core has tags as arrays of pairs."""
+
+    def call_of(number: int, index: int) -> Call:
         site = graph.sites[number - 1]
         which = {"call": "", "loop": f" iteration {index}", "map": f" lane {index}"}[site.kind]
-        made[label] = Call(f"@{number}{which}", site.span, function_of(graph, site.caller))
-    return tuple(map(made.__getitem__, reversed(tag)))
+        return Call(f"@{number}{which}", site.span, function_of(graph, site.caller))
+
+    if isinstance(tag, tuple):
+        pairs = [label if isinstance(label, tuple) else (label, -1) for label in tag]
+        tag = np.array(pairs, np.int64).reshape(-1, 2)
+    return Calls(tag, call_of)

@@ -20,7 +20,6 @@ from undertow.engines.contract import LateStats, Options, Result, State, Stats
 from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, Node, StaticGraph
-from undertow.ir.trace import Tag
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL, DTYPES, Type, dtype_of
 
@@ -177,7 +176,7 @@ class NativePlan:
             raise
         except RunError as error:  # from an operator that the host runs
             error.span = error.span or self.graph.nodes[host.node].span
-            error.calls = checks.calls_of(self.graph, tuple(where))
+            error.calls = checks.calls_of(self.graph, where[0])
             raise
         seconds = time.perf_counter() - began
         if state is not None:
@@ -216,8 +215,7 @@ def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: 
 
 def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseException:
     """What to raise for a run that the core has stopped."""
-    kind, number, labels, values, a, b, site = stopped.args
-    tag: Tag = tuple(labels)
+    kind, number, tag, values, a, b, site = stopped.args
     span = graph.nodes[number].span if number >= 0 else None
     if site > 0:
         span = graph.sites[site - 1].span

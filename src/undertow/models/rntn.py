@@ -18,6 +18,7 @@ class RNTN(TreeClassifier):
     """h = tanh(xᵀ V x + x W + b), where x = [left; right] and V has a slice for each place of h."""
 
     width: int = 25  # the paper's best lie between 25 and 35
+    squash: bool = True  # leaves go through tanh too
 
     def shapes(self):
         d = self.width
@@ -38,12 +39,13 @@ class RNTN(TreeClassifier):
 
     @functools.cache  # noqa: B019
     def encoder(self, note):
-        d, rate = self.width, self.dropout
+        d, rate, squash = self.width, self.dropout, self.squash
 
         @ut.function
         def encode(params, forest, node: ut.i32) -> (ut.f32[d], note.type):
             if forest.is_leaf(node):
-                h = drop(ut.tanh(params["embed"][forest.word[node]]), d, rate)
+                x = params["embed"][forest.word[node]]
+                h = drop(ut.tanh(x) if squash else x, d, rate)
                 return h, note.of(params, forest, node, h)
             left, of_left = encode(params, forest, forest.left[node])
             right, of_right = encode(params, forest, forest.right[node])

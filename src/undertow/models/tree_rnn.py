@@ -15,6 +15,8 @@ from undertow.models.classifier import TreeClassifier, averaging, drop, plus
 class TreeRNN(TreeClassifier):
     """h = tanh([left; right] W + b); a leaf is a row of a table."""
 
+    squash: bool = True  # leaves go through tanh too
+
     def shapes(self):
         d = self.width
         return {
@@ -31,12 +33,13 @@ class TreeRNN(TreeClassifier):
 
     @functools.cache  # noqa: B019
     def encoder(self, note):
-        d, rate = self.width, self.dropout
+        d, rate, squash = self.width, self.dropout, self.squash
 
         @ut.function
         def encode(params, forest, node: ut.i32) -> (ut.f32[d], note.type):
             if forest.is_leaf(node):
-                h = drop(ut.tanh(params["embed"][forest.word[node]]), d, rate)
+                x = params["embed"][forest.word[node]]
+                h = drop(ut.tanh(x) if squash else x, d, rate)
                 return h, note.of(params, forest, node, h)
             left, of_left = encode(params, forest, forest.left[node])
             right, of_right = encode(params, forest, forest.right[node])

@@ -1,0 +1,123 @@
+// Fibers: a table on its way through the stages of its program.
+#include "lockstep/run.h"
+
+namespace undertow::lockstep {
+
+Fiber* Lockstep::fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
+  Fiber* made = space_->fibers.take();
+  *made = {kind, table, &table->region->phases[z(phase)], phase};
+  made->parent = parent;
+  return made;
+}
+
+Request* Lockstep::request(Fiber* waiter, const CallItem& item) {
+  Request* made = space_->requests.take();
+  *made = {waiter, &item, waiter->table, waiter->table->lanes};
+  return made;
+}
+
+/// Something that a fiber entered is over.
+void Lockstep::come_back(Wave& wave, Fiber* waiter) {
+  if (--waiter->pending == 0) {
+    complete(*waiter);
+    ++waiter->stage;
+    wave.ready.push_back(waiter);
+  }
+}
+
+/// Run a fiber until it waits, or is over.
+void Lockstep::advance(Wave& wave, Fiber* self) {
+  Table& table = *self->table;
+  for (;;) {
+    at_ = &table;
+    if (self->stage == self->program->stages.size()) {
+      over(wave, self);
+      return;
+    }
+    const Stage& stage = self->program->stages[self->stage];
+    if (!self->is_past && put_off(self, stage)) return;
+    self->is_past = false;
+    if (stage.entered.empty()) {
+      ++self->stage;
+      continue;
+    }
+    self->pending = 1;
+    for (const Item& item : stage.entered) enter(wave, self, item);
+    if (--self->pending > 0) return;
+    complete(*self);
+    ++self->stage;
+  }
+}
+
+/// A fiber is at its end.
+void Lockstep::over(Wave& wave, Fiber* self) {
+  Fiber* waiter = self->parent;
+  if (self->kind == Fiber::Kind::Loop) {
+    if (go_round(wave, self)) return;
+  }
+  space_->fibers.give(self);
+  if (waiter != nullptr) come_back(wave, waiter);
+}
+
+void Lockstep::straight(Table& table, const Item& item) {
+  clock_.to(item.kind);
+  switch (item.kind) {
+    case Item::Kind::Op:
+      operate_.run(table, plan_.ops[z(item.number)]);
+      break;
+    case Item::Kind::Fused:
+      operate_.run(table, plan_.fuseds[z(item.number)]);
+      break;
+    case Item::Kind::Read:
+      read(table, plan_.reads[z(item.number)]);
+      break;
+    case Item::Kind::Collect:
+      collect(table, plan_.collects[z(item.number)]);
+      break;
+    case Item::Kind::Collected:
+      collected(table, plan_.collecteds[z(item.number)]);
+      break;
+    default:
+      throw Stop{Stop::Kind::Internal};
+  }
+}
+
+void Lockstep::enter(Wave& wave, Fiber* self, const Item& item) {
+  clock_.to(item.kind);
+  switch (item.kind) {
+    case Item::Kind::Branch:
+      enter_branch(wave, self, plan_.branches[z(item.number)]);
+      break;
+    case Item::Kind::Call: {
+      const CallItem& call = plan_.calls[z(item.number)];
+      ++self->pending;
+      if (call.phase == 0)
+        wave.calls.push_back(request(self, call));
+      else
+        resume(wave, self, call);
+      break;
+    }
+    case Item::Kind::Loop:
+      enter_loop(wave, self, plan_.loops[z(item.number)]);
+      break;
+    case Item::Kind::Map:
+      enter_map(wave, self, plan_.maps[z(item.number)]);
+      break;
+    default:
+      throw Stop{Stop::Kind::Internal};
+  }
+}
+
+/// What was entered together has come back: bring the results where they belong.
+void Lockstep::complete(const Fiber& self) {
+  const Stage& stage = self.program->stages[self.stage];
+  for (const Item& item : stage.entered) {
+    clock_.to(item.kind);
+    if (item.kind == Item::Kind::Branch)
+      leave_branch(*self.table, plan_.branches[z(item.number)]);
+    else if (item.kind == Item::Kind::Map)
+      leave_map(*self.table, plan_.maps[z(item.number)]);
+  }
+}
+
+}  // namespace undertow::lockstep

@@ -1,0 +1,162 @@
+// Maps: the elements of arrays as lanes, and the results of lanes as arrays.
+#include <cstring>
+
+#include "lockstep/run.h"
+
+namespace undertow::lockstep {
+
+/// The shape of an operand in a lane.
+const int64_t* Lockstep::shape_of(const Slot& slot, const Column& column, int64_t lane) {
+  return slot.is_dynamic ? column.lane<Box>(lane)->shape : slot.shape.data();
+}
+
+void Lockstep::enter_map(Wave& wave, Fiber* self, const MapItem& item) {
+  if (item.phase > 0 && is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
+  operate_.doing = {-1, item.site};
+  Table& table = *self->table;
+  const Region& body = plan_.regions[z(item.body)];
+  Table* inner = table.maps[z(item.map)];
+  if (item.phase == 0) {
+    const Slot& slot = tables_.slot(*table.region, item.counted);
+    const Column column = tables_.column(table, item.counted);
+    std::vector<int64_t> counts(z(table.lanes));
+    int64_t lanes = 0;
+    for (int64_t k = 0; k < table.lanes; ++k) lanes += counts[z(k)] = shape_of(slot, column, k)[0];
+    if (lanes > INT32_MAX) throw OverLimit{OverLimit::Kind::Frames};
+    inner = tables_.make(body, lanes, std::max(1, visits_of(table, item.visits)));
+    table.maps[z(item.map)] = inner;
+    inner->parent = &table;
+    inner->chunk = table.chunk;
+    inner->site = item.site;
+    inner->numbers = tables_.pool.take(8 * lanes);
+    inner->index = tables_.pool.take(4 * lanes);
+    int64_t* numbers = reinterpret_cast<int64_t*>(inner->numbers->data());
+    int32_t* index = reinterpret_cast<int32_t*>(inner->index->data());
+    int64_t at = 0;
+    for (int64_t k = 0; k < table.lanes; ++k)
+      for (int64_t n = 0; n < counts[z(k)]; ++n, ++at) {
+        numbers[at] = n;
+        index[at] = static_cast<int32_t>(k);
+      }
+    inherit(*inner, table, index);
+  }
+  const int32_t* index = reinterpret_cast<const int32_t*>(inner->index->data());
+  for (const Transfer& transfer : item.mapped) spread(table, *inner, item, transfer);
+  for (const Transfer& outer : item.outers)
+    if (inner->lanes > 0)
+      tables_.take(*inner, outer.to, tables_.slot(*table.region, outer.from), tables_.column(table, outer.from), index,
+                   inner->lanes);
+  if (inner->lanes == 0 || body.phases[z(item.phase)].stages.empty()) return;
+  ++self->pending;
+  tell(*inner, item.phase);
+  wave.ready.push_back(fiber(Fiber::Kind::Map, inner, item.phase, self));
+}
+
+/// The elements of an array as a value of each lane.
+void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer) {
+  const Slot& from = tables_.slot(*table.region, transfer.from);
+  const Slot& to = inner.region->slots[z(transfer.to)];
+  const Column column = tables_.column(table, transfer.from);
+  const int64_t* numbers = reinterpret_cast<const int64_t*>(inner.numbers->data());
+  const int32_t* index = reinterpret_cast<const int32_t*>(inner.index->data());
+  std::vector<int64_t> counts(z(table.lanes), 0);
+  for (int64_t k = 0; k < inner.lanes; ++k) ++counts[z(index[k])];
+  for (int64_t k = 0; k < table.lanes; ++k) {
+    const int64_t length = shape_of(from, column, k)[0];
+    if (length != counts[z(k)]) {
+      operate_.lane = k;
+      Stop stop{item.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
+      stop.a = counts[z(k)];
+      stop.b = length;
+      throw stop;
+    }
+  }
+  if (inner.lanes == 0) return;
+  if (!to.is_dynamic && table.lanes == 1 && to.bytes > 0) {
+    const Column view = from.is_dynamic ? Column{column.lane<Box>(0)->block, column.lane<Box>(0)->data, to.bytes}
+                                        : Column{column.block, column.data, to.bytes};
+    if (view.block != nullptr) ++view.block->refs;
+    tables_.drop(inner, transfer.to);
+    inner.columns[transfer.to] = view;
+    return;
+  }
+  std::byte* out = tables_.own(inner, transfer.to);
+  for (int64_t k = 0; k < inner.lanes; ++k) {
+    const int64_t lane = index[k];
+    const int64_t* shape = shape_of(from, column, lane);
+    int64_t bytes = size_of(from.dtype);
+    for (int axis = 1; axis < from.rank(); ++axis) bytes *= shape[axis];
+    const std::byte* data = from.is_dynamic ? column.lane<Box>(lane)->data : column.lane<std::byte>(lane);
+    if (!to.is_dynamic) {
+      if (bytes > 0) std::memcpy(out + k * to.bytes, data + numbers[k] * bytes, z(bytes));
+      continue;
+    }
+    Block* block = tables_.pool.take(bytes);
+    if (bytes > 0) std::memcpy(block->data(), data + numbers[k] * bytes, z(bytes));
+    reinterpret_cast<Box*>(out)[k] = {block, block->data(), tables_.shape({shape + 1, z(from.rank() - 1)})};
+  }
+}
+
+void Lockstep::leave_map(Table& table, const MapItem& item) {
+  Table* inner = table.maps[z(item.map)];
+  for (const LoopItem::Exit& result : item.results) stack(table, *inner, result);
+  if (item.phase + 1 >= inner->visits) {
+    table.maps[z(item.map)] = nullptr;
+    tables_.end(inner);
+  }
+}
+
+/// The results of the lanes of a map, stacked.
+void Lockstep::stack(Table& table, Table& inner, const LoopItem::Exit& result) {
+  const Slot& from = tables_.slot(*inner.region, result.from);
+  const Slot& to = table.region->slots[z(result.to)];
+  const Column column = tables_.column(inner, result.from);
+  const int32_t* index = reinterpret_cast<const int32_t*>(inner.index->data());
+  std::byte* out = tables_.own(table, result.to, table.lanes == 1);
+  int64_t first = 0;
+  for (int64_t lane = 0; lane < table.lanes; ++lane) {
+    int64_t last = first;
+    while (last < inner.lanes && index[last] == lane) ++last;
+    std::vector<int64_t> shape{last - first};
+    if (first == last) {
+      for (size_t axis = 1; axis < to.shape.size(); ++axis)
+        shape.push_back(to.shape[axis] == kUnknown ? 0 : to.shape[axis]);
+    } else {
+      const int64_t* row = shape_of(from, column, first);
+      shape.insert(shape.end(), row, row + from.rank());
+      for (int64_t k = first + 1; from.is_dynamic && k < last; ++k)
+        if (column.lane<Box>(k)->shape != row) unequal(table, inner.site, lane, from, column, first, last);
+    }
+    int64_t bytes = size_of(to.dtype);
+    for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
+    std::byte* data = nullptr;
+    if (to.is_dynamic) {
+      Block* block = tables_.pool.take(bytes * shape[0]);
+      reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables_.shape(shape)};
+      data = block->data();
+    } else {
+      if (shape[0] != to.shape[0]) throw Stop{Stop::Kind::Internal};
+      data = out + lane * to.bytes;
+    }
+    for (int64_t k = first; k < last && bytes > 0; ++k)
+      std::memcpy(data + (k - first) * bytes, from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k),
+                  z(bytes));
+    first = last;
+  }
+}
+
+void Lockstep::unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column, int64_t first,
+                       int64_t last) {
+  at_ = &table;
+  operate_.lane = lane;
+  Stop stop{Stop::Kind::UnequalResults};
+  stop.site = site;
+  for (int64_t k = first; k < last; ++k) {
+    const Box* box = column.lane<Box>(k);
+    stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));
+    stop.types.push_back({slot.dtype, slot.rank()});
+  }
+  throw stop;
+}
+
+}  // namespace undertow::lockstep
