@@ -120,7 +120,7 @@ asan: SANITIZER := address
 asan: OPTIONS := ASAN_OPTIONS=detect_leaks=0
 asan: LIBRARY := libasan.so
 tsan: SANITIZER := thread
-tsan: OPTIONS := TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 # NumPy's threads are not instrumented
+tsan: OPTIONS := TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" OPENBLAS_NUM_THREADS=1 # NumPy's threads are not instrumented
 tsan: LIBRARY := libtsan.so
 asan tsan: $(STAMP)
 	@echo '== the core with the $(SANITIZER) sanitizer, in build/$@'
