@@ -5,6 +5,7 @@ A generator decides at every node from computed values what word it bears and wh
 training the decisions are those of given trees; in generation the likeliest ones, or drawn as likely as they are.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,17 @@ class TreeGenerator:
     def words_of(self, sampled: bool = False) -> ut.Function:
         """The function (params, start) -> the words and the depths of one generated tree, in preorder."""
         raise NotImplementedError
+
+    @functools.cache  # noqa: B019
+    def judged(self) -> ut.Function:
+        """The loss and [0, 0], as those that label trees tell how much is right."""
+        loss = self.loss()
+
+        @ut.function
+        def judged(params, forest) -> (ut.f32, ut.i32[2]):
+            return loss(params, forest), ut.zeros((2,), dtype=ut.i32)
+
+        return judged
 
     def init(self, seed: int = 0) -> Params:
         """First parameters: Glorot's uniform numbers in matrices, small normal ones in vectors, zeros in biases."""
