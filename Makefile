@@ -4,6 +4,7 @@ PYTHON ?=
 JOBS   ?= 2
 VENV   := .venv
 DYNET  := .venv-dynet
+TENSORFLOW := .venv-tensorflow
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOG    := $(VENV)/install.log
@@ -22,7 +23,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-where core asan tsan clean distclean
+.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -31,6 +32,7 @@ help:
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
+	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
@@ -86,7 +88,13 @@ LONG = $(if $(SST),--sst '$(SST)') $(ARGS)
 bench-trees: $(STAMP) $(DYNET)/.tried
 	@$(call ADD,bench-torch)
 	@$(call ADD,bench-jax)
-	@$(BIN)/python benchmarks/trees.py --python-of dynet=$(CURDIR)/$(DYNET)/bin/python $(LONG)
+	@$(BIN)/python benchmarks/trees.py --python-of dynet=$(CURDIR)/$(DYNET)/bin/python \
+	  --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
+
+# TensorFlow is large, so it is only installed for this; afterwards the whole race has it too.
+bench-tensorflow: $(STAMP) $(TENSORFLOW)/.installed
+	@$(BIN)/python benchmarks/trees.py --rivals ours,tensorflow,tensorflow-1 \
+	  --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
 
 bench-papers: $(STAMP)
 	@$(call ADD,bench)
@@ -104,6 +112,12 @@ $(DYNET)/.tried: pyproject.toml
 	@$(BIN)/python -m venv $(DYNET)
 	@$(DYNET)/bin/python -m pip install --disable-pip-version-check --no-input --only-binary :all: \
 	  '$(call EXTRA,bench-dynet)' >$(DYNET)/install.log 2>&1 || echo 'No DyNet for this Python; see $(DYNET)/install.log'
+	@touch $@
+
+$(TENSORFLOW)/.installed: pyproject.toml
+	@$(BIN)/python -m venv $(TENSORFLOW)
+	@$(TENSORFLOW)/bin/python -m pip install --disable-pip-version-check --no-input '$(call EXTRA,bench-tensorflow)' \
+	  >$(TENSORFLOW)/install.log 2>&1 || { cat $(TENSORFLOW)/install.log >&2; exit 1; }
 	@touch $@
 
 # Only what has changed is compiled, in build/; a warning is a failure.
@@ -135,7 +149,7 @@ clean:
 	@find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV) $(DYNET)
+	@rm -rf $(VENV) $(DYNET) $(TENSORFLOW)
 
 # The environment, made or brought up to date whenever pyproject.toml changes.
 $(STAMP): pyproject.toml
