@@ -70,6 +70,18 @@ def update_rows(
 ) -> bool:
     """Update rows of a table and of its slots in place; False, and nothing done, if a number is out of range."""
 
+def update_all(
+    name: str,
+    gradients: list[Any],
+    held: list[Sequence[Any]],
+    settings: Sequence[float],
+    isa: str = "",
+) -> bool:
+    """Update parameters, each with its slots in `held`, in place; False, and nothing done, where anything does not fit.
+
+    A gradient is an array, or a pair: the numbers of rows, and the rows.
+    """
+
 def time_kernel(
     op: str,
     attrs: Mapping[str, Any],

@@ -137,6 +137,35 @@ def test_a_number_out_of_range_is_an_error_and_changes_nothing() -> None:
     assert (params["w"] == 1).all()
 
 
+def test_all_parameters_at_once_or_none() -> None:
+    x, s, t = np.ones((3, 2)), np.zeros((3, 2)), np.zeros((3, 2))
+    fixed = np.zeros((3, 2))
+    fixed.flags.writeable = False
+    rows = np.ones((2, 2))
+    for gradient, second in (
+        (rows, t),
+        (None, t),
+        (np.ones((3, 2), np.float32), t),
+        ((np.array([0, 3]), rows), t),
+        ((np.array([0.0, 1.0]), rows), t),
+        ((np.array([0, 1]), np.ones((3, 2))), t),
+        (np.ones((3, 2)), fixed),
+        (np.ones((3, 2)), x),  # the memory of another
+        (np.ones((3, 2)), t[:, ::-1]),
+        (np.ones((3, 2)), 1.0),
+    ):
+        held = [[x, s], [np.ones((3, 2)), second]]
+        assert not _core.update_all("adagrad", [np.ones((3, 2)), gradient], held, [0.1, 0.0])
+        assert (x == 1).all() and (s == 0).all() and (t == 0).all()
+    numbers = np.array([2, -1], np.int32)
+    assert _core.update_all("adagrad", [np.ones((3, 2)), (numbers, rows)], [[x, s], [np.ones((3, 2)), t]], [0.1, 0.0])
+    assert (x < 1).all() and (s == 1).all() and t.tolist() == [[0, 0], [0, 0], [4, 4]]
+    with pytest.raises(ValueError):
+        _core.update_all("sgd", [rows], [], [0.1])
+    with pytest.raises(ValueError):
+        _core.update_all("none", [x], [[x]], [0.1])
+
+
 def test_variables_share_no_memory_with_what_was_read() -> None:
     w = ut.Variable(np.ones((3, 2)), name="w")
     before = w.value

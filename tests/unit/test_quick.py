@@ -120,6 +120,22 @@ class TestShortWay:
             assert words(batch, 0) == (batch[0].size + 1) // 2
         assert words._programs.quick.find((ut.data.from_nested([("a", "b", "c")]), 0)) is None  # it is not binary
 
+    def test_forests_and_sparse_rows_are_taken_apart_too(self):
+        @ut.function
+        def words(forest, rows):
+            return ut.sum(forest.word) + ut.sum(rows.rows)
+
+        quick = words._programs.quick
+        some = ut.IndexedRows([0, 2], np.ones((2, 3)), (4, 3))
+        for depths in ([0, 1, 1], [0, 1, 1, 0], [0, 1, 1, 2, 2]):
+            forest = ut.data.Forest.from_depths(depths, word=np.arange(len(depths)))
+            assert words(forest, some) == sum(range(len(depths))) + 6
+            program, leaves = quick.find((forest, some))
+            assert program is words._programs.items()[0][1] and leaves[0] is forest.word
+        assert len(words._programs) == 1
+        other = ut.IndexedRows([0, 2], np.ones((2, 3)), (5, 3))
+        assert quick.find((forest, other)) is None and words(forest, other) == 16
+
     def test_a_list_where_an_array_is_annotated(self):
         @ut.function
         def total(x: ut.f64[None]):

@@ -46,6 +46,18 @@ def fits(gradient: Any, held: Sequence[Any]) -> bool:
     return numbers.size == 0 or bool(numbers.min() >= -shape[0] and numbers.max() < shape[0])
 
 
+def update_in_place(rule: Rule, gradients: Sequence[Any], held: Sequence[Sequence[Any]]) -> bool:
+    """All parameters and their slots, updated where they stand; False, and nothing done, where one does not fit."""
+    given: list[Any] = []
+    for gradient, places in zip(gradients, held, strict=True):
+        if isinstance(gradient, IndexedRows):
+            if gradient.shape != getattr(places[0], "shape", None):
+                return False
+            gradient = gradient.indices, gradient.rows
+        given.append(gradient)
+    return _core.update_all(rule.name, given, list(held), rule.settings)
+
+
 def updated(rule: Rule, gradient: Any, held: Sequence[Any], donate: bool) -> list[Array]:
     """A parameter and its slots, which fit, after an update; in the memory of the old ones where they are donated."""
     in_place = donate and all(value.flags.writeable for value in held)

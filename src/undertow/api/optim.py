@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from undertow.api.one_pass import Rule, are_apart, fits, updated
+from undertow.api.one_pass import Rule, are_apart, fits, update_in_place, updated
 from undertow.api.params import Pair, gradients, is_leaf, like, paired, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend import tree
@@ -176,12 +176,14 @@ class Optimizer(ABC):
             return None
         gradients_, *slots = [part for part in given if part is not None]
         held = list(zip(leaves, *slots, strict=True))
-        if not all(map(fits, gradients_, held)):
-            return None
         rate = self._rate(learning_rate, state.step)
         if isinstance(rate, Traced):
             return None
         rule = rule_of(self, rate, state.step + 1)
+        if donate and update_in_place(rule, gradients_, held):
+            return params, State(state.step + 1, state.slots)
+        if not all(map(fits, gradients_, held)):
+            return None
         donate = donate and are_apart([value for row in held for value in row])
         made = [updated(rule, g, row, donate) for g, row in zip(gradients_, held, strict=True)]
         new, *rest = (tree.unflatten(structure, part) for part in zip(*made, strict=True))
@@ -189,6 +191,8 @@ class Optimizer(ABC):
 
     def _rate(self, given: Any, step: Any) -> Any:
         chosen = self.learning_rate if given is None else given
+        if type(chosen) is float:
+            return np.float64(chosen)
         rate = as_operand(chosen(step) if callable(chosen) else chosen)
         if type_of(rate).rank:
             raise TypeMismatch(f"the learning rate is {type_of(rate)}", hint="it is one number for all parameters")

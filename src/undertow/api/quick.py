@@ -26,11 +26,10 @@ _MOST = 256  # signatures of one function: sizes are part of them where they are
 
 Key = tuple[Any, ...]
 Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are no values yet, and what makes them
-# The shape of each leaf: None for a number; a tuple of lengths; or a list, where some are known only at run time. Those
-# are ~k: what had one length in the call that is remembered, maybe since it has one name, must have one length again.
-# A row of such a length is ~k alone, as there are many in forests.
-Shape = tuple[int, ...] | list[int] | int | None
-Shapes = tuple[Shape, ...]
+# What shapes arrays have: (leaf, shape) of those that are known; (leaf, axis, length) of those where some lengths are
+# known only at run time. Such a length is ~k: what had one length in the call that is remembered, maybe since it has
+# one name, must have one length again.
+Shapes = tuple[list[tuple[int, tuple[int, ...]]], list[tuple[int, int, int]]]
 Program = TypeVar("Program")
 
 
@@ -41,12 +40,6 @@ def _names(kind: type) -> tuple[str, ...] | None:
     if is_special or not dataclasses.is_dataclass(kind) or issubclass(kind, (tuple, list, dict, int, float)):
         return None
     return tuple(f.name for f in dataclasses.fields(kind))
-
-
-@functools.lru_cache(1024)
-def _has_parts(kind: type) -> bool:
-    """Is it a class of ours that says itself what it holds, such as a forest?"""
-    return hasattr(kind, "__undertow_parts__")
 
 
 def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
@@ -72,7 +65,7 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
         elif (names := _names(kind)) is not None:
             key.append(kind)
             stack.extend([getattr(item, name) for name in reversed(names)])
-        elif _has_parts(kind):
+        elif hasattr(kind, "__undertow_parts__"):  # a forest, sparse rows
             token, held = item.__undertow_parts__()
             key.append(token)
             stack.extend(reversed(held))
@@ -99,39 +92,31 @@ def takes_of(args: Sequence[Any], leaves: Sequence[Any], given: Arguments) -> Ta
 
 def shapes_of(leaves: Sequence[Any], types: Sequence[Type]) -> Shapes:
     """What shapes arguments like these have."""
-    shapes: list[Shape] = []
+    whole: list[tuple[int, tuple[int, ...]]] = []
+    parts: list[tuple[int, int, int]] = []
     groups: dict[int, int] = {}  # by length
-    for leaf, type_ in zip(leaves, types, strict=True):
+    for number, (leaf, type_) in enumerate(zip(leaves, types, strict=True)):
         if not isinstance(leaf, np.ndarray):
-            shapes.append(None)
-        elif type_.is_static:
-            shapes.append(leaf.shape)
-        else:
-            sizes = [
-                n if isinstance(d, int) else ~groups.setdefault(n, len(groups))
-                for n, d in zip(leaf.shape, type_.shape, strict=True)
-            ]
-            shapes.append(sizes[0] if len(sizes) == 1 else sizes)
-    return tuple(shapes)
+            continue
+        if type_.is_static:
+            whole.append((number, leaf.shape))
+            continue
+        for axis, (n, d) in enumerate(zip(leaf.shape, type_.shape, strict=True)):
+            parts.append((number, axis, n if isinstance(d, int) else ~groups.setdefault(n, len(groups))))
+    return whole, parts
 
 
 def has_shapes(leaves: Sequence[Any], shapes: Shapes) -> bool:
     """Are these the shapes of the leaves?"""
+    whole, parts = shapes
+    for number, wanted in whole:
+        if leaves[number].shape != wanted:
+            return False
     lengths: dict[int, int] = {}
-    for leaf, wanted in zip(leaves, shapes, strict=True):
-        if wanted is None:
-            continue
-        if type(wanted) is tuple:
-            if leaf.shape != wanted:
-                return False
-            continue
-        if isinstance(wanted, int):
-            if lengths.setdefault(wanted, n := len(leaf)) != n:
-                return False
-            continue
-        for n, d in zip(leaf.shape, wanted, strict=True):
-            if (d if d >= 0 else lengths.setdefault(d, n)) != n:
-                return False
+    for number, axis, length in parts:
+        n = leaves[number].shape[axis]
+        if (length if length >= 0 else lengths.setdefault(length, n)) != n:
+            return False
     return True
 
 

@@ -99,9 +99,12 @@ class IndexedRows:
     @classmethod
     def __undertow_whole__(cls, known: tuple[int | None, ...], held: Sequence[Any]) -> IndexedRows:
         made = object.__new__(cls)
-        sizes = iter(held[2:])
-        shape = [next(sizes) if d is None else d for d in known]
-        _set(made, held[0], held[1], tuple(int(d) if isinstance(d, np.generic) else d for d in shape))
+        shape: tuple[Any, ...] = known
+        if len(held) > 2:
+            sizes = iter(held[2:])
+            given = [next(sizes) if d is None else d for d in known]
+            shape = tuple(int(d) if isinstance(d, np.generic) else d for d in given)
+        _set(made, held[0], held[1], shape)
         return made
 
     @staticmethod
@@ -220,8 +223,10 @@ def all_dense(value: Any) -> Any:
 
 
 def _set(made: IndexedRows, indices: Any, rows: Any, shape: Any) -> None:
-    for name, value in (("indices", indices), ("rows", rows), ("shape", shape)):
-        object.__setattr__(made, name, value)
+    put = object.__setattr__
+    put(made, "indices", indices)
+    put(made, "rows", rows)
+    put(made, "shape", shape)
 
 
 def _static(shape: Sequence[Any]) -> tuple[int | None, ...]:

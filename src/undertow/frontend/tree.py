@@ -89,7 +89,8 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
     stack = [value]
     while stack:
         item = stack.pop()
-        if (is_leaf is not None and is_leaf(item)) or is_number(item):
+        is_array = type(item) is np.ndarray and item.dtype.kind in "biuf"  # most leaves
+        if is_array or (is_leaf is not None and is_leaf(item)) or is_number(item):
             leaves.append(item)
             tokens.append(LEAF)
             continue
@@ -113,14 +114,19 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
     for token in structure:
         kind = token[0]
         if kind == "leaf":
-            stack[-1][1].append(next(rest))
+            held = stack[-1][1]
+            held.append(next(rest))
         elif kind == "static":
-            stack[-1][1].append(token[1].value)
+            held = stack[-1][1]
+            held.append(token[1].value)
         else:
-            stack.append((token, []))
-        while len(stack) > 1 and len(stack[-1][1]) == stack[-1][0][1]:
-            done, held = stack.pop()
-            stack[-1][1].append(_build(done, held))
+            held = []
+            stack.append((token, held))
+        while len(held) == stack[-1][0][1] and len(stack) > 1:
+            done, _ = stack.pop()
+            made = _build(done, held)
+            held = stack[-1][1]
+            held.append(made)
     return stack[0][1][0]
 
 
@@ -157,16 +163,17 @@ def along(
     stack: list[Any] = [value]
     for token in structure:
         item = stack.pop()
-        if token == LEAF or token in more:
+        if token is LEAF or token == LEAF or token in more:
             found.append(item)
         elif token[0] == "static":
             continue
         elif item is None:
             stack += [None] * token[1]
         else:
-            held = children(item)
             if token[0] == "dict" and isinstance(item, dict) and set(item) == set(token[2]):
                 held = token, [item[key] for key in token[2]]
+            else:
+                held = children(item)
             if held is None or held[0] != token:
                 return None
             stack += reversed(held[1])
