@@ -94,6 +94,7 @@ def test_loss_and_labels(name: str, at: str) -> None:
     loss, hits = model.loss(at)(params, forest)
     wanted, scores = by_hand.judged(name, by_hand.NUMPY, doubled(params), forest, at)
     np.testing.assert_allclose(loss, wanted, rtol=1e-5)
+    np.testing.assert_allclose(model.total_loss(at)(params, forest), len(forest) * wanted, rtol=1e-5)
     best = np.argmax(scores, axis=1)
     at_roots = (best == forest.label)[forest.roots].sum()
     assert hits.tolist() == [at_roots, (best == forest.label).sum() if at == "nodes" else at_roots]
@@ -135,6 +136,8 @@ def test_words_may_be_taken_as_they_are(name: str) -> None:
 def test_losses_elsewhere_are_refused() -> None:
     with pytest.raises(ut.DataError, match="no losses at 'leaves'"):
         classifier("treernn").loss("leaves")
+    with pytest.raises(ut.DataError, match="no losses at 'leaves'"):
+        classifier("treernn").total_loss("leaves")
 
 
 @pytest.mark.slow
