@@ -23,11 +23,12 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan clean distclean
+.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
+	@echo 'make test-torch what compares with PyTorch, which it installs'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
@@ -61,6 +62,11 @@ lint: $(STAMP)
 	  echo 'hint: make format does it for you'; exit 1; }
 	@echo '== types'
 	@$(BIN)/python -m mypy
+
+# Tests that compare with PyTorch are skipped where it is not installed; this installs it, and runs these alone.
+test-torch: $(STAMP)
+	@$(call ADD,bench-torch)
+	@$(BIN)/python -m pytest -m torch $(ARGS)
 
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
