@@ -27,17 +27,6 @@ def network(model: str, params: Params) -> tuple[ut.models.TreeClassifier, Param
     return made, {name: named[name].reshape(shape).copy() for name, shape in made.shapes().items()}
 
 
-def programs(made: ut.models.TreeClassifier) -> tuple[ut.Function, ut.Function]:
-    """The loss at all nodes of a forest, and the classes of its roots."""
-    mean = made.loss()
-
-    @ut.function
-    def total(params, forest) -> ut.f32:
-        return mean(params, forest)[0] * ut.astype(ut.shape(forest.roots)[0], ut.f32)
-
-    return total, made.root_labels()
-
-
 def pack(trees: list[Tree]) -> tuple[ut.data.Forest]:
     """A batch as users make it: some trees of a forest that is made once."""
     among = trees[0].among
@@ -110,4 +99,4 @@ class Rival:
 
 def make(model: str, params: Params, variant: str = "") -> Rival:
     made, named = network(model, params)
-    return Rival(named, programs(made), pack, engine=variant or "waves", threads=1)
+    return Rival(named, (made.total_loss(), made.root_labels()), pack, engine=variant or "waves", threads=1)

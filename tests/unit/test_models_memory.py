@@ -21,6 +21,7 @@ SIZES: dict[str, tuple[dict[str, int], float]] = {
     "childsum": ({"width": 32, "embedding": 16}, 2),
     "mvrnn": ({"width": 8}, 4),
     "topdown": ({"width": 32, "embedding": 16}, 2),
+    "drnn": ({"width": 32, "embedding": 16}, 2),
 }
 
 
@@ -28,7 +29,7 @@ def model_of(name: str, words: int = WORDS, factor: int = 1) -> Any:
     sizes = {key: factor * value for key, value in SIZES[name][0].items()}
     if name in ut.models.CLASSIFIERS:
         return ut.models.CLASSIFIERS[name](words, 5, **sizes)
-    return ut.models.TopDownTreeLSTM(words, **sizes)
+    return ut.models.GENERATORS[name](words, **sizes)
 
 
 def growth(model: Any) -> list[float]:
