@@ -23,17 +23,19 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow core asan tsan clean distclean
+.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
+	@echo 'make test-torch what compares with PyTorch, which it installs'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
+	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
@@ -61,6 +63,11 @@ lint: $(STAMP)
 	@echo '== types'
 	@$(BIN)/python -m mypy
 
+# Tests that compare with PyTorch are skipped where it is not installed; this installs it, and runs these alone.
+test-torch: $(STAMP)
+	@$(call ADD,bench-torch)
+	@$(BIN)/python -m pytest -m torch $(ARGS)
+
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
 	@$(BIN)/clang-format -i $(CPP)
@@ -72,7 +79,7 @@ ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input '$(cal
 
 bench: $(STAMP)
 	@$(call ADD,bench)
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
@@ -106,6 +113,9 @@ bench-papers: $(STAMP)
 
 bench-where: $(STAMP)
 	@$(BIN)/python benchmarks/where.py $(ARGS)
+
+bench-learn: $(STAMP)
+	@$(BIN)/python benchmarks/learn.py --listops $(LONG)
 
 # DyNet gets an environment of its own, for its wheels fit few versions of Python. Without it the race says so.
 $(DYNET)/.tried: pyproject.toml

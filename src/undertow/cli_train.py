@@ -40,6 +40,7 @@ def train(
     epochs: Annotated[int, typer.Option(help="How often to go through all trees.")] = 10,
     batch: Annotated[int, typer.Option(help="Trees at a time.")] = 25,
     rate: Annotated[float, typer.Option(help="Of learning.")] = 1e-3,
+    embed_rate: Annotated[float, typer.Option(help="Of embeddings, times the rate.")] = 1.0,
     optimizer: Annotated[str, typer.Option(help="adam, adagrad, rmsprop or sgd.")] = "adam",
     decay: Annotated[str, typer.Option(help="How the rate falls: none, linear or cosine.")] = "none",
     warmup: Annotated[float, typer.Option(help="Epochs in which the rate rises.")] = 0.0,
@@ -59,7 +60,7 @@ def train(
         kind = _kind(model)
         recipe = ut.train.Recipe(
             optimizer=optimizer, rate=rate, epochs=epochs, batch=batch, at=at, decay=decay, warmup=warmup,
-            clip=clip or None, l2=l2, patience=patience, seed=seed,
+            clip=clip or None, l2=l2, patience=patience, seed=seed, embed_rate=embed_rate,
         )  # fmt: skip
         source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
         labels = model in ut.models.CLASSIFIERS

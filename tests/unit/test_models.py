@@ -252,3 +252,12 @@ def test_experts_go_only_where_gates_send_them() -> None:
     _, full = model.predict().run(params, x, stats=True)
     _, less = replace(model, floor=0.2).predict().run(params, x, stats=True)
     assert less.activations < full.activations / 2
+
+
+@pytest.mark.parametrize("name", ["treernn", "rntn"])
+def test_phrases_begin_as_means_of_their_parts(name: str) -> None:
+    weights = ut.models.CLASSIFIERS[name](WORDS, 5, width=200).init(seed=1)["weights"]
+    one, other = np.random.default_rng(1).normal(size=(2, 200))
+    made = np.concatenate([one, other]) @ weights
+    assert np.corrcoef(made, (one + other) / 2)[0, 1] > 0.6
+    assert 0.5 < np.linalg.norm(made) / np.linalg.norm(one) < 1.2

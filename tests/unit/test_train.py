@@ -66,6 +66,21 @@ def test_learns_and_keeps_the_best() -> None:
 
 
 @pytest.mark.slow
+def test_embeddings_have_a_rate_of_their_own() -> None:
+    """Plain gradient descent: a step is the rate times the gradient, which the first step has in common."""
+    plain = ut.train.Recipe(optimizer="sgd", rate=0.1, clip=None, seed=3)
+    first = MODEL.init(3)
+    once, thrice = (next(events(replace(plain, embed_rate=factor))).state for factor in (1.0, 3.0))
+    for name in first:
+        step, longer = (found.params[name] - first[name] for found in (once, thrice))
+        np.testing.assert_allclose(longer, (3 if name == "embed" else 1) * step, atol=1e-6)
+    assert list(once.params) == list(thrice.params) and once.optimizer.step == thrice.optimizer.step == 1
+    adam = replace(RECIPE, embed_rate=2.0)
+    assert_equal(last(events(adam)).state, last(events(adam)).state)
+    assert list(last(events(adam)).state.optimizer.slots["mean"]) == list(first)
+
+
+@pytest.mark.slow
 def test_patience() -> None:
     recipe = replace(RECIPE, epochs=50, rate=1e-9, patience=2, decay="none")  # so small that nothing changes
     assert last(events(recipe)).state.epoch == 3
@@ -87,7 +102,9 @@ def test_rates() -> None:
     assert ut.train.Recipe(rate=0.5).rate_at(10**9, 10) == 0.5
 
 
-@pytest.mark.parametrize("wrong", [{"optimizer": "adm"}, {"decay": "x"}, {"at": "leaf"}, {"epochs": 0}, {"rate": 0.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"optimizer": "adm"}, {"decay": "x"}, {"at": "leaf"}, {"epochs": 0}, {"rate": 0.0}, {"embed_rate": 0}]
+)
 def test_wrong_recipes(wrong: dict[str, Any]) -> None:
     with pytest.raises(ut.UndertowError):
         ut.train.Recipe(**wrong)

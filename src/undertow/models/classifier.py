@@ -67,6 +67,12 @@ def drop(x, width, rate):
     return ut.where(kept, x / (1 - rate), ut.zeros_like(x))
 
 
+def averaging(weights):
+    """Weights [2 d, d] that give about the mean of two parts: deep trees neither lose their leaves nor blow them up."""
+    size = weights.shape[1]
+    return (weights + np.tile(np.eye(size, dtype=weights.dtype), (2, 1))) / 2
+
+
 @dataclass(frozen=True)
 class TreeClassifier:
     """Sizes of a model, and what follows from its `shapes` and its `encoder`."""

@@ -7,8 +7,10 @@ Socher et al. 2013, "Recursive Deep Models for Semantic Compositionality Over a 
 import functools
 from dataclasses import dataclass
 
+import numpy as np
+
 import undertow as ut
-from undertow.models.classifier import TreeClassifier, drop, plus
+from undertow.models.classifier import TreeClassifier, averaging, drop, plus
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,12 @@ class RNTN(TreeClassifier):
             "out": (d, self.classes),
             "out_bias": (self.classes,),
         }
+
+    def _first(self, name, shape, random):
+        if name == "tensor":  # small: vectors that multiply each other would blow up, level by level
+            return random.uniform(-0.25, 0.25, shape).astype(np.float32) / np.float32(self.width)
+        made = super()._first(name, shape, random)
+        return averaging(made) if name == "weights" else made
 
     @functools.cache  # noqa: B019
     def encoder(self, note):

@@ -8,7 +8,7 @@ import functools
 from dataclasses import dataclass
 
 import undertow as ut
-from undertow.models.classifier import TreeClassifier, drop, plus
+from undertow.models.classifier import TreeClassifier, averaging, drop, plus
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class TreeRNN(TreeClassifier):
             "out": (d, self.classes),
             "out_bias": (self.classes,),
         }
+
+    def _first(self, name, shape, random):
+        made = super()._first(name, shape, random)
+        return averaging(made) if name == "weights" else made
 
     @functools.cache  # noqa: B019
     def encoder(self, note):

@@ -118,7 +118,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
             if recipe.clip is not None:
                 grads = ut.optim.clip_by_norm(grads, recipe.clip)
             rate = recipe.rate_at(state.step, steps)
-            params, memory = optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
+            params, memory = _updated(optimizer, grads, state, rate, recipe.embed_rate)
             tally = state.tally.plus(model, batch, loss, hits)
             state = replace(
                 state, params=params, optimizer=memory, step=state.step + 1, done=state.done + 1, tally=tally
@@ -153,6 +153,30 @@ def _pulled(grads: Any, params: Params, l2: float) -> Any:
         name: g + np.float32(l2) * params[name] if isinstance(g, np.ndarray) and not name.startswith("embed") else g
         for name, g in grads.items()
     }
+
+
+def _updated(
+    optimizer: ut.optim.Optimizer, grads: Any, state: State, rate: float, embed_rate: float
+) -> tuple[Params, ut.optim.State]:
+    """Parameters and memory after a step; embeddings take one at a rate of their own."""
+    if embed_rate == 1:
+        return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
+    before = state.optimizer
+    params, slots = dict(state.params), {slot: dict(values) for slot, values in before.slots.items()}
+    embeddings = [name for name in params if name.startswith("embed")]
+    others = [name for name in params if name not in embeddings]
+    for some, factor in ((embeddings, embed_rate), (others, 1.0)):
+        held = ut.optim.State(before.step, {slot: _of(values, some) for slot, values in before.slots.items()})
+        rate_of_these = np.float32(rate * factor)
+        new, memory = optimizer.update(_of(grads, some), held, _of(state.params, some), rate_of_these, donate=True)
+        params.update(new)
+        for slot, values in memory.slots.items():
+            slots[slot].update(values)
+    return params, ut.optim.State(before.step + 1, slots)
+
+
+def _of(values: Params, names: list[str]) -> Params:
+    return {name: values[name] for name in names}
 
 
 def _record(state: State, rate: float, dev: Score, speed: float) -> Record:

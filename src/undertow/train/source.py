@@ -53,8 +53,9 @@ def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True
     """The trees that `spec` names.
 
     `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets; words rarer than `min_count` become the unknown one.
-    `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each. `listops:FILE`
-    makes trees to train on by rule and takes those of the file for the test. `binary` is for ListOps: as pairs, or not.
+    `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each; no two trees of
+    ListOps are alike. `listops:FILE` makes trees to train on by rule and takes those of the file for the test.
+    `binary` is for ListOps: as pairs, or not.
     """
     kind, _, path = spec.partition(":")
     if kind == "sst" and path:
@@ -62,7 +63,7 @@ def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True
     more = trees + 2 * max(trees // 10, 1)
     if kind == "listops":
         test = read(path, "listops", binary=binary) if path else None
-        made = generate.listops(more, seed=seed, binary=binary)
+        made = generate.listops(more, seed=seed, binary=binary, distinct=True)
     elif spec == "grammar":
         made, test = sentiment(more, seed=seed), None
     else:
