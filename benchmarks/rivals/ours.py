@@ -11,6 +11,7 @@ from .forests import Tree
 from .networks import EPSILON, RATE, WIDTHS, Params
 
 VERSION = ut.__version__
+NONE = -(2**30)  # the left child of a leaf: below zero, whatever number a tree begins with
 
 
 def cells(model: str) -> tuple[Callable[..., Any], Callable[..., Any], Any]:
@@ -88,18 +89,24 @@ def programs(model: str) -> tuple[ut.Function, ut.Function]:
     return loss, infer
 
 
+def columns(tree: Tree) -> np.ndarray:
+    """Words, left and right children, and labels of a tree, as the rows of one array."""
+    if "ours" not in tree.kept:
+        left = np.where(tree.left < 0, NONE, tree.left)
+        tree.kept["ours"] = np.stack([tree.word, left, tree.right, tree.label])
+    return tree.kept["ours"]
+
+
 def forest(trees: list[Tree]) -> tuple[np.ndarray, ...]:
-    """Trees side by side. One tree is a forest as it is."""
-    if len(trees) == 1:
-        tree = trees[0]
-        return tree.word, tree.left, tree.right, tree.label, np.array([len(tree.word) - 1], np.int32)
-    sizes = np.array([len(tree.word) for tree in trees])
-    last = np.cumsum(sizes) - 1
-    offset = np.repeat(last + 1 - sizes, sizes).astype(np.int32)
-    word, left, right, label = (
-        np.concatenate([getattr(tree, column) for tree in trees]) for column in ("word", "left", "right", "label")
-    )
-    return word, np.where(left < 0, -1, left + offset), right + offset, label, last.astype(np.int32)
+    """Trees side by side."""
+    parts = [columns(tree) for tree in trees]
+    if len(parts) == 1:
+        return *parts[0], np.array([parts[0].shape[1] - 1], np.int32)
+    sizes = np.array([part.shape[1] for part in parts], np.int32)
+    ends = sizes.cumsum(dtype=np.int32)
+    all_nodes = np.concatenate(parts, 1)
+    all_nodes[1:3] += np.repeat(ends - sizes, sizes)
+    return *all_nodes, ends - 1
 
 
 class Rival:
