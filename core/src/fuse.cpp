@@ -464,6 +464,8 @@ void fuse_items(Plan& plan, const Region& region, const std::vector<int32_t>& us
 
 void fuse(Plan& plan) {
   const std::vector<std::vector<int32_t>> uses = count_uses(plan);
+  for (size_t r = 0; r < uses.size(); ++r)
+    for (size_t k = 0; k < uses[r].size(); ++k) plan.regions[r].slots[k].uses = uses[r][k];
   for (size_t r = 0; r < plan.regions.size(); ++r) {
     Region& region = plan.regions[r];
     for (Program& program : region.phases)
@@ -477,6 +479,8 @@ void fuse(Plan& plan) {
                                                  stage.fused.end());
       }
     place_slots(plan, region);
+    region.has_arrays =
+        std::ranges::any_of(region.slots, [](const Slot& slot) { return slot.offset < 0 && !slot.is_inner; });
   }
 }
 

@@ -57,13 +57,13 @@ void Kept::remember(Table& table, const OpItem& item) {
     forget(made);
 }
 
-const PackedMatrix* Kept::packed(int operand, const View& matrix, int64_t k, int64_t n, int64_t row_stride,
-                                 int64_t column_stride) {
-  if ((item_->shared >> operand & 1) == 0) return nullptr;
+const PackedMatrix* Kept::packed(const Table& table, const OpItem& item, int operand, const View& matrix, int64_t k,
+                                 int64_t n, int64_t row_stride, int64_t column_stride) {
+  if ((item.shared >> operand & 1) == 0) return nullptr;
   for (const auto& known : matrices_)
     if (known->data == matrix.data && known->k == k && known->n == n && known->row_stride == row_stride)
       return &known->packed;
-  const Column column = tables_.column(*table_, item_->inputs[z(operand)]);
+  const Column column = tables_.column(table, item.inputs[z(operand)]);
   const int64_t bytes = PackedMatrix::bytes_of(functions(), matrix.dtype, k, n);
   if (column.stride != 0 || column.data != matrix.data || matrices_.size() == kMost || !has_room(bytes)) return nullptr;
   Block* panels = tables_.pool.take(bytes);

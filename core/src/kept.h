@@ -12,25 +12,21 @@
 
 namespace undertow {
 
-class Kept final : public Keeper {
+class Kept {
  public:
   Kept(Tables& tables, RunStats& stats) : tables_(tables), stats_(stats) {}
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
-  ~Kept() override;
+  ~Kept();
 
   /// Give an operator the result that it had on these operands; false where it must be computed.
   bool recall(Table& table, const OpItem& item);
   /// The result of an operator, for the next wave.
   void remember(Table& table, const OpItem& item);
 
-  /// The operands of a kernel that is to run; those that are shared may be packed.
-  void show(const Table& table, const OpItem& item) {
-    table_ = &table;
-    item_ = &item;
-  }
-  const PackedMatrix* packed(int operand, const View& matrix, int64_t k, int64_t n, int64_t row_stride,
-                             int64_t column_stride) override;
+  /// An operand of an operator, packed, if all waves share it.
+  const PackedMatrix* packed(const Table& table, const OpItem& item, int operand, const View& matrix, int64_t k,
+                             int64_t n, int64_t row_stride, int64_t column_stride);
 
  private:
   struct Result {
@@ -54,10 +50,24 @@ class Kept final : public Keeper {
   static constexpr size_t kMost = 64;  // of each kind: a plan has few weights
   Tables& tables_;
   RunStats& stats_;
-  const Table* table_ = nullptr;
-  const OpItem* item_ = nullptr;
   std::vector<Result> results_;
   std::vector<std::unique_ptr<Matrix>> matrices_;
+};
+
+/// What is kept, for the kernel of one operator.
+class KeptFor final : public Keeper {
+ public:
+  KeptFor(Kept& kept, const Table& table, const OpItem& item) : kept_(&kept), table_(&table), item_(&item) {}
+
+  const PackedMatrix* packed(int operand, const View& matrix, int64_t k, int64_t n, int64_t row_stride,
+                             int64_t column_stride) override {
+    return kept_->packed(*table_, *item_, operand, matrix, k, n, row_stride, column_stride);
+  }
+
+ private:
+  Kept* kept_;
+  const Table* table_;
+  const OpItem* item_;
 };
 
 }  // namespace undertow

@@ -69,7 +69,6 @@ void Operate::run(Table& table, const OpItem& item) {
     const bool is_same = item.is_same && is_uniform;
     const bool is_there = !item.is_open && (share(table, item, kernel) || (is_same && kept_.recall(table, item)));
     if (!is_there) {
-      kept_.show(table, item);
       if (item.is_open)
         run_boxed(table, item, kernel, lanes, is_uniform);
       else if (!run_flat(table, item, kernel, lanes, is_uniform))
@@ -81,9 +80,17 @@ void Operate::run(Table& table, const OpItem& item) {
 }
 
 void Operate::run(Table& table, const FusedItem& item) {
+  Fused::Lanes given[Fused::kMostRegisters], outputs[Fused::kMostRegisters];
+  if (!run_pieces(item, prepare(table, item, given, outputs), given, outputs).fault) return;
+  for (int32_t op : item.ops) run(table, plan_.ops[z(op)]);  // the one at fault says so
+  throw Stop{Stop::Kind::Internal, doing.node};
+}
+
+/// Where some that run together find their operands, and room for their results; in how many lanes. What is the same
+/// for all lanes, as the others are not, is computed.
+int64_t Operate::prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs) {
   doing = {plan_.ops[z(item.ops[0])].node, -1};
   const size_t inputs = item.inputs.size();
-  Fused::Lanes given[Fused::kMostRegisters], outputs[Fused::kMostRegisters];
   uint64_t varying = 0;  // inputs that are not the same for all lanes
   for (size_t k = 0; k < inputs; ++k) {
     const Column column = tables_.column(table, item.inputs[k].from);
@@ -97,7 +104,7 @@ void Operate::run(Table& table, const FusedItem& item) {
       stats_.fired[z(op.node)] += table.lanes;
       continue;
     }
-    run(table, op);  // the same for all lanes, as the others are not
+    run(table, op);
     if (item.results[k] >= 0) given[item.results[k]] = {table.columns[op.outputs[0]].data, 0};
   }
   for (size_t k = 0; k < item.outputs.size(); ++k) {
@@ -105,12 +112,10 @@ void Operate::run(Table& table, const FusedItem& item) {
     outputs[k].data = nullptr;
     const bool is_uniform = (output.depends & varying) == 0;
     if (is_uniform && varying != 0 && table.lanes > 1) continue;  // it is there
-    if (output.is_first) tables_.own(table, output.to, is_uniform);
+    if (output.is_first) room(table, output.to, is_uniform);
     outputs[k] = {table.columns[output.to].data + output.offset, table.region->slots[z(output.to)].bytes};
   }
-  if (!run_pieces(item, varying == 0 ? 1 : table.lanes, given, outputs).fault) return;
-  for (int32_t op : item.ops) run(table, plan_.ops[z(op)]);  // the one at fault says so
-  throw Stop{Stop::Kind::Internal, doing.node};
+  return varying == 0 ? 1 : table.lanes;
 }
 
 /// Piece by piece, maybe by several threads.
@@ -141,11 +146,13 @@ Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fuse
   return first;
 }
 
-bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+/// An operator on each element, where its operands are as flat as its result; its result has room then.
+bool Operate::find_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform,
+                        FlatStep& step) {
   const Elementwise* each = kernel.elementwise();
   if (each == nullptr || item.outputs[0] == kNoSlot) return false;
   const Slot& out = table.region->slots[z(item.outputs[0])];
-  const void* data[3] = {nullptr, nullptr, nullptr};
+  const std::byte* data[3] = {nullptr, nullptr, nullptr};
   int mask = 0;
   for (size_t k = 0; k < item.inputs.size(); ++k) {
     const Slot& slot = tables_.slot(*table.region, item.inputs[k]);
@@ -163,39 +170,60 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
     const int64_t bad = each->scan(data[1], (mask & 2) != 0 ? 1 : count);
     if (bad >= 0) fault(table, item, out.count == 0 ? 0 : bad / out.count);
   }
-  std::byte* to = tables_.own(table, item.outputs[0], is_uniform);
-  int64_t sizes[3], bytes = size_of(each->output);
-  for (int k = 0; k < 3; ++k)
-    bytes += sizes[k] = (mask >> k & 1) != 0 || data[k] == nullptr ? 0 : size_of(each->inputs[k]);
+  step.flat = flat;
+  step.count = out.count;
+  step.out = room(table, item.outputs[0], is_uniform);
+  step.bytes = step.size = size_of(each->output);
+  for (int k = 0; k < 3; ++k) {
+    step.data[k] = data[k];
+    step.sizes[k] = (mask >> k & 1) != 0 || data[k] == nullptr ? 0 : size_of(each->inputs[k]);
+    step.bytes += step.sizes[k];
+  }
+  return true;
+}
+
+bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+  FlatStep step;
+  if (!find_flat(table, item, kernel, lanes, is_uniform, step)) return false;
   constexpr int64_t kRun = 64;  // elements that are never parted
-  in_pieces((count + kRun - 1) / kRun, kRun * bytes, false, [&](int64_t done, int64_t now, Scratch&) {
-    const int64_t at = done * kRun;
-    const auto from = [&](int k) { return static_cast<const std::byte*>(data[k]) + at * sizes[k]; };
-    flat(from(0), from(1), from(2), to + at * size_of(each->output), std::min(now * kRun, count - at));
+  const int64_t count = lanes * step.count;
+  in_pieces((count + kRun - 1) / kRun, kRun * step.bytes, false, [&](int64_t done, int64_t now, Scratch&) {
+    step.run(done * kRun, std::min(now * kRun, count - done * kRun));
   });
   return true;
 }
 
-/// The same elements in another shape are the same column.
-bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
+/// Is the result the same elements in another shape?
+bool Operate::is_view(const Table& table, const OpItem& item, const Kernel& kernel) const {
   if (item.inputs.size() != 1 || item.outputs[0] == kNoSlot) return false;
   const Slot& from = tables_.slot(*table.region, item.inputs[0]);
   const Slot& to = table.region->slots[z(item.outputs[0])];
-  if (from.count != to.count || kernel.part_at({nullptr, 0, from.shape.data(), from.rank(), from.dtype}) != 0)
-    return false;
-  tables_.take(table, item.outputs[0], from, tables_.column(table, item.inputs[0]), nullptr, table.lanes);
+  return from.count == to.count && kernel.part_at({nullptr, 0, from.shape.data(), from.rank(), from.dtype}) == 0;
+}
+
+/// These are the same column.
+bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
+  if (!is_view(table, item, kernel)) return false;
+  tables_.take(table, item.outputs[0], tables_.slot(*table.region, item.inputs[0]),
+               tables_.column(table, item.inputs[0]), nullptr, table.lanes);
   return true;
 }
 
-/// Run a kernel on all lanes.
-Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const View> inputs,
-                         std::span<const View> outputs) {
+/// What a kernel works on, of each lane.
+int64_t Operate::bytes_of(const Kernel& kernel, std::span<const View> inputs, std::span<const View> outputs) {
   int64_t bytes = 64, shared = 0;
   for (const auto& views : {inputs, outputs})
     for (const View& view : views) (view.stride == 0 ? shared : bytes) += view.bytes();
-  if (kernel.is_product()) bytes += shared / kReused;
+  return kernel.is_product() ? bytes + shared / kReused : bytes;
+}
+
+/// Run a kernel on all lanes.
+Fault Operate::run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
+                         std::span<const View> inputs, std::span<const View> outputs) {
+  KeptFor kept(kept_, table, item);
+  const int64_t bytes = bytes_of(kernel, inputs, outputs);
   if (bytes * lanes <= kPiece) {
-    const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), kept_);
+    const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), kept);
     if (!found) worked(lanes * bytes);
     return found;
   }
@@ -205,7 +233,7 @@ Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const Vi
     std::vector<View> from(inputs.begin(), inputs.end()), to(outputs.begin(), outputs.end());
     for (auto* views : {&from, &to})
       for (View& view : *views) view.data = view.lane<std::byte>(done);
-    const Fault found = kernel.run(now, from.data(), to.data(), scratch, kept_);
+    const Fault found = kernel.run(now, from.data(), to.data(), scratch, kept);
     if (!found) return;
     const std::lock_guard lock(mutex);
     if (!first || done + found.lane < first.lane) first = {found.code, done + found.lane};
@@ -213,49 +241,28 @@ Fault Operate::run_lanes(const Kernel& kernel, int64_t lanes, std::span<const Vi
   return first;
 }
 
-/// Do something for some lanes after the other, with a look at the clock now and then; by several threads, if there are
-/// any. How they are cut into pieces depends on nothing but their number, so that results do not either.
-template <class Work>
-void Operate::in_pieces(int64_t lanes, int64_t bytes, bool is_product, Work&& work) {
-  constexpr int64_t kFewRows = 64;  // of a product: with fewer, the matrix is read too often
-  const int64_t most = std::max<int64_t>(kPiece / bytes, is_product ? kFewRows : 1);
-  const int64_t pieces = (lanes + most - 1) / most;
-  const auto first = [&](int64_t piece) { return lanes * piece / pieces; };
-  const auto one = [&](int64_t piece, Scratch& scratch) {
-    work(first(piece), first(piece + 1) - first(piece), scratch);
-  };
-  int64_t done = 0;
-  if (pieces > 1 && options_.threads > 1) {
-    one(0, tables_.scratch());  // alone: what is kept for the others, it makes
-    if (team_ == nullptr) team_ = std::make_unique<Team>(options_.threads);
-    ++stats_.shared_steps;
-    team_->run(
-        pieces - 1, tables_.scratch(), [&](int64_t piece, Scratch& scratch) { one(piece + 1, scratch); },
-        [&] { worked(most * bytes); });
-    done = pieces;
+/// What a kernel reads and writes of all lanes; its results have room then.
+void Operate::find_views(Table& table, const OpItem& item, bool is_uniform, std::vector<View>& inputs,
+                         std::vector<View>& outputs) {
+  inputs.clear();
+  for (Operand x : item.inputs) {
+    const Slot& slot = tables_.slot(*table.region, x);
+    const Column column = tables_.column(table, x);
+    inputs.push_back(
+        {column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype});
   }
-  for (; done < pieces; ++done) {
-    one(done, tables_.scratch());
-    worked(most * bytes);
+  outputs.clear();
+  for (int32_t to : item.outputs) {
+    if (to == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
+    const Slot& slot = table.region->slots[z(to)];
+    std::byte* data = room(table, to, is_uniform);
+    outputs.push_back({data, slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
   }
 }
 
 void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
-  inputs_.clear();
-  for (Operand x : item.inputs) {
-    const Slot& slot = tables_.slot(*table.region, x);
-    const Column column = tables_.column(table, x);
-    inputs_.push_back(
-        {column.data, is_uniform ? slot.bytes : column.stride, slot.shape.data(), slot.rank(), slot.dtype});
-  }
-  outputs_.clear();
-  for (int32_t to : item.outputs) {
-    if (to == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
-    const Slot& slot = table.region->slots[z(to)];
-    std::byte* data = tables_.own(table, to, is_uniform);
-    outputs_.push_back({data, slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
-  }
-  if (const Fault found = run_lanes(kernel, lanes, inputs_, outputs_)) fault(table, item, found.lane);
+  find_views(table, item, is_uniform, inputs_, outputs_);
+  if (const Fault found = run_lanes(table, item, kernel, lanes, inputs_, outputs_)) fault(table, item, found.lane);
 }
 
 /// Are the shapes of operands and results the same in all lanes, at first sight?
@@ -370,7 +377,7 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     const int64_t* shape = tables_.shape({shapes_[k].sizes, z(shapes_[k].rank)});
     outputs_.push_back({block->data(), bytes, shape, slot.rank(), slot.dtype});
   }
-  if (const Fault found = run_lanes(kernel, lanes, inputs_, outputs_)) fault(table, item, at(found.lane));
+  if (const Fault found = run_lanes(table, item, kernel, lanes, inputs_, outputs_)) fault(table, item, at(found.lane));
   for (size_t k = 0; k < item.outputs.size(); ++k) {
     if (made_[k] == nullptr) continue;
     const Slot& slot = table.region->slots[z(item.outputs[k])];

@@ -1,6 +1,7 @@
 // Run one operator of a plan over all lanes of a table.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "kept.h"
@@ -27,6 +28,11 @@ class Operate {
   /// Some that run together.
   void run(Table& table, const FusedItem& item);
 
+  /// A series of them: each is added, unless it must run alone, and then all run piece by piece; see series.cpp.
+  bool add(Table& table, const OpItem& item);
+  void add(Table& table, const FusedItem& item);
+  void finish(Table& table);
+
   int64_t lane = 0;  ///< of the last fault
   Doing doing;
   void (*tick)(void*) = nullptr;  ///< called after every few milliseconds of work; may throw
@@ -38,15 +44,59 @@ class Operate {
     std::vector<int32_t> lanes;
   };
 
+  /// An operator on each element of all lanes.
+  struct FlatStep {
+    Flat flat = nullptr;
+    const std::byte* data[3];
+    int64_t sizes[3];  ///< bytes of an element; 0: one for all
+    std::byte* out;
+    int64_t size;   ///< of an element of the result
+    int64_t bytes;  ///< that are read and written, for each
+    int64_t count;  ///< elements of a lane
+
+    void run(int64_t at, int64_t elements) const {
+      const auto from = [&](int k) { return data[k] + at * sizes[k]; };
+      flat(from(0), from(1), from(2), out + at * size, elements);
+    }
+  };
+
+  /// A step of a series: an operator on each element, a kernel, or some operators in one pass.
+  struct Step {
+    const OpItem* op;  ///< or
+    const FusedItem* fused;
+    bool is_done;  ///< before the pieces: a view of another value, or the same for all lanes
+    FlatStep flat;
+    std::vector<View> inputs, outputs;
+    std::vector<Fused::Lanes> given, made;
+    std::vector<int64_t> moves;  ///< of each of these: bytes from one lane to the next
+  };
+
   bool share(Table& table, const OpItem& item, const Kernel& kernel);
+  bool find_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform,
+                 FlatStep& step);
+  void find_views(Table& table, const OpItem& item, bool is_uniform, std::vector<View>& inputs,
+                  std::vector<View>& outputs);
   bool run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   bool is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const;
   void run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index, int64_t lanes,
                  bool is_uniform);
-  Fault run_lanes(const Kernel& kernel, int64_t lanes, std::span<const View> inputs, std::span<const View> outputs);
+  static int64_t bytes_of(const Kernel& kernel, std::span<const View> inputs, std::span<const View> outputs);
+  Fault run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
+                  std::span<const View> inputs, std::span<const View> outputs);
   void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
+  int64_t prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs);
+  bool is_view(const Table& table, const OpItem& item, const Kernel& kernel) const;
+  std::byte* room(Table& table, int32_t slot, bool is_uniform);
+  bool is_inner(Operand x) const;
+  void begin(const Table& table);
+  Step& next_step();
+  bool is_known(const Table& table, const OpItem& item) const;
+  void count_uses(const OpItem& item);
+  void find_inner(Table& table);
+  void prepare(Table& table, Step& step);
+  bool run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch);
   Fused::Stop run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given, const Fused::Lanes* outputs);
   View lane_view(const Table& table, Operand x, int64_t lane);
   [[noreturn]] void fault(const Table& table, const OpItem& item, int64_t lane);
@@ -65,6 +115,11 @@ class Operate {
   const RunOptions& options_;
   RunStats& stats_;
   Kept kept_;
+  static int64_t pieces_of(int64_t lanes, int64_t bytes, bool is_product) {
+    constexpr int64_t kFewRows = 64;  // of a product: with fewer, the matrix is read too often
+    const int64_t most = std::max<int64_t>(kPiece / bytes, is_product ? kFewRows : 1);
+    return (lanes + most - 1) / most;
+  }
   template <class Work>
   void in_pieces(int64_t lanes, int64_t bytes, bool is_product, Work&& work);
 
@@ -76,8 +131,42 @@ class Operate {
   std::vector<View> inputs_, outputs_;
   std::vector<Shape> shapes_;
   std::vector<Block*> made_, blocks_;
+  // Of the series at hand.
+  std::vector<Step> steps_;  ///< the first of them
+  size_t count_ = 0;
+  int64_t lane_bytes_ = 0;  ///< that it works on
+  bool has_product_ = false;
+  int64_t piece_ = 0;           ///< lanes of a piece, at most; 0: there is no series
+  std::vector<int32_t> uses_;   ///< of each slot, in this series
+  std::vector<int32_t> inner_;  ///< slots that only this series uses: they have room for a piece
   std::unique_ptr<Team> team_;  ///< where there was work for it
 };
+
+/// Do something for some lanes after the other, with a look at the clock now and then; by several threads, if there are
+/// any. How they are cut into pieces depends on nothing but their number, so that results do not either.
+template <class Work>
+void Operate::in_pieces(int64_t lanes, int64_t bytes, bool is_product, Work&& work) {
+  const int64_t pieces = pieces_of(lanes, bytes, is_product),
+                most = (lanes + pieces - 1) / std::max<int64_t>(pieces, 1);
+  const auto first = [&](int64_t piece) { return lanes * piece / pieces; };
+  const auto one = [&](int64_t piece, Scratch& scratch) {
+    work(first(piece), first(piece + 1) - first(piece), scratch);
+  };
+  int64_t done = 0;
+  if (pieces > 1 && options_.threads > 1) {
+    one(0, tables_.scratch());  // alone: what is kept for the others, it makes
+    if (team_ == nullptr) team_ = std::make_unique<Team>(options_.threads);
+    ++stats_.shared_steps;
+    team_->run(
+        pieces - 1, tables_.scratch(), [&](int64_t piece, Scratch& scratch) { one(piece + 1, scratch); },
+        [&] { worked(most * bytes); });
+    done = pieces;
+  }
+  for (; done < pieces; ++done) {
+    one(done, tables_.scratch());
+    worked(most * bytes);
+  }
+}
 
 /// A value of one lane, copied out.
 Value value_of(const View& view);

@@ -82,6 +82,26 @@ void Lockstep::straight(Table& table, const Item& item) {
   }
 }
 
+/// Items of a straight run, in order. Where there are many lanes, operators in a row go through them piece by piece.
+void Lockstep::straight(Table& table, std::span<const Item> items) {
+  constexpr int64_t kFewLanes = 64;
+  if (table.lanes < kFewLanes || !table.region->has_arrays || options_.check_finite || items.size() < 2) {
+    for (const Item& item : items) straight(table, item);
+    return;
+  }
+  for (const Item& item : items) {
+    clock_.to(item.kind);
+    if (item.kind == Item::Kind::Fused) {
+      operate_.add(table, plan_.fuseds[z(item.number)]);
+    } else if (item.kind != Item::Kind::Op || !operate_.add(table, plan_.ops[z(item.number)])) {
+      if (item.kind != Item::Kind::Read) operate_.finish(table);
+      straight(table, item);
+    }
+  }
+  clock_.to(Item::Kind::Op);
+  operate_.finish(table);
+}
+
 void Lockstep::enter(Wave& wave, Fiber* self, const Item& item) {
   clock_.to(item.kind);
   switch (item.kind) {

@@ -16,19 +16,19 @@ bool Lockstep::put_off(Fiber* self, const Stage& stage) {
   const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
   if (late != nullptr && late->kind == LateKind::Ahead && self->program->phase + 1 >= table.visits) {
     // There is no next phase.
-    for (size_t k = 0; k < late_from; ++k) straight(table, items[k]);
-    for (size_t k = stage.late_from; k < stage.ahead_from; ++k) straight(table, stage.straight[k]);
+    straight(table, std::span(items).first(late_from));
+    straight(table, std::span(stage.straight).subspan(stage.late_from, stage.ahead_from - stage.late_from));
     return false;
   }
   if (late != nullptr && table.lanes >= late->wide) late = nullptr;
   if (late != nullptr && late->kind == LateKind::Kept && options_.check_finite) late = nullptr;  // who is it?
-  for (size_t k = 0; k < (late != nullptr ? late_from : items.size()); ++k) straight(table, items[k]);
+  straight(table, std::span(items).first(late != nullptr ? late_from : items.size()));
   if (late == nullptr) return false;
   Waiting& waiting = waiting_[z(stage.late)];
   if (late->is_held()) {
     waiting.hold(*late, table, self, deep_ - 1);
   } else if (!waiting.keep(tables_, *late, table)) {
-    for (size_t k = late_from; k < items.size(); ++k) straight(table, items[k]);
+    straight(table, std::span(items).subspan(late_from));
     return false;
   }
   late_lanes_[z(late->kind)] += table.lanes;
@@ -67,7 +67,7 @@ void Lockstep::run_together(const Late& late, Waiting& waiting) {
   stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
   if (waiting.parts.size() == 1 && late.is_held()) {
     at_ = waiting.parts[0].table;
-    for (const Item& item : items) straight(*waiting.parts[0].table, item);
+    straight(*waiting.parts[0].table, items);
     return;
   }
   Table* joint = waiting.join(tables_, plan_, late);
@@ -77,7 +77,7 @@ void Lockstep::run_together(const Late& late, Waiting& waiting) {
     joint_ = joint;
     joint_parts_ = waiting.parts.data();
   }
-  for (const Item& item : items) straight(*joint, item);
+  straight(*joint, items);
   if (are_there) waiting.share(tables_, late, *joint);
   joint_ = nullptr;
   tables_.end(joint);

@@ -181,6 +181,7 @@ class Lockstep {
   void advance(Wave& wave, Fiber* self);
   void over(Wave& wave, Fiber* self);
   void straight(Table& table, const Item& item);
+  void straight(Table& table, std::span<const Item> items);
   void enter(Wave& wave, Fiber* self, const Item& item);
   void complete(const Fiber& self);
 
