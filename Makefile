@@ -4,6 +4,7 @@ PYTHON ?=
 JOBS   ?= 2
 VENV   := .venv
 DYNET  := .venv-dynet
+TENSORFLOW := .venv-tensorflow
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOG    := $(VENV)/install.log
@@ -22,15 +23,19 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers core asan tsan clean distclean
+.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
+	@echo 'make test-torch what compares with PyTorch, which it installs'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
+	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
+	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
+	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
@@ -58,6 +63,11 @@ lint: $(STAMP)
 	@echo '== types'
 	@$(BIN)/python -m mypy
 
+# Tests that compare with PyTorch are skipped where it is not installed; this installs it, and runs these alone.
+test-torch: $(STAMP)
+	@$(call ADD,bench-torch)
+	@$(BIN)/python -m pytest -m torch $(ARGS)
+
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
 	@$(BIN)/clang-format -i $(CPP)
@@ -69,7 +79,7 @@ ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input '$(cal
 
 bench: $(STAMP)
 	@$(call ADD,bench)
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
@@ -85,7 +95,13 @@ LONG = $(if $(SST),--sst '$(SST)') $(ARGS)
 bench-trees: $(STAMP) $(DYNET)/.tried
 	@$(call ADD,bench-torch)
 	@$(call ADD,bench-jax)
-	@$(BIN)/python benchmarks/trees.py --python-of dynet=$(CURDIR)/$(DYNET)/bin/python $(LONG)
+	@$(BIN)/python benchmarks/trees.py --python-of dynet=$(CURDIR)/$(DYNET)/bin/python \
+	  --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
+
+# TensorFlow is large, so it is only installed for this; afterwards the whole race has it too.
+bench-tensorflow: $(STAMP) $(TENSORFLOW)/.installed
+	@$(BIN)/python benchmarks/trees.py --rivals ours,tensorflow,tensorflow-1 \
+	  --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
 
 bench-papers: $(STAMP)
 	@$(call ADD,bench)
@@ -95,11 +111,23 @@ bench-papers: $(STAMP)
 	@$(BIN)/python benchmarks/depth.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/papers.py $(LONG)
 
+bench-where: $(STAMP)
+	@$(BIN)/python benchmarks/where.py $(ARGS)
+
+bench-learn: $(STAMP)
+	@$(BIN)/python benchmarks/learn.py --listops $(LONG)
+
 # DyNet gets an environment of its own, for its wheels fit few versions of Python. Without it the race says so.
 $(DYNET)/.tried: pyproject.toml
 	@$(BIN)/python -m venv $(DYNET)
 	@$(DYNET)/bin/python -m pip install --disable-pip-version-check --no-input --only-binary :all: \
 	  '$(call EXTRA,bench-dynet)' >$(DYNET)/install.log 2>&1 || echo 'No DyNet for this Python; see $(DYNET)/install.log'
+	@touch $@
+
+$(TENSORFLOW)/.installed: pyproject.toml
+	@$(BIN)/python -m venv $(TENSORFLOW)
+	@$(TENSORFLOW)/bin/python -m pip install --disable-pip-version-check --no-input '$(call EXTRA,bench-tensorflow)' \
+	  >$(TENSORFLOW)/install.log 2>&1 || { cat $(TENSORFLOW)/install.log >&2; exit 1; }
 	@touch $@
 
 # Only what has changed is compiled, in build/; a warning is a failure.
@@ -116,7 +144,7 @@ asan: SANITIZER := address
 asan: OPTIONS := ASAN_OPTIONS=detect_leaks=0
 asan: LIBRARY := libasan.so
 tsan: SANITIZER := thread
-tsan: OPTIONS := TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 # NumPy's threads are not instrumented
+tsan: OPTIONS := TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" OPENBLAS_NUM_THREADS=1 # NumPy's threads are not instrumented
 tsan: LIBRARY := libtsan.so
 asan tsan: $(STAMP)
 	@echo '== the core with the $(SANITIZER) sanitizer, in build/$@'
@@ -131,7 +159,7 @@ clean:
 	@find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV) $(DYNET)
+	@rm -rf $(VENV) $(DYNET) $(TENSORFLOW)
 
 # The environment, made or brought up to date whenever pyproject.toml changes.
 $(STAMP): pyproject.toml

@@ -161,11 +161,13 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def parser(about: str, repeat: int) -> argparse.ArgumentParser:
-    """The arguments that every benchmark takes."""
+def parser(about: str, repeat: int | None) -> argparse.ArgumentParser:
+    """The arguments that every benchmark takes; those without a number of rounds have no `--repeat`."""
     made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--quick", action="store_true", help="a short run: fewer and smaller cases")
-    made.add_argument("--repeat", type=int, default=repeat, help=f"rounds, of which the best counts (default {repeat})")
+    if repeat is not None:
+        rounds = f"rounds, of which the best counts (default {repeat})"
+        made.add_argument("--repeat", type=int, default=repeat, help=rounds)
     made.add_argument("--json", default="", help="where to write the figures (default build/bench/<name>.json)")
     return made
 

@@ -34,6 +34,8 @@ def rivals() -> list[Rival]:
         Rival("dynet", "DyNet, autobatching", "dynet_autobatch", "dynet"),
         Rival("dynet-single", "DyNet, no batching", "dynet_autobatch", "dynet", "single"),
         Rival("jax", "JAX scan", "jax_scan", "jax"),
+        Rival("tensorflow", "TensorFlow while_loop", "tf_loop", "tensorflow"),
+        Rival("tensorflow-1", "TensorFlow while_loop, as in version 1", "tf_loop", "tensorflow", "v1"),
         Rival("floor", FLOOR, "floor", "torch", has_loss=False),
     ]
 
@@ -105,7 +107,9 @@ def arguments() -> Any:
     parser.add_argument("--models", default=",".join(networks.WIDTHS))
     parser.add_argument("--batch", default="", help=f"sizes (default {','.join(map(str, SIZES))})")
     parser.add_argument("--rivals", default="", help=f"of {', '.join(rival.key for rival in rivals())}")
-    parser.add_argument("--python-of", action="append", default=[], metavar="NAME=PATH", help="torch, jax, dynet")
+    parser.add_argument(
+        "--python-of", action="append", default=[], metavar="NAME=PATH", help="torch, jax, dynet, tensorflow"
+    )
     parser.add_argument("--trees", type=int, default=TRAINING, help="to train on")
     parser.add_argument("--clock", action="store_true", help="times on the clock, not of the processor")
     parser.add_argument("--budget", type=float, default=30.0, help="seconds of a rival in a cell, after two rounds")

@@ -1,7 +1,9 @@
-"""Where the time of the networks on trees goes: samples of `perf`, by kind of work and by function, as bars.
+"""Where the time of the networks on trees goes, as bars: by kind of step, and below that by operator.
 
 Claim: most of the time is the matrix products and element-wise work that the networks need, not the forming of waves.
-Needs Linux with `perf`, and a core with symbols: pip install --no-build-isolation -C install.strip=false -e .
+Kinds of steps are timed by the engine itself; batches and the optimizer, which are not its own, by the clock. Operators
+are samples of `perf`: they need Linux with it, and a core with symbols
+(pip install --no-build-isolation -C install.strip=false -e .). Without these the first table comes alone.
 Usage: python benchmarks/where.py [--quick] [--models A,B] [--batch 1,25] [--repeat SECONDS] [--json FILE]
 """
 
@@ -22,19 +24,34 @@ from rivals.turns import Rival
 
 TREES = 256
 WIDTH = 40  # characters of a full bar
-SHOWN = 3  # functions of each kind
+SHOWN = 6  # operators of each kind
+LEAST = 0.5  # percent that is worth a line
 RATE = 1999  # samples a second
 # The first kind whose pattern is found in "library function" gets the sample.
 KINDS = {
-    "matrix products": r"openblas|tile<|pack<|dots<|gemm|gemv|matmul|outer<",
+    "matrix products": r"openblas|tile<|pack|dots<|gemm|gemv|matmul|outer<|products|multiply",
     "element-wise": r"each_|fused|Fused|Sigmoid|Tanh|Exp|tanh|expf",
     "sums, softmax": r"reduce|Reduce|fold|Sum\b|softmax|argmax",
+    "optimizer": r"update<",
     "look-ups, copies": r"memmove|memcpy|memset|gather|scatter|take_|index|slice|concat|copy",
     "waves, tables": r"undertow",
     "memory": r"malloc|free|unlink_chunk|page|mmap|madvise|kernel|vmlinux",
     "Python, NumPy": r"python|multiarray|umath|numpy",
 }
 OTHER = "other"
+# Which operator a function works for; the first group of the pattern, if it has one, is its name.
+OPERATORS = [
+    (r"each_\w+<(\w+)", ""),
+    (r"openblas|tile<|dots<|gemm|gemv|matmul|products|multiply", "matmul"),
+    (r"pack", "matmul: packing of weights"),
+    (r"outer<", "matmul: of gradients, summed over lanes"),
+    (r"[Ff]used", "operators that run together"),
+    (r"update<\w+, (\w+)", ""),
+    (r"memmove|memcpy|memset|copy", "copies"),
+    (r"reduce\w*<(\w+)", ""),
+    (r"(scatter|gather|concat|slice|index|argmax|softmax)", ""),
+]
+Shares = Counter[tuple[str, str]]  # percent, by kind and by what stands below it
 
 
 def kind_of(library: str, function: str) -> str:
@@ -43,8 +60,25 @@ def kind_of(library: str, function: str) -> str:
     return next((kind for kind, pattern in KINDS.items() if re.search(pattern, text)), OTHER)
 
 
-def sample(rival: Rival, model: str, batch: int, work: str, seconds: float, folder: Path) -> Counter[tuple[str, str]]:
-    """Shares by library and function, while the rival does epochs."""
+def operator_of(function: str) -> str:
+    """The name of the operator: `each_pair<Multiply, float>` is `multiply`."""
+    for pattern, name in OPERATORS:
+        if (found := re.search(pattern, function)) is not None:
+            return name or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", found[1]).lower()
+    return re.sub(r"<.*|\(.*", "", function)[:50]
+
+
+def timed(rival: Rival, batch: int, work: str) -> Shares:
+    """Shares by kind of step, as the engine tells them; of three epochs the quickest."""
+    found = [rival.ask("kinds", work=work, batch=batch, trees="train") for _ in range(3)]
+    if rival.failed:
+        common.fail(f"{work}, batch {batch}: {rival.failed}")
+    best: dict[str, float] = min(found, key=lambda steps: sum(steps.values()))
+    return Counter({(kind, ""): 100 * seconds / sum(best.values()) for kind, seconds in best.items()})
+
+
+def sampled(rival: Rival, model: str, batch: int, work: str, seconds: float, folder: Path) -> Shares:
+    """Shares by kind and operator, by what `perf` sees while the rival does epochs."""
     rival.ask("epoch", work=work, batch=batch, trees="train")  # captured, planned, warm
     file = folder / "perf.data"
     command = ["perf", "record", "-q", "-F", str(RATE), "-o", str(file), "-p", str(rival.process.pid)]
@@ -59,29 +93,40 @@ def sample(rival: Rival, model: str, batch: int, work: str, seconds: float, fold
         common.fail(f"{model}, {work}, batch {batch}: {rival.failed}")
     report = ["perf", "report", "-i", str(file), "--stdio", "--no-children", "-t", "|", "--sort", "dso,symbol"]
     found = subprocess.run(report, capture_output=True, text=True, check=False).stdout
-    shares: Counter[tuple[str, str]] = Counter()
+    shares: Shares = Counter()
     for line in found.splitlines():
         parts = [part.strip() for part in line.split("|")]
         if not line.startswith("#") and len(parts) >= 3 and re.fullmatch(r"[\d.]+%?", parts[0]):
-            function = re.sub(r"^\[.\] |\(anonymous namespace\)::|undertow::(avx\d+::)?", "", parts[2])
-            shares[parts[1], function] += float(parts[0].rstrip("%"))
+            library, function = (
+                parts[1],
+                re.sub(r"^\[.\] |\(anonymous namespace\)::|undertow::(avx\d+::)?", "", parts[2]),
+            )
+            if library.startswith("_core") and function.startswith("0x"):
+                common.fail("the core has no symbols: pip install --no-build-isolation -C install.strip=false -e .")
+            shares[kind_of(library, function), operator_of(function)] += float(parts[0].rstrip("%"))
     return shares
 
 
-def bars(title: str, shares: Counter[tuple[str, str]]) -> dict[str, float]:
+def bar(start: float, share: float) -> str:
+    """From where to where it goes, of a hundred percent: what is below another stands below it."""
+    left, right = (round(percent / 100 * WIDTH) for percent in (start, min(start + share, 100.0)))
+    return "·" * left + "█" * (right - left) + "·" * (WIDTH - right)
+
+
+def show(title: str, shares: Shares) -> dict[str, float]:
+    """A line for each kind, and below it for each operator, as a flame graph has them."""
     kinds: Counter[str] = Counter()
-    if any(re.match("0x", function) for library, function in shares if library.startswith("_core")):
-        common.fail("the core has no symbols: pip install --no-build-isolation -C install.strip=false -e .")
-    for (library, function), share in shares.items():
-        kinds[kind_of(library, function)] += share
-    rows = []
+    for (kind, _), share in shares.items():
+        kinds[kind] += share
+    rows, start = [], 0.0
     for kind, share in kinds.most_common():
-        full = round(share / 100 * WIDTH)
-        rows.append([kind, f"{share:.0f} %", "█" * full + "░" * (WIDTH - full)])
-        inside = Counter({key: part for key, part in shares.items() if kind_of(*key) == kind})
-        for (_, function), part in inside.most_common(SHOWN):
-            if part >= 1:
-                rows.append([f"  {function[:60]}", f"{part:.0f} %", ""])
+        rows.append([kind, f"{share:.1f} %", bar(start, share)])
+        below, inside = start, Counter({key[1]: part for key, part in shares.items() if key[0] == kind})
+        for operator, part in inside.most_common(SHOWN):
+            if operator and part >= LEAST:
+                rows.append([f"  {operator}", f"{part:.1f} %", bar(below, part)])
+                below += part
+        start += share
     common.table(title, ["", "share", ""], rows)
     return dict(kinds)
 
@@ -91,9 +136,7 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(networks.WIDTHS))
     parser.add_argument("--batch", default="1,25,256")
     options = parser.parse_args()
-    if shutil.which("perf") is None:
-        print("perf is not installed: nothing to show")
-        return
+    has_perf = shutil.which("perf") is not None
     seconds = min(options.repeat, 2) if options.quick else options.repeat
     rows = []
     rival = Rival("ours", "Undertow", "ours", "undertow")
@@ -106,10 +149,17 @@ def main() -> None:
                 rival.ask("start", model=model)
                 for batch in map(int, options.batch.split(",")):
                     for work in ("train", "infer"):
-                        shares = sample(rival, model, batch, work, seconds, folder)
-                        found = bars(f"{model}, {work}, batch {batch}", shares)
-                        rows.append({"model": model, "work": work, "batch": batch, "kinds": found})
+                        title = f"{model}, {work}, batch {batch}"
+                        row = {"model": model, "work": work, "batch": batch}
+                        row["steps"] = show(f"{title}: by kind of step", timed(rival, batch, work))
+                        if has_perf:
+                            samples = sampled(rival, model, batch, work, seconds, folder)
+                            row["kinds"] = show(f"{title}: by operator", samples)
+                            row["operators"] = {f"{kind}: {name}": part for (kind, name), part in samples.items()}
+                        rows.append(row)
                         print(f"{model}, {work}, batch {batch} done", file=sys.stderr)
+    if not has_perf:
+        print("perf is not installed: no samples by operator")
     common.write(options.json, {"rows": rows})
 
 

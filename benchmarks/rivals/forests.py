@@ -29,6 +29,8 @@ class Tree:
     label: np.ndarray
     height: np.ndarray  # of the subtree at a node; a leaf's is 0
     kept: dict[str, Any] = field(default_factory=dict)  # what a rival keeps of a tree from one epoch to the next
+    among: list[Tree] = field(default_factory=list)  # the set that it belongs to, and its place there
+    number: int = 0
 
     @property
     def words(self) -> int:
@@ -154,6 +156,8 @@ def restore(file: Path) -> dict[str, list[Tree]]:
             cuts = np.cumsum(arrays[f"{name}.sizes"])[:-1]
             columns = [np.split(arrays[f"{name}.{c}"], cuts) for c in ("word", "left", "right", "label", "height")]
             sets[name] = [Tree(*row) for row in zip(*columns, strict=True)]
+            for number, one in enumerate(sets[name]):
+                one.among, one.number = sets[name], number
         return sets
 
 

@@ -28,12 +28,12 @@ def padded(count: int, step: int) -> int:
     return -(-count // step) * step
 
 
-def pack(trees: list[Tree], size: int) -> tuple[np.ndarray, ...]:
+def pack(trees: list[Tree]) -> tuple[np.ndarray, ...]:
     """Rows of the embedding, row of each leaf, children by step, labels, which nodes count, and roots.
 
     Places of a tree: its leaves first, then its inner nodes. Rows past the end of the embedding are padding too.
     """
-    width = padded(max(tree.words for tree in trees), STEP)
+    size, width = len(trees), padded(max(tree.words for tree in trees), STEP)
     words = np.zeros((size, width), np.int32)
     children = np.zeros((width, size, 2), np.int32)
     labels = np.zeros((size, 2 * width), np.int32)
@@ -123,7 +123,6 @@ class Rival:
             made["V"] = made["V"].transpose(0, 2, 1).reshape(2 * width, -1)
         self.embedding = made.pop("E")
         self.state = made, jax.tree.map(jnp.zeros_like, made), self.embedding, jnp.zeros_like(self.embedding)
-        self.size = 0  # of batches; the last, smaller one is padded
         measure = partial(total, model, width)
 
         def train(params: Any, squares: Any, table: Any, table_squares: Any, rows: Any, *batch: Any) -> Any:
@@ -145,21 +144,19 @@ class Rival:
         self.classes, self.measure = jax.jit(infer), jax.jit(measure)
 
     def loss(self, trees: list[Tree]) -> float:
-        rows, *batch, _ = pack(trees, len(trees))
+        rows, *batch, _ = pack(trees)
         params, _, table, _ = self.state
         return float(self.measure(params, looked_up(table, rows), *batch))
 
     def train(self, trees: list[Tree]) -> float:
-        self.size = max(self.size, len(trees))
-        rows, *batch, _ = pack(trees, self.size)
+        rows, *batch, _ = pack(trees)
         self.state, loss = self.step(*self.state, rows, *batch)
         return float(loss)
 
     def infer(self, trees: list[Tree]) -> list[int]:
-        self.size = max(self.size, len(trees))
-        rows, which, children, _, _, roots = pack(trees, self.size)
+        rows, which, children, _, _, roots = pack(trees)
         params, _, table, _ = self.state
-        return np.asarray(self.classes(params, table, rows, which, children, roots))[: len(trees)].tolist()
+        return np.asarray(self.classes(params, table, rows, which, children, roots)).tolist()
 
 
 def make(model: str, params: Params, variant: str = "") -> Rival:

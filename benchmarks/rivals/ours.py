@@ -1,112 +1,53 @@
-"""Undertow in the race: the three networks as recursive functions over one forest, and gradients by rows."""
+"""Undertow in the race: the models of `undertow.models` as users get them, batches of a forest, gradients by rows."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import undertow as ut
 
-from .forests import Tree
+from .forests import CLASSES, Tree
 from .networks import EPSILON, RATE, WIDTHS, Params
 
 VERSION = ut.__version__
-NONE = -(2**30)  # the left child of a leaf: below zero, whatever number a tree begins with
 
 
-def cells(model: str) -> tuple[Callable[..., Any], Callable[..., Any], Any]:
-    """A leaf, an inner node, and the type of a state: its first part is what classes are computed from."""
-    d = WIDTHS[model][0]
-
-    def leaf(params: Any, word: Any) -> Any:
-        return (params["E"][word],)
-
-    def rnn(params: Any, left: Any, right: Any) -> Any:
-        return (ut.tanh(ut.concat([left[0], right[0]]) @ params["W"] + params["b"]),)
-
-    def rntn(params: Any, left: Any, right: Any) -> Any:
-        x = ut.concat([left[0], right[0]])
-        matrix = ut.reshape(x @ ut.reshape(params["V"], (2 * d, 2 * d * d)), (2 * d, d))
-        return (ut.tanh(x @ matrix + x @ params["W"] + params["b"]),)
-
-    def lstm_leaf(params: Any, word: Any) -> Any:
-        gates = params["E"][word] @ params["Wx"] + params["bx"]
-        c = ut.sigmoid(gates[:d]) * ut.tanh(gates[2 * d :])
-        return ut.sigmoid(gates[d : 2 * d]) * ut.tanh(c), c
-
-    def lstm(params: Any, left: Any, right: Any) -> Any:
-        gates = ut.concat([left[0], right[0]]) @ params["Wh"] + params["bh"]
-        c = ut.sigmoid(gates[:d]) * ut.tanh(gates[2 * d : 3 * d])
-        c = c + ut.sigmoid(gates[3 * d : 4 * d]) * left[1] + ut.sigmoid(gates[4 * d :]) * right[1]
-        return ut.sigmoid(gates[d : 2 * d]) * ut.tanh(c), c
-
-    state = ut.f32[d]
-    if model == "treelstm":
-        return lstm_leaf, lstm, (state, state)
-    return leaf, rnn if model == "treernn" else rntn, (state,)
+# What the race calls the parameters of a model, and what the library does.
+NAMES = {"E": "embed", "W": "weights", "b": "bias", "U": "out", "bu": "out_bias", "V": "tensor",
+         "Wx": "leaf", "bx": "leaf_bias", "Wh": "weights", "bh": "bias"}  # fmt: skip
 
 
-def programs(model: str) -> tuple[ut.Function, ut.Function]:
-    """The loss at all nodes of a forest, and the classes of its roots."""
-    leaf, inner, state = cells(model)
-    nodes, roots = ut.i32["nodes"], ut.i32["trees"]
-
-    def classes(params: Any, made: Any) -> Any:
-        return made[0] @ params["U"] + params["bu"]
-
-    def surprise(params: Any, made: Any, label: Any) -> Any:
-        logits = classes(params, made)
-        top = ut.max(logits)
-        return ut.log(ut.sum(ut.exp(logits - top))) + top - logits[label]
-
-    @ut.function
-    def total(params, forest, node: ut.i32) -> (state, ut.f32):
-        if forest["left"][node] < 0:
-            made = leaf(params, forest["word"][node])
-            return made, surprise(params, made, forest["label"][node])
-        left, from_left = total(params, forest, forest["left"][node])
-        right, from_right = total(params, forest, forest["right"][node])
-        made = inner(params, left, right)
-        return made, surprise(params, made, forest["label"][node]) + from_left + from_right
-
-    @ut.function
-    def encode(params, forest, node: ut.i32) -> state:
-        if forest["left"][node] < 0:
-            return leaf(params, forest["word"][node])
-        left, right = forest["left"][node], forest["right"][node]
-        return inner(params, encode(params, forest, left), encode(params, forest, right))
-
-    @ut.function
-    def loss(params, word: nodes, left: nodes, right: nodes, label: nodes, roots: roots) -> ut.f32:
-        forest = {"word": word, "left": left, "right": right, "label": label}
-        return ut.sum(ut.map(lambda root: total(params, forest, root)[1], roots))
-
-    @ut.function
-    def infer(params, word: nodes, left: nodes, right: nodes, label: nodes, roots: roots) -> ut.i64["trees"]:  # noqa: F821
-        forest = {"word": word, "left": left, "right": right, "label": label}
-        return ut.map(lambda root: ut.argmax(classes(params, encode(params, forest, root))), roots)
-
-    return loss, infer
+def network(model: str, params: Params) -> tuple[ut.models.TreeClassifier, Params]:
+    """The library's model of the sizes of the race, and its parameters."""
+    width, embedding = WIDTHS[model]
+    # The networks of the race take words as they are; a TreeLSTM has gates for that.
+    more = {"embedding": embedding} if model == "treelstm" else {"squash": False}
+    made = ut.models.CLASSIFIERS[model](len(params["E"]), CLASSES, width=width, **more)
+    named = {NAMES[name]: value for name, value in params.items()}
+    return made, {name: named[name].reshape(shape).copy() for name, shape in made.shapes().items()}
 
 
-def columns(tree: Tree) -> np.ndarray:
-    """Words, left and right children, and labels of a tree, as the rows of one array."""
-    if "ours" not in tree.kept:
-        left = np.where(tree.left < 0, NONE, tree.left)
-        tree.kept["ours"] = np.stack([tree.word, left, tree.right, tree.label])
-    return tree.kept["ours"]
+def pack(trees: list[Tree]) -> tuple[ut.data.Forest]:
+    """A batch as users make it: some trees of a forest that is made once."""
+    among = trees[0].among
+    if "ours" not in among[0].kept:
+        among[0].kept["ours"] = forest(among)
+    return (among[0].kept["ours"].batch([tree.number for tree in trees]),)
 
 
-def forest(trees: list[Tree]) -> tuple[np.ndarray, ...]:
-    """Trees side by side."""
-    parts = [columns(tree) for tree in trees]
-    if len(parts) == 1:
-        return *parts[0], np.array([parts[0].shape[1] - 1], np.int32)
-    sizes = np.array([part.shape[1] for part in parts], np.int32)
-    ends = sizes.cumsum(dtype=np.int32)
-    all_nodes = np.concatenate(parts, 1)
-    all_nodes[1:3] += np.repeat(ends - sizes, sizes)
-    return *all_nodes, ends - 1
+def forest(trees: list[Tree]) -> ut.data.Forest:
+    """Trees of the race in the order of the library: a node before its children."""
+    depths, word, label = [], [], []
+    for tree in trees:
+        waiting = [(len(tree.word) - 1, 0)]
+        while waiting:
+            node, depth = waiting.pop()
+            depths.append(depth)
+            word.append(tree.word[node])
+            label.append(tree.label[node])
+            if tree.left[node] >= 0:
+                waiting += [(tree.right[node], depth + 1), (tree.left[node], depth + 1)]
+    return ut.data.Forest.from_depths(depths, word, label, binary=True)
 
 
 class Rival:
@@ -134,6 +75,22 @@ class Rival:
     def infer(self, trees: list[Tree]) -> list[int]:
         return self.classes.run(self.params, *self.pack(trees), **self.options).tolist()
 
+    def kinds(self, work: str, trees: list[Tree]) -> dict[str, float]:
+        """Seconds by kind of step, as the engine tells them, and what is around it."""
+        function = self.gradient if work == "train" else self.classes
+        began = time.perf_counter()
+        packed = self.pack(trees)
+        started = time.perf_counter()
+        result, stats = function.run(self.params, *packed, stats=True, **self.options)
+        ended = time.perf_counter()
+        inside = {f"engine: {kind}": seconds for kind, seconds in stats.step_seconds.items()}
+        found = {"batches of trees": started - began, **inside}
+        found["calling, Python"] = max(ended - started - sum(inside.values()), 0.0)
+        if work == "train":
+            self.params, self.state = self.optimizer.update(result[1], self.state, self.params, donate=True)
+            found["optimizer"] = time.perf_counter() - ended
+        return found
+
     def peak(self, trees: list[Tree]) -> int:
         """Bytes of frames and arrays in a training step, at most."""
         _, stats = self.gradient.run(self.params, *self.pack(trees), stats=True, **self.options)
@@ -141,4 +98,5 @@ class Rival:
 
 
 def make(model: str, params: Params, variant: str = "") -> Rival:
-    return Rival(params, programs(model), forest, engine=variant or "waves", threads=1)
+    made, named = network(model, params)
+    return Rival(named, (made.total_loss(), made.root_labels()), pack, engine=variant or "waves", threads=1)

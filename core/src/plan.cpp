@@ -9,76 +9,30 @@
 #include "fuse.h"
 #include "late.h"
 #include "narrow/program.h"
-#include "undertow/isa.h"
+#include "reader.h"
 #include "width.h"
 
 namespace undertow {
 namespace {
 
 constexpr int64_t kVersion = 3;
-constexpr int64_t kMost = int64_t{1} << 24;       // of anything that is counted
-constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one value
-constexpr int64_t kInBlock = 64;                  // bytes of a value that shares a block with others
+constexpr int64_t kInBlock = 64;  // bytes of a value that shares a block with others
 
-[[noreturn]] void fail(const char* what) { throw std::invalid_argument(std::string("not a plan: ") + what); }
-
-class Reader {
- public:
-  explicit Reader(std::span<const int64_t> rows) : rows_(rows) {}
-
-  int64_t next() {
-    if (at_ >= rows_.size()) fail("it ends too early");
-    return rows_[at_++];
-  }
-  int32_t between(int64_t low, int64_t high) {
-    const int64_t value = next();
-    if (value < low || value >= high) fail("a number is out of range");
-    return static_cast<int32_t>(value);
-  }
-  int32_t count() {
-    const int64_t value = next();
-    if (value < 0 || value > kMost || static_cast<uint64_t>(value) > rows_.size() - at_ + 1) fail("a count is wrong");
-    return static_cast<int32_t>(value);
-  }
-  bool flag() { return between(0, 2) != 0; }
-  int32_t any() { return between(INT32_MIN, int64_t{INT32_MAX} + 1); }
-  std::vector<int32_t> list() {
-    std::vector<int32_t> found(static_cast<size_t>(count()));
-    for (int32_t& value : found) value = any();
-    return found;
-  }
-  bool at_end() const { return at_ == rows_.size(); }
-
- private:
-  std::span<const int64_t> rows_;
-  size_t at_ = 0;
-};
-
-Slot read_slot(Reader& in) {
-  Slot slot{};
-  slot.dtype = static_cast<DType>(in.between(0, kDTypes));
-  const int rank = in.between(0, kMostAxes - 4);
-  slot.count = 1;
-  for (int axis = 0; axis < rank; ++axis) {
-    const int64_t length = in.next();
-    if (length < kUnknown || length > kMostBytes) fail("a length is wrong");
-    slot.shape.push_back(length);
-    if (length == kUnknown) slot.is_dynamic = true;
-    if (!slot.is_dynamic && length != 0 && slot.count > kMostBytes / length) fail("a value is too large");
-    slot.count *= length;
-  }
-  slot.bytes = slot.is_dynamic ? 3 * static_cast<int64_t>(sizeof(void*)) : slot.count * size_of(slot.dtype);
+/// A slot of a table: what only the run knows is a box.
+Slot read_column(Rows& in) {
+  Slot slot = read_slot(in);
+  if (slot.is_dynamic) slot.bytes = 3 * static_cast<int64_t>(sizeof(void*));
   slot.offset = slot.bytes <= kInBlock ? 0 : -1;
   return slot;
 }
 
-std::vector<Transfer> read_transfers(Reader& in) {
+std::vector<Transfer> read_transfers(Rows& in) {
   std::vector<Transfer> found(static_cast<size_t>(in.count()));
   for (Transfer& transfer : found) transfer = {in.any(), in.any()};
   return found;
 }
 
-std::vector<LoopItem::Exit> read_exits(Reader& in) {
+std::vector<LoopItem::Exit> read_exits(Rows& in) {
   std::vector<LoopItem::Exit> found(static_cast<size_t>(in.count()));
   for (LoopItem::Exit& exit : found) exit = {in.any(), in.any()};
   return found;
@@ -93,49 +47,51 @@ class Checker {
   explicit Checker(const Plan& plan) : plan_(plan) {}
 
   void check() {
-    if (plan_.regions.empty() || plan_.regions[0].kind != Region::Kind::Main) fail("the first region is not main");
+    if (plan_.regions.empty() || plan_.regions[0].kind != Region::Kind::Main)
+      not_a_plan("the first region is not main");
     for (const Region& region : plan_.regions) check_region(region);
     const Region& main = plan_.regions[0];
-    if (main.params.size() != 1 || main.results.size() != 1 || main.phases.size() != 1) fail("main has phases");
+    if (main.params.size() != 1 || main.results.size() != 1 || main.phases.size() != 1) not_a_plan("main has phases");
   }
 
  private:
   const Region& region(int32_t number) const {
-    if (number < 0 || static_cast<size_t>(number) >= plan_.regions.size()) fail("there is no such region");
+    if (number < 0 || static_cast<size_t>(number) >= plan_.regions.size()) not_a_plan("there is no such region");
     return plan_.regions[static_cast<size_t>(number)];
   }
   const Slot& slot(const Region& in, int32_t number) const {
-    if (number < 0 || static_cast<size_t>(number) >= in.slots.size()) fail("there is no such slot");
+    if (number < 0 || static_cast<size_t>(number) >= in.slots.size()) not_a_plan("there is no such slot");
     return in.slots[static_cast<size_t>(number)];
   }
   const Slot& operand(const Region& in, Operand x) const {
     if (x >= 0) return slot(in, x);
-    if (static_cast<size_t>(~x) >= plan_.constants.size()) fail("there is no such constant");
+    if (static_cast<size_t>(~x) >= plan_.constants.size()) not_a_plan("there is no such constant");
     return plan_.constants[static_cast<size_t>(~x)].slot;
   }
   /// May a value of one slot be put into another? Lengths that only the run knows may meet any.
   static void accept(const Slot& to, const Slot& from) {
-    if (to.dtype != from.dtype || to.rank() != from.rank()) fail("a value of another type goes into a slot");
+    if (to.dtype != from.dtype || to.rank() != from.rank()) not_a_plan("a value of another type goes into a slot");
     for (size_t axis = 0; axis < to.shape.size(); ++axis)
-      if (to.shape[axis] != kUnknown && to.shape[axis] != from.shape[axis]) fail("a value of another shape goes there");
+      if (to.shape[axis] != kUnknown && to.shape[axis] != from.shape[axis])
+        not_a_plan("a value of another shape goes there");
   }
   /// A lane of an array, or an array of lanes: which of them may know less of its lengths?
   static void accept_row(const Slot& lane, const Slot& stack, bool is_mapped) {
-    if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) fail("a lane is no row of the stack");
+    if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) not_a_plan("a lane is no row of the stack");
     for (size_t axis = 0; axis < lane.shape.size(); ++axis)
       if (lane.shape[axis] != stack.shape[axis + 1] &&
           (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
-        fail("a lane is no row of the stack");
+        not_a_plan("a lane is no row of the stack");
   }
   static void below(int32_t number, int32_t count, const char* what) {
-    if (number < 0 || number >= count) fail(what);
+    if (number < 0 || number >= count) not_a_plan(what);
   }
 
   void check_region(const Region& in) {
     const Region& body = region(in.body);
-    if (body.kind == Region::Kind::Branch || body.body != in.body) fail("a region belongs to no body");
-    if (in.kind != Region::Kind::Branch && &body != &in) fail("a body belongs to another");
-    if (in.group < 0 || in.group >= plan_.groups) fail("there is no such group");
+    if (body.kind == Region::Kind::Branch || body.body != in.body) not_a_plan("a region belongs to no body");
+    if (in.kind != Region::Kind::Branch && &body != &in) not_a_plan("a body belongs to another");
+    if (in.group < 0 || in.group >= plan_.groups) not_a_plan("there is no such group");
     for (const auto& params : in.params)
       for (int32_t number : params)
         if (number != kNoSlot) slot(in, number);
@@ -152,12 +108,12 @@ class Checker {
   void check_item(const Region& in, const Item& item, bool is_straight) {
     const auto at = static_cast<size_t>(item.number);
     const auto exists = [&](size_t count) {
-      if (item.number < 0 || at >= count) fail("there is no such item");
+      if (item.number < 0 || at >= count) not_a_plan("there is no such item");
     };
     using Kind = Item::Kind;
     const bool enters =
         item.kind == Kind::Branch || item.kind == Kind::Call || item.kind == Kind::Loop || item.kind == Kind::Map;
-    if (enters == is_straight) fail("an item stands in the wrong place");
+    if (enters == is_straight) not_a_plan("an item stands in the wrong place");
     switch (item.kind) {
       case Kind::Op: {
         exists(plan_.ops.size());
@@ -173,10 +129,11 @@ class Checker {
         const BranchItem& branch = plan_.branches[at];
         below(branch.branch, in.branches, "there is no such branch");
         const Slot& pred = slot(in, branch.pred);
-        if (pred.dtype != DType::Bool || pred.rank() != 0) fail("a branch is not decided by a bool");
+        if (pred.dtype != DType::Bool || pred.rank() != 0) not_a_plan("a branch is not decided by a bool");
         for (int side = 0; side < 2; ++side) {
           const Region& inner = region(branch.regions[side]);
-          if (inner.kind != Region::Kind::Branch || inner.body != in.body) fail("a side is no branch of this body");
+          if (inner.kind != Region::Kind::Branch || inner.body != in.body)
+            not_a_plan("a side is no branch of this body");
           below(branch.programs[side], static_cast<int32_t>(inner.phases.size()), "a side has no such phase");
           for (const Transfer& t : branch.transfers[side]) accept(slot(inner, t.to), operand(in, t.from));
           for (const MergeRow& merge : branch.merges) accept(slot(in, merge.to), operand(inner, merge.sides[side]));
@@ -188,22 +145,24 @@ class Checker {
         const CallItem& call = plan_.calls[at];
         below(call.call, in.calls, "there is no such call");
         const Region& callee = region(call.body);
-        if (callee.kind != Region::Kind::Function || callee.group != call.group) fail("a call enters no function");
+        if (callee.kind != Region::Kind::Function || callee.group != call.group)
+          not_a_plan("a call enters no function");
         below(call.phase, static_cast<int32_t>(callee.phases.size()), "a callee has no such phase");
         const auto phase = static_cast<size_t>(call.phase);
-        if (call.arguments.size() != callee.params[phase].size()) fail("a call has other arguments than its callee");
-        if (call.results.size() != callee.results[phase].size()) fail("a call has other results than its callee");
+        if (call.arguments.size() != callee.params[phase].size())
+          not_a_plan("a call has other arguments than its callee");
+        if (call.results.size() != callee.results[phase].size()) not_a_plan("a call has other results than its callee");
         for (size_t k = 0; k < call.arguments.size(); ++k)
           if (callee.params[phase][k] != kNoSlot)
             accept(slot(callee, callee.params[phase][k]), operand(in, call.arguments[k]));
         for (size_t k = 0; k < call.results.size(); ++k)
           if (call.results[k] != kNoSlot) {
-            if (callee.results[phase][k] == kNoSlot) fail("a result is not there");
+            if (callee.results[phase][k] == kNoSlot) not_a_plan("a result is not there");
             accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
           }
         for (Operand x : call.hoists) operand(in, x);
         if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) < callee.hoisted : !call.hoists.empty())
-          fail("an entry is not given what it needs");
+          not_a_plan("an entry is not given what it needs");
         check_visits(in, callee, call.visits, call.phase);
         break;
       }
@@ -212,7 +171,7 @@ class Checker {
         const LoopItem& loop = plan_.loops[at];
         below(loop.loop, in.loops, "there is no such loop");
         const Region& body = region(loop.body);
-        if (body.kind != Region::Kind::Loop || body.phases.size() != 1) fail("a loop enters no loop");
+        if (body.kind != Region::Kind::Loop || body.phases.size() != 1) not_a_plan("a loop enters no loop");
         below(loop.branch, body.branches, "there is no such branch");
         const BranchItem* found = nullptr;
         for (const Stage& stage : body.phases[0].stages)
@@ -221,9 +180,9 @@ class Checker {
                 static_cast<size_t>(inner.number) < plan_.branches.size() &&
                 plan_.branches[static_cast<size_t>(inner.number)].branch == loop.branch)
               found = &plan_.branches[static_cast<size_t>(inner.number)];
-        if (found == nullptr) fail("nothing decides whether a loop goes on");
+        if (found == nullptr) not_a_plan("nothing decides whether a loop goes on");
         const Region& going = region(found->regions[0]);
-        if (loop.next.size() != loop.variables.size()) fail("a loop variable has no next value");
+        if (loop.next.size() != loop.variables.size()) not_a_plan("a loop variable has no next value");
         for (size_t k = 0; k < loop.variables.size(); ++k) {
           accept(slot(body, loop.variables[k].to), operand(in, loop.variables[k].from));
           accept(slot(body, loop.variables[k].to), operand(going, loop.next[k]));
@@ -237,9 +196,9 @@ class Checker {
         const MapItem& map = plan_.maps[at];
         below(map.map, in.maps, "there is no such map");
         const Region& body = region(map.body);
-        if (body.kind != Region::Kind::Map) fail("a map enters no map");
+        if (body.kind != Region::Kind::Map) not_a_plan("a map enters no map");
         below(map.phase, static_cast<int32_t>(body.phases.size()), "a map has no such phase");
-        if (map.phase == 0 && operand(in, map.counted).rank() == 0) fail("a map over a scalar");
+        if (map.phase == 0 && operand(in, map.counted).rank() == 0) not_a_plan("a map over a scalar");
         for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from), true);
         for (const Transfer& t : map.outers) accept(slot(body, t.to), operand(in, t.from));
         for (const LoopItem::Exit& r : map.results) accept_row(operand(body, r.from), slot(in, r.to), false);
@@ -264,14 +223,15 @@ class Checker {
         const Slot& second = operand(in, collect.values[1]);
         const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
         if (!is_float(second) || (collect.kind != 1 && first.dtype != second.dtype))
-          fail("what is collected is no float");
-        if (collect.kind == 1 && first.dtype != DType::I32 && first.dtype != DType::I64) fail("rows without numbers");
-        if (collect.kind == 0 && collect.values[0] != collect.values[1]) fail("two values are collected as one");
+          not_a_plan("what is collected is no float");
+        if (collect.kind == 1 && first.dtype != DType::I32 && first.dtype != DType::I64)
+          not_a_plan("rows without numbers");
+        if (collect.kind == 0 && collect.values[0] != collect.values[1]) not_a_plan("two values are collected as one");
         if (collect.kind == 2) {
           const bool is_row = first.rank() == 1 && second.rank() == 1;
           const bool are_rows = first.rank() == 2 && second.rank() == 2 && first.shape[0] == second.shape[0];
           if (!(is_row || are_rows) || first.is_dynamic || second.is_dynamic)
-            fail("a product of what has not as many rows is collected");
+            not_a_plan("a product of what has not as many rows is collected");
         }
         break;
       }
@@ -279,31 +239,32 @@ class Checker {
         exists(plan_.collecteds.size());
         const CollectedItem& collected = plan_.collecteds[at];
         below(collected.call, in.calls, "there is no such call");
-        if (collected.index < 0) fail("a number is out of range");
+        if (collected.index < 0) not_a_plan("a number is out of range");
         const Slot& like = operand(in, collected.like);
-        if (like.dtype != DType::F32 && like.dtype != DType::F64) fail("what is collected is no float");
+        if (like.dtype != DType::F32 && like.dtype != DType::F64) not_a_plan("what is collected is no float");
         if (collected.to[1] == kNoSlot) {
           accept(slot(in, collected.to[0]), like);
         } else {
           const Slot& numbers = slot(in, collected.to[0]);
           const Slot& rows = slot(in, collected.to[1]);
-          if (numbers.dtype != DType::I64 || numbers.rank() != 1 || !numbers.is_dynamic) fail("rows without numbers");
+          if (numbers.dtype != DType::I64 || numbers.rank() != 1 || !numbers.is_dynamic)
+            not_a_plan("rows without numbers");
           if (rows.dtype != like.dtype || rows.rank() != like.rank() || like.rank() == 0 || !rows.is_dynamic)
-            fail("rows of another type than what is collected");
+            not_a_plan("rows of another type than what is collected");
         }
         break;
       }
       case Kind::Fused:
-        fail("an item stands in the wrong place");
+        not_a_plan("an item stands in the wrong place");
     }
   }
 
   void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
     if (phase > 0) return;
-    if (visits.size() != region(in.body).phases.size()) fail("it is not said how often something is visited");
+    if (visits.size() != region(in.body).phases.size()) not_a_plan("it is not said how often something is visited");
     for (int32_t count : visits)
       if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
-        fail("a phase is visited that is not there");
+        not_a_plan("a phase is visited that is not there");
   }
 
   const Plan& plan_;
@@ -354,59 +315,18 @@ void find_pure(Plan& plan) {
 
 Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> given)
     : constants(std::move(given)) {
-  Reader in(rows);
-  if (in.next() != kVersion) fail("it is of another version");
-  nodes = in.between(0, kMost);
-  groups = in.between(0, kMost);
-  if (in.count() != static_cast<int32_t>(constants.size())) fail("constants are missing");
-  const auto word = [&]() -> const std::string& {
-    return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];
-  };
+  Rows in(rows);
+  if (in.next() != kVersion) not_a_plan("it is of another version");
+  nodes = in.between(0, Rows::kMost);
+  groups = in.between(0, Rows::kMost);
+  if (in.count() != static_cast<int32_t>(constants.size())) not_a_plan("constants are missing");
   const int32_t kernel_count = in.count();
   std::vector<KernelTypes> kernel_types;
   for (int32_t k = 0; k < kernel_count; ++k) {
-    const std::string& op = word();
-    Attrs attrs;
-    const int32_t attr_count = in.count();
-    for (int32_t a = 0; a < attr_count; ++a) {
-      const std::string& name = word();
-      switch (in.between(0, 4)) {
-        case 0:
-          attrs.set(name, in.next());
-          break;
-        case 1:
-          attrs.set(name, word());
-          break;
-        case 2: {
-          OptionalInts items;
-          const int32_t count = in.count();
-          for (int32_t i = 0; i < count; ++i) {
-            const bool is_there = in.flag();
-            const int64_t value = in.next();
-            items.push_back(is_there ? std::optional(value) : std::nullopt);
-          }
-          attrs.set(name, std::move(items));
-          break;
-        }
-        default:
-          in.next();
-      }
-    }
-    KernelTypes types;
-    for (auto* list : {&types.inputs, &types.outputs}) {
-      const int32_t count = in.count();
-      for (int32_t i = 0; i < count; ++i) {
-        const auto dtype = static_cast<DType>(in.between(0, kDTypes));
-        list->push_back({dtype, in.between(0, kMostAxes - 4)});
-      }
-    }
-    kernel_ops.push_back(op);
-    try {
-      kernels.push_back(bind(op, {attrs, types.inputs, types.outputs, functions()}));
-    } catch (const std::exception&) {
-      kernels.push_back(nullptr);  // the host says what is wrong with it
-    }
-    kernel_types.push_back(std::move(types));
+    BoundKernel found = read_kernel(in, words);
+    kernel_ops.push_back(std::move(found.op));
+    kernels.push_back(std::move(found.kernel));
+    kernel_types.push_back({std::move(found.inputs), std::move(found.outputs)});
   }
   for (int kind = 0; kind < 8; ++kind) {
     const int32_t count = in.count();
@@ -524,7 +444,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
     region.group = in.any();
     const int32_t slots = in.count();
     for (int32_t k = 0; k < slots; ++k) {
-      region.slots.push_back(read_slot(in));
+      region.slots.push_back(read_column(in));
       Slot& slot = region.slots.back();
       if (slot.is_dynamic) region.boxed.push_back(k);
       if (slot.offset == 0) {
@@ -533,7 +453,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
       }
     }
     for (int32_t* count : {&region.branches, &region.calls, &region.loops, &region.maps, &region.hoisted})
-      *count = in.between(0, kMost);
+      *count = in.between(0, Rows::kMost);
     const int32_t phases = in.count();
     for (int32_t p = 0; p < phases; ++p) {
       Program program;
@@ -548,7 +468,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
         }
         stage.late_from = static_cast<size_t>(in.between(0, static_cast<int64_t>(stage.straight.size()) + 1));
         stage.ahead_from = static_cast<size_t>(in.between(0, static_cast<int64_t>(stage.straight.size()) + 1));
-        if (stage.ahead_from < stage.late_from) fail("what belongs to the next phase does not wait");
+        if (stage.ahead_from < stage.late_from) not_a_plan("what belongs to the next phase does not wait");
         stage.late_kind = static_cast<LateKind>(in.between(0, 4));
       }
       region.phases.push_back(std::move(program));
@@ -557,10 +477,10 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
     read_lists(region.results);
     if (region.kind != Region::Kind::Branch &&
         (region.params.size() != region.phases.size() || region.results.size() != region.phases.size()))
-      fail("a body does not say what each phase takes and gives");
+      not_a_plan("a body does not say what each phase takes and gives");
     regions.push_back(std::move(region));
   }
-  if (!in.at_end()) fail("it goes on behind its end");
+  if (!in.at_end()) not_a_plan("it goes on behind its end");
   Checker(*this).check();
   check_kernels(*this, kernel_types);
   check_flow(*this);

@@ -4,6 +4,24 @@
 
 namespace undertow {
 
+Slot read_slot(Rows& in) {
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  Slot slot{};
+  slot.dtype = static_cast<DType>(in.between(0, kDTypes));
+  const int rank = in.between(0, kMostAxes - 4);
+  slot.count = 1;
+  for (int axis = 0; axis < rank; ++axis) {
+    const int64_t length = in.next();
+    if (length < kUnknown || length > kMostBytes) not_a_plan("a length is wrong");
+    slot.shape.push_back(length);
+    if (length == kUnknown) slot.is_dynamic = true;
+    if (!slot.is_dynamic && length != 0 && slot.count > kMostBytes / length) not_a_plan("a value is too large");
+    slot.count *= length;
+  }
+  slot.bytes = slot.is_dynamic ? 0 : slot.count * size_of(slot.dtype);
+  return slot;
+}
+
 BoundKernel read_kernel(Rows& in, std::span<const std::string> words) {
   const auto word = [&]() -> const std::string& {
     return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];

@@ -11,6 +11,7 @@
 #include "undertow/attrs.h"
 #include "undertow/isa.h"
 #include "undertow/kernel.h"
+#include "undertow/plan.h"
 
 namespace undertow {
 
@@ -40,6 +41,12 @@ class Rows {
     return static_cast<int32_t>(value);
   }
   bool flag() { return between(0, 2) != 0; }
+  int32_t any() { return between(INT32_MIN, int64_t{INT32_MAX} + 1); }
+  std::vector<int32_t> list() {
+    std::vector<int32_t> found(static_cast<size_t>(count()));
+    for (int32_t& value : found) value = any();
+    return found;
+  }
   bool at_end() const { return at_ == rows_.size(); }
 
  private:
@@ -52,6 +59,9 @@ struct BoundKernel {
   std::unique_ptr<Kernel> kernel;  ///< null: the host runs it
   std::vector<Type> inputs, outputs;
 };
+
+/// The type of a value; it has no bytes where only the run knows how many.
+Slot read_slot(Rows& in);
 
 /// A kernel: its operator, attributes and types.
 BoundKernel read_kernel(Rows& in, std::span<const std::string> words);

@@ -1,8 +1,9 @@
-"""The commands `undertow train` and `undertow predict`: models that label trees, from first parameters to pictures."""
+"""The commands `undertow train` and `undertow predict`: models of trees, from first parameters to pictures."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -22,13 +23,15 @@ from undertow.data.expressions import listops_values
 from undertow.data.files import format_of
 from undertow.errors import UndertowError
 from undertow.models.classifier import check
+from undertow.train.growth import perplexity
 
+_MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
 _SAVE_SECONDS = 60.0  # between checkpoints within an epoch
 _COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
 
 
 def train(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="treernn, rntn, treelstm, childsum or mvrnn.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=_MODELS)],
     data: Annotated[str, typer.Option(help="sst:FOLDER, listops, listops:FILE or grammar.")] = "grammar",
     trees: Annotated[int, typer.Option(help="How many to make by rule, where no file has them.")] = 2000,
     width: Annotated[int | None, typer.Option(help="Of the vector of a node; each model has its own default.")] = None,
@@ -37,6 +40,7 @@ def train(
     epochs: Annotated[int, typer.Option(help="How often to go through all trees.")] = 10,
     batch: Annotated[int, typer.Option(help="Trees at a time.")] = 25,
     rate: Annotated[float, typer.Option(help="Of learning.")] = 1e-3,
+    embed_rate: Annotated[float, typer.Option(help="Of embeddings, times the rate.")] = 1.0,
     optimizer: Annotated[str, typer.Option(help="adam, adagrad, rmsprop or sgd.")] = "adam",
     decay: Annotated[str, typer.Option(help="How the rate falls: none, linear or cosine.")] = "none",
     warmup: Annotated[float, typer.Option(help="Epochs in which the rate rises.")] = 0.0,
@@ -56,20 +60,18 @@ def train(
         kind = _kind(model)
         recipe = ut.train.Recipe(
             optimizer=optimizer, rate=rate, epochs=epochs, batch=batch, at=at, decay=decay, warmup=warmup,
-            clip=clip or None, l2=l2, patience=patience, seed=seed,
+            clip=clip or None, l2=l2, patience=patience, seed=seed, embed_rate=embed_rate,
         )  # fmt: skip
         source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
-        sizes = {"width": width, "embedding": embedding}
+        labels = model in ut.models.CLASSIFIERS
+        source = source if labels else source.with_words()
+        given = {"width": width, "embedding": embedding, "dropout": dropout or None}
+        sizes = {name: value for name, value in given.items() if value is not None}
         known = {field.name for field in fields(kind)}
-        for name, value in sizes.items():
-            if value is not None and name not in known:
+        for name in [*sizes, *(["at"] if at != "nodes" else [])]:
+            if name not in known and (name != "at" or not labels):
                 raise UndertowError(f"{model} has no --{name}", hint="leave it out")
-        chosen = kind(
-            len(source.vocabulary),
-            source.classes,
-            dropout=dropout,
-            **{name: value for name, value in sizes.items() if value is not None},
-        )
+        chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
         origin = data if data.startswith("sst:") else f"{data}, {trees} trees"
         held = ut.train.Checkpoint(chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, origin)
         if resume:
@@ -93,7 +95,7 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
                 if task is None:
                     task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches)
                 now = event.state.tally.score()
-                told = f"loss {now.loss:.3f}  {now.accuracy:.1%} right"
+                told = f"loss {now.loss:.3f}" + ("" if math.isnan(now.accuracy) else f"  {now.accuracy:.1%} right")
                 bar.update(task, completed=event.state.done, told=told, trees=event.state.tally.trees)
                 if time.monotonic() - saved > _SAVE_SECONDS:
                     ut.train.save(file, held)
@@ -106,8 +108,9 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
             saved = time.monotonic()
             ut.train.write_log(folder, event.state.history)
             (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history))
-            bar.console.print(_line(event), markup=False)
-    report = ut.train.report(held.model, held.params, source.test)
+            bar.console.print(_line(event, source.dev.size / len(source.dev)), markup=False)
+    labels = isinstance(held.model, ut.models.TreeClassifier)
+    report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
     console.print(f"\nThe best epoch's parameters, on {len(source.test):,} trees that it has not seen:\n")
     console.print(str(report), markup=False)
@@ -125,6 +128,11 @@ def predict(
     console = make_console()
     with telling_errors():
         held = ut.train.load(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
+        if not isinstance(held.model, ut.models.TreeClassifier):
+            raise UndertowError(
+                f"{type(held.model).__name__} grows trees and labels none",
+                hint="ut.train.load(FILE) has its model and params; model.sample(params, seed=0) grows a tree",
+            )
         forest = _parsed(trees, source, held)
         check(held.model, forest)
         for tree in forest[:most]:
@@ -161,9 +169,15 @@ def _threads(count: int | None) -> Iterator[None]:
 
 
 def _kind(name: str) -> Any:
-    if name not in ut.models.CLASSIFIERS:
-        raise UndertowError(f"there is no model {name}", hint=f"choose from {', '.join(ut.models.CLASSIFIERS)}")
-    return ut.models.CLASSIFIERS[name]
+    if name == "experts":
+        raise UndertowError(
+            "experts are for rows of numbers, and what is trained here is trained on trees",
+            hint="in Python: ut.value_and_grad(ut.models.Experts(inputs, classes).loss())(params, x, label)",
+        )
+    kinds: dict[str, Any] = {**ut.models.CLASSIFIERS, **ut.models.GENERATORS}
+    if name not in kinds:
+        raise UndertowError(f"there is no model {name}", hint=f"choose from {', '.join(kinds)}")
+    return kinds[name]
 
 
 def _resumed(folder: Path, wanted: Any) -> Any:
@@ -204,12 +218,15 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _line(event: Any) -> str:
+def _line(event: Any, nodes: float) -> str:
+    """A line for an epoch; `nodes` is how many a tree of the dev set has on average."""
     r = event.record
     mark = "  best" if event.is_best else ""
+    good = f"dev {r.dev_accuracy:6.1%} of roots, {r.dev_node_accuracy:6.1%} of nodes"
+    if math.isnan(r.dev_accuracy):
+        good = f"perplexity {perplexity(r.dev_loss, nodes):7.2f} of a node"
     return (
-        f"epoch {r.epoch:3}  loss {r.train_loss:8.3f}  dev loss {r.dev_loss:8.3f}  "
-        f"dev {r.dev_accuracy:6.1%} of roots, {r.dev_node_accuracy:6.1%} of nodes  "
+        f"epoch {r.epoch:3}  loss {r.train_loss:8.3f}  dev loss {r.dev_loss:8.3f}  {good}  "
         f"{r.trees_per_second:8,.0f} trees/s{mark}"
     )
 

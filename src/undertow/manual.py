@@ -64,7 +64,9 @@ _TITLES = {
     "undertow.models.tree_lstm": "Binary TreeLSTM",
     "undertow.models.child_sum": "Child-sum TreeLSTM",
     "undertow.models.mv_rnn": "MV-RNN",
-    "undertow.models.top_down": "A generator of trees",
+    "undertow.models.generator": "Models that grow trees",
+    "undertow.models.top_down": "Top-down TreeLSTM",
+    "undertow.models.doubly_recurrent": "Doubly recurrent network",
     "undertow.models.experts": "Mixtures of experts",
     "undertow.train.recipe": "Recipes of training",
     "undertow.train.source": "Trees to train on",
@@ -74,6 +76,7 @@ _TITLES = {
     "undertow.train.log": "Logs of training",
     "undertow.train.curve": "Learning curves",
     "undertow.train.report": "Reports on trained models",
+    "undertow.train.growth": "Reports on models that grow trees",
     "undertow.frontend.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.debug_functions": "Effects",
@@ -145,6 +148,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         yield from _methods(undertow.data.Vocabulary, "A vocabulary has these methods")
     if module == "undertow.models.classifier":
         yield from _methods(undertow.models.TreeClassifier, "All of these models have these methods")
+    if module == "undertow.models.generator":
+        yield from _methods(undertow.models.TreeGenerator, "All of these models have these methods")
     if module == "undertow.train.recipe":
         yield from _fields(undertow.train.Recipe, "What a recipe says")
     if module == "undertow.api.optim":

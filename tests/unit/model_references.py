@@ -124,6 +124,58 @@ def top_down(xp: Any, p: Any, forest: Any) -> Any:
     return sum(below(root, *start) for root in forest.roots.tolist()) / len(forest)
 
 
+def doubly_recurrent(xp: Any, p: Any, forest: Any) -> Any:
+    """The mean loss of trees under the generator with any number of children."""
+    start, d = p["start"], len(p["start"])
+
+    def below(node: int, a: Any, f: Any, is_last: bool) -> tuple[Any, Any]:
+        """The loss of a node and all below it, and the state of its next sibling."""
+        children, x = forest.children(node).tolist(), p["embed"][forest.word[node]]
+        more, again, scores = _decisions(xp, p, a, f)
+        scores = scores + (p["out_children"] if children else 0) + (0 if is_last else p["out_sibling"])
+        missed = xp.missed(scores, forest.word[node]) + xp.softplus(-more if children else more)
+        missed = missed + xp.softplus(again if is_last else -again)
+        down, across = _gru(xp, p, "down", x, a), xp.zeros(d)
+        for child in children:
+            more_missed, across = below(child, down, across, child == children[-1])
+            missed = missed + more_missed
+        return missed, _gru(xp, p, "across", x, f)
+
+    return sum(below(root, start, xp.zeros(d), True)[0] for root in forest.roots.tolist()) / len(forest)
+
+
+def doubly_recurrent_tree(p: Any, start: Any, max_depth: int) -> tuple[list[int], list[int]]:
+    """The words and depths that it grows, if every decision is the likeliest."""
+    words, depths = [], []
+
+    def below(a: Any, f: Any, depth: int) -> None:
+        more, again, scores = _decisions(NUMPY, p, a, f)
+        has_children, has_next = more > 0 and depth < max_depth, again > 0 and depth > 0
+        word = int(np.argmax(scores + has_children * p["out_children"] + has_next * p["out_sibling"]))
+        words.append(word)
+        depths.append(depth)
+        if has_children:
+            below(_gru(NUMPY, p, "down", p["embed"][word], a), np.zeros(len(a)), depth + 1)
+        if has_next:
+            below(a, _gru(NUMPY, p, "across", p["embed"][word], f), depth)
+
+    below(start, np.zeros(len(start)), 0)
+    return words, depths
+
+
+def _decisions(xp: Any, p: Any, a: Any, f: Any) -> Any:
+    h = xp.tanh(xp.cat([a, f]) @ p["join"] + p["join_bias"])
+    more, again = h @ p["children"] + p["children_bias"], h @ p["sibling"] + p["sibling_bias"]
+    return more, again, h @ p["out"] + p["out_bias"]
+
+
+def _gru(xp: Any, p: Any, way: str, x: Any, h: Any) -> Any:
+    d = len(h)
+    gates = xp.sigmoid(xp.cat([x, h]) @ p[f"{way}_gates"] + p[f"{way}_gates_bias"])
+    new = xp.tanh(xp.cat([x, gates[d:] * h]) @ p[way] + p[f"{way}_bias"])
+    return gates[:d] * h + (1 - gates[:d]) * new
+
+
 def experts(xp: Any, p: Any, x: Any, label: Any) -> Any:
     """The mean loss of inputs under the mixture."""
     gates = len(p["expert"]) - 1

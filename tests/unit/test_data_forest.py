@@ -134,7 +134,7 @@ def test_field() -> None:
 
 
 @pytest.mark.parametrize("binary", [None, False])
-@pytest.mark.parametrize("chosen", [[0], [2], [1, 0], [2, 2, 0, 1], [-1], []])
+@pytest.mark.parametrize("chosen", [[0], [2], [0, 1], [1, 2], [0, 1, 2], [1, 0], [2, 2, 0, 1], [-1], [-2, -1], []])
 def test_batch(chosen: list[int], binary: bool | None) -> None:
     """A batch is the same as a forest made of the trees' own depths."""
     forest = small(binary=binary)
@@ -148,6 +148,15 @@ def test_batch(chosen: list[int], binary: bool | None) -> None:
     if found.is_binary:
         np.testing.assert_array_equal(found.left, expected.left)
         np.testing.assert_array_equal(found.right, expected.right)
+
+
+def test_a_batch_has_arrays_of_its_own() -> None:
+    forest = small()
+    for chosen in ([1], [0, 1], [1, 0]):
+        batch = forest.batch(chosen)
+        for array in (batch.word, batch.label, batch.roots, *batch.sides, batch.field("weight")):
+            array[...] = 7
+    assert forest == small() and forest.left.tolist() == small().left.tolist()
 
 
 def test_items() -> None:

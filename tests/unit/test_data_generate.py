@@ -70,6 +70,19 @@ def test_listops_in_the_published_form() -> None:
         data.to_listops(pairs)
 
 
+def test_listops_without_repeats() -> None:
+    """Short trees are few: all of them are made, and parts of the forest have as many of them as others."""
+    some = {"max_depth": 1, "max_args": 2, "operators": ["SM"]}  # 100 trees
+    assert len(set(data.to_listops(data.listops(100, **some)).splitlines())) < 75
+    forest = data.listops(100, distinct=True, **some)
+    assert len(set(data.to_listops(forest).splitlines())) == 100
+    assert forest == data.listops(100, distinct=True, **some) != data.listops(100, distinct=True, seed=1, **some)
+    with pytest.raises(ut.DataError, match="hardly any tree is another one"):
+        data.listops(101, distinct=True, **some)
+    sizes = np.diff(data.listops(4000, distinct=True).roots)
+    assert abs(np.mean(sizes[:2000] < 5) - np.mean(sizes[2000:] < 5)) < 0.05
+
+
 def test_boolean_values() -> None:
     forest = data.booleans(60)
     assert not forest.is_binary and data.booleans(5, operators=["and", "xor"]).is_binary

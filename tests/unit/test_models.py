@@ -94,6 +94,7 @@ def test_loss_and_labels(name: str, at: str) -> None:
     loss, hits = model.loss(at)(params, forest)
     wanted, scores = by_hand.judged(name, by_hand.NUMPY, doubled(params), forest, at)
     np.testing.assert_allclose(loss, wanted, rtol=1e-5)
+    np.testing.assert_allclose(model.total_loss(at)(params, forest), len(forest) * wanted, rtol=1e-5)
     best = np.argmax(scores, axis=1)
     at_roots = (best == forest.label)[forest.roots].sum()
     assert hits.tolist() == [at_roots, (best == forest.label).sum() if at == "nodes" else at_roots]
@@ -123,9 +124,20 @@ def test_models_are_values() -> None:
     assert {values.dtype.name for values in first.values()} == {"float32"}
 
 
+@pytest.mark.parametrize("name", ["treernn", "rntn"])
+def test_words_may_be_taken_as_they_are(name: str) -> None:
+    model, forest = classifier(name, squash=False), some_trees(name)
+    params = parameters(model)
+    squashed = params | {"embed": np.tanh(params["embed"])}
+    found, wanted = model.loss()(squashed, forest), classifier(name).loss()(params, forest)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
+
+
 def test_losses_elsewhere_are_refused() -> None:
     with pytest.raises(ut.DataError, match="no losses at 'leaves'"):
         classifier("treernn").loss("leaves")
+    with pytest.raises(ut.DataError, match="no losses at 'leaves'"):
+        classifier("treernn").total_loss("leaves")
 
 
 @pytest.mark.slow
@@ -139,7 +151,7 @@ def test_dropout_depends_on_the_seed_alone(name: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The generator and the experts
+# Generators and the experts
 
 
 @pytest.mark.slow
@@ -165,6 +177,59 @@ def test_trees_grow_from_computed_values() -> None:
         assert (len(tree), tree.size, tree.depths.max()) == (1, size, depth)
 
 
+def bushes() -> Any:
+    """Trees with none to four children, all with words."""
+    depths = [0, 1, 2, 2, 2, 1, 1, 2, 3, 2, 0, 0, 1, 1, 1, 1]
+    return ut.data.Forest.from_depths(depths, [3, 1, 2, 3, 0, 5, 4, 7, 8, 9, 12, 1, 2, 3, 4, 11], binary=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", GRADIENTS)
+def test_doubly_recurrent(way: str) -> None:
+    model, forest = ut.models.DoublyRecurrent(WORDS, width=2, embedding=3), bushes()
+    params = parameters(model)
+    value, slopes = ut.value_and_grad(model.loss())(params, forest)
+    np.testing.assert_allclose(value, by_hand.doubly_recurrent(by_hand.NUMPY, doubled(params), forest), rtol=1e-5)
+    assert_same(slopes, gradient(way, lambda xp, p: by_hand.doubly_recurrent(xp, p, forest), params))
+
+
+@pytest.mark.slow
+def test_trees_of_any_shape_grow_from_computed_values() -> None:
+    model = ut.models.DoublyRecurrent(WORDS, width=4, embedding=3, max_depth=4, max_nodes=100_000)
+    params = parameters(model) | {"children_bias": np.float32(-0.1), "sibling_bias": np.float32(-0.3)}
+    sizes = set()
+    for seed in range(8):
+        start = np.random.default_rng(seed).normal(size=4, scale=2.0).astype(np.float32)
+        words, depths = model.words_of()(params, start)
+        assert (words.tolist(), depths.tolist()) == by_hand.doubly_recurrent_tree(params, start, 4)
+        sizes.add(len(words))
+    assert len(sizes) > 1  # else this says little
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampled", [False, True])
+def test_there_is_room_for_so_many_nodes(sampled: bool) -> None:
+    model = ut.models.DoublyRecurrent(WORDS, width=2, embedding=3, max_depth=1000, max_nodes=77)
+    params = model.init(0) | {"children_bias": np.float32(9), "sibling_bias": np.float32(9)}  # always more
+    words, depths = model.words_of(sampled)(params, params["start"])
+    assert 20 < len(words) <= 77 and depths.max() > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ut.models.GENERATORS)
+def test_samples_depend_on_the_seed_alone(name: str) -> None:
+    model = ut.models.GENERATORS[name](WORDS, width=3, embedding=3, max_depth=5)
+    params = model.init(0)
+    first, again = (model.sample(params, seed=1) for _ in range(2))
+    assert first == again
+    others = [model.sample(params, seed=seed) for seed in range(20)]
+    assert len({tree.size for tree in others}) > 2
+    assert all(len(tree) == 1 and tree.depths.max() <= 5 for tree in others)
+    # As likely as the model has it: a root without children has about the share that its score says.
+    grown = np.mean([model.sample(params, seed=seed).size > 1 for seed in range(200)])
+    assert 0.35 < grown < 0.65  # the first scores are near zero
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", GRADIENTS)
 def test_experts(way: str) -> None:
@@ -187,3 +252,12 @@ def test_experts_go_only_where_gates_send_them() -> None:
     _, full = model.predict().run(params, x, stats=True)
     _, less = replace(model, floor=0.2).predict().run(params, x, stats=True)
     assert less.activations < full.activations / 2
+
+
+@pytest.mark.parametrize("name", ["treernn", "rntn"])
+def test_phrases_begin_as_means_of_their_parts(name: str) -> None:
+    weights = ut.models.CLASSIFIERS[name](WORDS, 5, width=200).init(seed=1)["weights"]
+    one, other = np.random.default_rng(1).normal(size=(2, 200))
+    made = np.concatenate([one, other]) @ weights
+    assert np.corrcoef(made, (one + other) / 2)[0, 1] > 0.6
+    assert 0.5 < np.linalg.norm(made) / np.linalg.norm(one) < 1.2

@@ -189,3 +189,19 @@ def test_refused_by_the_core() -> None:
     ):
         with pytest.raises(ValueError):
             _core.update(name, x, values, [value.copy() for value in values], settings)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_of_squares(dtype: Any) -> None:
+    for g in [*_gradients(dtype, False), *_gradients(dtype, True)]:
+        wanted = np.sum(np.square(np.asarray(g, np.float64)))
+        assert one_pass.square_sum(g) == pytest.approx(wanted, rel=1e-6)
+    assert one_pass.square_sum(np.full(4, 1e30, dtype)) == pytest.approx(4e60)
+    assert one_pass.square_sum(3.0) is None and one_pass.square_sum(np.arange(3)) is None
+
+
+def test_clipping_of_what_is_short_gives_it_as_it_is() -> None:
+    grads = {"w": np.ones((2, 2)), "x": 1.0, "none": None}
+    clipped = ut.optim.clip_by_norm(grads, 10.0)
+    assert clipped["w"] is grads["w"] and clipped["x"] == 1 and clipped["x"].dtype == np.float64
+    assert clipped["none"] is None

@@ -104,6 +104,22 @@ class TestShortWay:
             np.testing.assert_array_equal(total((b, b), b), b)
         assert len(total._programs.quick._known) == 6  # all but the named tuple
 
+    def test_forests_of_all_sizes(self):
+        @ut.function
+        def words(forest, node: ut.i32) -> ut.i64:
+            if forest.is_leaf(node):
+                return 1
+            return words(forest, forest.left[node]) + words(forest, forest.right[node])
+
+        forest = ut.data.sentiment(20, seed=0)
+        assert words(forest, 0) == (forest[0].size + 1) // 2
+        program = words._programs.items()[0][1]
+        for batch in [*forest.batches(3, seed=1)]:
+            found = words._programs.quick.find((batch, 0))
+            assert found is not None and found[0] is program
+            assert words(batch, 0) == (batch[0].size + 1) // 2
+        assert words._programs.quick.find((ut.data.from_nested([("a", "b", "c")]), 0)) is None  # it is not binary
+
     def test_forests_and_sparse_rows_are_taken_apart_too(self):
         @ut.function
         def words(forest, rows):

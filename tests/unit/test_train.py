@@ -66,6 +66,21 @@ def test_learns_and_keeps_the_best() -> None:
 
 
 @pytest.mark.slow
+def test_embeddings_have_a_rate_of_their_own() -> None:
+    """Plain gradient descent: a step is the rate times the gradient, which the first step has in common."""
+    plain = ut.train.Recipe(optimizer="sgd", rate=0.1, clip=None, seed=3)
+    first = MODEL.init(3)
+    once, thrice = (next(events(replace(plain, embed_rate=factor))).state for factor in (1.0, 3.0))
+    for name in first:
+        step, longer = (found.params[name] - first[name] for found in (once, thrice))
+        np.testing.assert_allclose(longer, (3 if name == "embed" else 1) * step, atol=1e-6)
+    assert list(once.params) == list(thrice.params) and once.optimizer.step == thrice.optimizer.step == 1
+    adam = replace(RECIPE, embed_rate=2.0)
+    assert_equal(last(events(adam)).state, last(events(adam)).state)
+    assert list(last(events(adam)).state.optimizer.slots["mean"]) == list(first)
+
+
+@pytest.mark.slow
 def test_patience() -> None:
     recipe = replace(RECIPE, epochs=50, rate=1e-9, patience=2, decay="none")  # so small that nothing changes
     assert last(events(recipe)).state.epoch == 3
@@ -87,7 +102,9 @@ def test_rates() -> None:
     assert ut.train.Recipe(rate=0.5).rate_at(10**9, 10) == 0.5
 
 
-@pytest.mark.parametrize("wrong", [{"optimizer": "adm"}, {"decay": "x"}, {"at": "leaf"}, {"epochs": 0}, {"rate": 0.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"optimizer": "adm"}, {"decay": "x"}, {"at": "leaf"}, {"epochs": 0}, {"rate": 0.0}, {"embed_rate": 0}]
+)
 def test_wrong_recipes(wrong: dict[str, Any]) -> None:
     with pytest.raises(ut.UndertowError):
         ut.train.Recipe(**wrong)
@@ -228,3 +245,48 @@ def test_commands(tmp_path: Path) -> None:
 
 def test_there_is_no_such_model() -> None:
     assert "choose from treernn" in invoke("train", "lstm", code=1)
+    assert "experts are for rows of numbers" in invoke("train", "experts", code=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "data"), [("topdown", "grammar"), ("drnn", "listops"), ("drnn", "grammar")])
+def test_generators_on_the_command_line(name: str, data: str, tmp_path: Path) -> None:
+    """They are trained as the others are; there is a perplexity instead of an accuracy, and trees are grown."""
+    sizes = ["--width", "4", "--embedding", "3"]
+    options = ["--data", data, "--trees", "20", "--rate", "0.02", "-o", tmp_path]
+    told = invoke("train", name, *sizes, *options, "--epochs", "2")
+    assert "epoch   2" in told and "perplexity" in told and "grown, with seed 2:" in told and "of roots" not in told
+    more = invoke("train", name, *sizes, *options, "--epochs", "3", "--resume")
+    assert "epoch   3" in more and "epoch   2" not in more
+    last = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    assert last["dev_loss"] > 0 and last["dev_accuracy"] is None
+    assert f"{name} has no --dropout" in invoke("train", name, "--dropout", "0.5", *options, code=1)
+    assert f"{name} has no --at" in invoke("train", name, "--at", "root", *options, code=1)
+    assert "grows trees and labels none" in invoke("predict", tmp_path, "(a b)", code=1)
+
+
+@pytest.mark.slow
+def test_generators_learn_and_keep_the_best() -> None:
+    source = ut.train.open_source("grammar", trees=40, seed=1).with_words()
+    assert source.train.word.min() >= 0 and source.vocabulary.words[-1] == "·"
+    assert source.with_words() is source
+    model = ut.models.TopDownTreeLSTM(len(source.vocabulary), width=4, embedding=3)
+    state = last(ut.train.fit(model, source.train, source.dev, replace(RECIPE, epochs=4, l2=0.0))).state
+    assert state.history[-1].train_loss < state.history[0].train_loss
+    best = min(r.dev_loss for r in state.history)
+    assert best == state.best_record.dev_loss == ut.train.score(model, state.best, source.dev).loss
+    found = ut.train.growth(model, state.best, source.dev, samples=1)
+    nodes = source.dev.size / len(source.dev)
+    assert found.loss == best and found.perplexity == pytest.approx(np.exp(best / nodes))
+    with pytest.raises(ut.DataError, match="a word at every node"):
+        next(ut.train.fit(model, SOURCE.train, SOURCE.dev, RECIPE))
+    bushes = ut.data.from_nested([("a", "b", "c")])
+    with pytest.raises(ut.DataError, match="is for binary trees"):
+        next(ut.train.fit(model, bushes, bushes, RECIPE))
+
+
+def test_curves_of_large_losses_and_no_accuracy() -> None:
+    nan = float("nan")
+    for loss in (0.5, 99.0, 123.0, 12345.0, 1.5e7):
+        record = ut.train.Record(1, 1, 0.1, loss, nan, loss / 2, nan, nan, 1.0)
+        assert ut.train.curve_png([record, replace(record, epoch=2)]).startswith(b"\x89PNG")

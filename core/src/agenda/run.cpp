@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "entries.h"
+#include "guard.h"
 
 namespace undertow::agenda {
 namespace {
@@ -33,32 +34,15 @@ Agenda::Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats
 std::vector<Value> Agenda::run(std::span<const View> inputs) {
   began_ = last_poll_ = std::chrono::steady_clock::now();
   clock_.start(options_.is_timed);
-  try {
+  std::vector<Value> values;
+  const auto work = [&] {
     start(inputs);
     while (run_next()) {
     }
-    return results();
-  } catch (const OverLimit& over) {
-    Stop stop{over.kind == OverLimit::Kind::Frames   ? Stop::Kind::Frames
-              : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
-              : over.kind == OverLimit::Kind::Memory ? Stop::Kind::Memory
-                                                     : Stop::Kind::OutOfMemory};
-    stop.a = over.bytes;
-    locate(stop);
-    throw stop;
-  } catch (Stop& stop) {
-    locate(stop);
-    throw;
-  } catch (const std::bad_alloc&) {
-    Stop stop{Stop::Kind::OutOfMemory};
-    locate(stop);
-    throw stop;
-  } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
-    throw;
-  } catch (...) {  // the host's
-    stats_.stopped = where();
-    throw;
-  }
+    values = results();
+  };
+  guarded(work, [&](Stop& stop) { locate(stop); }, [&] { return where(); }, stats_.stopped);
+  return values;
 }
 
 void Agenda::start(std::span<const View> inputs) {

@@ -15,24 +15,6 @@ namespace {
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 constexpr int64_t kVersion = 1;
-constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one value
-
-Slot read_slot(Rows& in) {
-  Slot slot{};
-  slot.dtype = static_cast<DType>(in.between(0, kDTypes));
-  const int rank = in.between(0, kMostAxes - 4);
-  slot.count = 1;
-  for (int axis = 0; axis < rank; ++axis) {
-    const int64_t length = in.next();
-    if (length < kUnknown || length > kMostBytes) not_a_plan("a length is wrong");
-    slot.shape.push_back(length);
-    if (length == kUnknown) slot.is_dynamic = true;
-    if (!slot.is_dynamic && length != 0 && slot.count > kMostBytes / length) not_a_plan("a value is too large");
-    slot.count *= length;
-  }
-  slot.bytes = slot.is_dynamic ? 0 : slot.count * size_of(slot.dtype);
-  return slot;
-}
 
 Layout read_layout(Rows& in) {
   Layout layout{in.count(), in.count(), in.count()};

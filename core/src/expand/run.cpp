@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "guard.h"
 #include "scalar.h"
 
 namespace undertow::expand {
@@ -48,11 +49,7 @@ Run::~Run() {  // blocks go with the pool
 std::vector<Value> Run::run(std::span<const View> inputs) {
   results_.assign(plan_.fetches.size(), 0);
   missing_ = results_.size();
-  const auto locate = [&](Stop& stop) {
-    if (stop.node < 0 && step_ != nullptr) stop.node = step_->node;
-    if (at_ != nullptr) stop.tag = tag(*at_);
-  };
-  try {
+  const auto work = [&] {
     poll();
     main_ = at_ = open(plan_.templates[0], nullptr, nullptr, -1, 1);
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -75,25 +72,13 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
       else
         loop<false>();
     }
-  } catch (const OverLimit& over) {
-    constexpr Stop::Kind kinds[] = {Stop::Kind::Memory, Stop::Kind::Frames, Stop::Kind::Depth, Stop::Kind::OutOfMemory};
-    Stop stop{kinds[static_cast<int>(over.kind)]};
-    stop.a = over.bytes;
-    locate(stop);
-    throw stop;
-  } catch (const std::bad_alloc&) {
-    Stop stop{Stop::Kind::OutOfMemory};
-    locate(stop);
-    throw stop;
-  } catch (Stop& stop) {
-    locate(stop);
-    throw;
-  } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
-    throw;
-  } catch (...) {  // the host's
-    if (at_ != nullptr) stats_.stopped = tag(*at_);
-    throw;
-  }
+  };
+  const auto where = [&] { return at_ == nullptr ? std::vector<Label>() : tag(*at_); };
+  const auto locate = [&](Stop& stop) {
+    if (stop.node < 0 && step_ != nullptr) stop.node = step_->node;
+    stop.tag = where();
+  };
+  guarded(work, locate, where, stats_.stopped);
   stats_.peak_bytes = pool_.peak();
   while (deepest_ != nullptr) climb();
   std::vector<Value> values;

@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "entries.h"
+#include "guard.h"
 #include "late.h"
 #include "narrow/run.h"
 #include "operate.h"
@@ -115,29 +116,7 @@ class Lockstep {
   /// Do something; what it throws knows where it happened.
   template <class Work>
   void guarded(Work&& work) {
-    try {
-      work();
-    } catch (const OverLimit& over) {
-      Stop stop{over.kind == OverLimit::Kind::Frames   ? Stop::Kind::Frames
-                : over.kind == OverLimit::Kind::Depth  ? Stop::Kind::Depth
-                : over.kind == OverLimit::Kind::Memory ? Stop::Kind::Memory
-                                                       : Stop::Kind::OutOfMemory};
-      stop.a = over.bytes;
-      locate(stop);
-      throw stop;
-    } catch (Stop& stop) {
-      locate(stop);
-      throw;
-    } catch (const std::bad_alloc&) {
-      Stop stop{Stop::Kind::OutOfMemory};
-      locate(stop);
-      throw stop;
-    } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
-      throw;
-    } catch (...) {  // the host's
-      stats_.stopped = where();
-      throw;
-    }
+    undertow::guarded(work, [this](Stop& stop) { locate(stop); }, [this] { return where(); }, stats_.stopped);
   }
 
   static int32_t visits_of(const Table& table, const std::vector<int32_t>& visits) {

@@ -71,6 +71,29 @@ def updated(rule: Rule, gradient: Any, held: Sequence[Any], donate: bool) -> lis
     return places
 
 
+def square_sum(gradient: Any) -> float | None:
+    """The sum of all squares, in f64, of a gradient that is made of arrays; None of another."""
+    rows = gradient.rows if isinstance(gradient, IndexedRows) else gradient
+    if not isinstance(rows, np.ndarray) or rows.dtype not in _DTYPES:
+        return None
+    if isinstance(gradient, IndexedRows):
+        if not isinstance(gradient.indices, np.ndarray):
+            return None
+        rows = _summed(gradient.indices, rows, gradient.shape[0])
+    flat = rows.reshape(-1)
+    return float(np.einsum("i,i->", flat, flat, dtype=np.float64))
+
+
+def _summed(indices: Array, rows: Array, length: int) -> Array:
+    """The rows, where those with one number are one row, their sum."""
+    numbers = indices.reshape(-1) % max(length, 1)  # negative ones count from the end
+    if numbers.size < 2:
+        return rows
+    order = np.argsort(numbers, kind="stable")
+    is_first = np.diff(numbers[order], prepend=-1) != 0
+    return np.add.reduceat(rows.reshape(numbers.size, -1)[order], np.flatnonzero(is_first), axis=0)
+
+
 def are_apart(arrays: Sequence[Any]) -> bool:
     """Has each array memory of its own? Others cannot be changed in place, one after the other."""
     spans = sorted(_span(value) for value in arrays if isinstance(value, np.ndarray))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from undertow.api.one_pass import Rule, are_apart, fits, update_in_place, updated
+from undertow.api.one_pass import Rule, are_apart, fits, square_sum, update_in_place, updated
 from undertow.api.params import Pair, gradients, is_leaf, like, paired, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend import tree
@@ -462,7 +462,12 @@ def _norm(leaves: list[Any]) -> Any:
     """In f64, so that squares neither overflow nor vanish."""
     total: Any = np.float64(0)
     for leaf in leaves:
-        if leaf is not None:
+        if leaf is None:
+            continue
+        squares = square_sum(leaf)
+        if squares is not None:
+            total = total + squares
+        else:
             value = leaf.coalesce().rows if isinstance(leaf, IndexedRows) else as_operand(leaf)
             total = total + sum(square(convert(value, f64)))
     return sqrt(total)
@@ -496,11 +501,18 @@ def clip_by_norm(grads: Any, max_norm: Any) -> Any:
     _, leaves, structure = gradients(grads)
     with np.errstate(all="ignore"):
         most = convert(as_operand(max_norm), f64)
-        scale = most / maximum(_norm(leaves), most)
+        length = _norm(leaves)
+        if not isinstance(length, Traced) and not isinstance(most, Traced) and length <= most:
+            kept = (type(None), np.ndarray, IndexedRows)
+            same = [leaf if isinstance(leaf, kept) else as_operand(leaf) for leaf in leaves]
+            return tree.unflatten(structure, same)  # most steps of a training end here
+        scale = most / maximum(length, most)
         return tree.unflatten(structure, [None if leaf is None else _scaled(leaf, scale) for leaf in leaves])
 
 
 def _scaled(leaf: Any, scale: Any) -> Any:
+    if isinstance(leaf, np.ndarray) and not isinstance(scale, Traced):
+        return leaf * leaf.dtype.type(scale)
     value = leaf if isinstance(leaf, IndexedRows) else as_operand(leaf)
     dtype = value.dtype if isinstance(value, IndexedRows) else type_of(value).dtype
     return value * convert(scale, dtype) if isinstance(value, IndexedRows) else multiply(value, convert(scale, dtype))

@@ -275,6 +275,7 @@ class Forest:
 _ARRAYS = ("word", "label", "offsets", "child", "roots")
 
 
+@functools.lru_cache(256)
 def _token(is_binary: bool, fields: tuple[str, ...]) -> Token:
     names = (*_ARRAYS, *(("left", "right") if is_binary else ()), *fields)
     return "object", len(names), Forest, names, (is_binary, fields)

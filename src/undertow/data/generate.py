@@ -10,6 +10,7 @@ The same seed gives the same trees, everywhere.
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Callable, Sequence
 
 from undertow.data.expressions import (
@@ -37,15 +38,19 @@ def listops(
     operators: Sequence[str] = ("MIN", "MAX", "MED", "SM"),
     max_nodes: int | None = None,
     binary: bool = False,
+    distinct: bool = False,
 ) -> Forest:
     """Expressions of ListOps: digits under MIN, MAX, MED (median) and SM (sum modulo 10), nested; labels are values.
 
     The rules and numbers are those of Nangia and Bowman 2018: an argument is an expression with this chance, else a
     digit; operators have 2 to `max_args` arguments and nest `max_depth` deep. `binary=True` gives the trees that the
-    published data has, in which operators are applied to one argument at a time.
+    published data has, in which operators are applied to one argument at a time; `distinct=True` makes no tree twice,
+    as there: without it many of the short trees of a part for tests are also among those to train on.
     """
-    kinds = [(LISTOPS[name], 2, max_args) for name in _known(operators, LISTOPS_OPERATORS)]
-    forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, chance, max_depth, max_nodes, LISTOPS, False)
+    kinds, rules = [(LISTOPS[name], 2, max_args) for name in _known(operators, LISTOPS_OPERATORS)], (chance, max_depth)
+    forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, *rules, max_nodes, LISTOPS, False, distinct)
+    if distinct:  # short ones are made first, and then never again: without this, parts would not be alike
+        forest = forest.batch(random.Random(seed).sample(range(trees), trees))
     forest = _labelled(forest, listops_values(forest).tolist())
     return parse_listops(to_listops(forest), binary=True) if binary else forest
 
@@ -91,6 +96,7 @@ def _grown(
     max_nodes: int | None,
     vocabulary: Vocabulary,
     binary: bool,
+    distinct: bool = False,
 ) -> Forest:
     """Expressions whose root is an operator; each argument is one, too, with that chance."""
     if trees < 0 or max_depth < 1 or not 0 <= chance <= 1:
@@ -101,6 +107,7 @@ def _grown(
     depths: list[int] = []
     words: list[int] = []
     refused = 0
+    known: set[tuple[bytes, bytes]] = set()
     for _ in range(trees):
         start = len(depths)
         stack = [0]
@@ -113,15 +120,24 @@ def _grown(
                 words.append(word)
             else:
                 words.append(leaf(source))
-            if max_nodes is not None and len(depths) + len(stack) - start > max_nodes:
+            is_long = max_nodes is not None and len(depths) + len(stack) - start > max_nodes
+            if is_long or (distinct and not stack and not _is_new(known, depths[start:], words[start:])):
                 refused += 1
                 if refused > 1000 * trees:
+                    which = f"has at most {max_nodes} nodes" if is_long else "is another one"
                     raise DataError(
-                        f"hardly any tree has at most {max_nodes} nodes", hint="allow more, or make the chance smaller"
+                        f"hardly any tree {which}", hint="allow more nodes or depth, or make the chance smaller"
                     )
                 del depths[start:], words[start:]
                 stack = [0]
     return Forest.from_depths(depths, words, binary=binary, vocabulary=vocabulary)
+
+
+def _is_new(known: set[tuple[bytes, bytes]], depths: Sequence[int], words: Sequence[int]) -> bool:
+    """Is this tree not known yet? Now it is."""
+    before = len(known)
+    known.add((array("q", depths).tobytes(), array("q", words).tobytes()))
+    return len(known) > before
 
 
 def _labelled(forest: Forest, labels: Sequence[int]) -> Forest:

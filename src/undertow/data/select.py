@@ -22,6 +22,8 @@ Array = npt.NDArray[Any]
 def batch(forest: Forest, indices: Any) -> Forest:
     """A forest of some trees, in the order of their numbers."""
     chosen = _numbers(indices, len(forest))
+    if len(chosen) and (len(chosen) == 1 or (chosen[1:] == chosen[:-1] + 1).all()):
+        return _neighbours(forest, int(chosen[0]), int(chosen[-1]))
     starts = forest.roots[chosen]
     sizes = forest.ends[chosen] - starts
     ends = sizes.cumsum()
@@ -58,6 +60,28 @@ def batch(forest: Forest, indices: Any) -> Forest:
         roots,
         sides,
         {name: values[nodes] for name, values in forest.fields.items()},
+        forest.vocabulary,
+        forest.labels,
+    )
+
+
+def _neighbours(forest: Forest, first: int, last: int) -> Forest:
+    """The trees from one number to another: ranges, all moved by the same step. Several times as fast as gathers."""
+    start, stop = int(forest.roots[first]), int(forest.ends[last])
+    edge = start - first
+    sides = None
+    if forest.sides is not None:
+        left, right = forest.sides[0][start:stop], forest.sides[1][start:stop]
+        shift = (left >= 0) * np.int32(start)
+        sides = left - shift, right - shift
+    return type(forest)(
+        forest.word[start:stop].copy(),
+        forest.label[start:stop].copy(),
+        forest.offsets[start : stop + 1] - np.int32(edge),
+        forest.child[edge : stop - last - 1] - np.int32(start),
+        forest.roots[first : last + 1] - np.int32(start),
+        sides,
+        {name: values[start:stop].copy() for name, values in forest.fields.items()},
         forest.vocabulary,
         forest.labels,
     )
@@ -120,7 +144,10 @@ def _numbers(indices: Any, count: int) -> Array:
         chosen = chosen.astype(np.int32)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise DataError(f"{brief(indices)} does not name trees", hint="give their numbers: forest.batch([0, 3, 5])")
-    if len(chosen) and (chosen.min() < -count or chosen.max() >= count):
+    least = chosen.min(initial=0)
+    if least == 0 and chosen.max(initial=-1) < count:
+        return chosen.astype(np.int32)
+    if len(chosen) and (least < -count or chosen.max() >= count):
         wrong = chosen[(chosen < -count) | (chosen >= count)][0]
         raise DataError(f"there is no tree {wrong}: the forest has {count}", hint="the first tree is number 0")
     return np.where(chosen < 0, chosen + count, chosen).astype(np.int32)

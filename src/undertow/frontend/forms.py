@@ -167,6 +167,8 @@ def _while_loop(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: E
 def map(function: Callable[..., Any], *arrays: Any) -> Any:
     """`function` on every element along the leading axis of the arrays, all in parallel; results are stacked.
 
+    Over no elements, dimensions of a result that are known at capture stay, and those known only at run time are 0.
+
     >>> map(lambda x: x * x, np.array([1, 2, 3]))
     array([1, 4, 9])
     """

@@ -10,7 +10,9 @@
 
 from undertow.models.child_sum import ChildSumTreeLSTM as ChildSumTreeLSTM
 from undertow.models.classifier import TreeClassifier as TreeClassifier
+from undertow.models.doubly_recurrent import DoublyRecurrent as DoublyRecurrent
 from undertow.models.experts import Experts as Experts
+from undertow.models.generator import TreeGenerator as TreeGenerator
 from undertow.models.mv_rnn import MVRNN as MVRNN
 from undertow.models.rntn import RNTN as RNTN
 from undertow.models.top_down import TopDownTreeLSTM as TopDownTreeLSTM
@@ -26,13 +28,18 @@ CLASSIFIERS: dict[str, type[TreeClassifier]] = {
     "mvrnn": MVRNN,
 }
 
+# Those that grow trees.
+GENERATORS: dict[str, type[TreeGenerator]] = {"topdown": TopDownTreeLSTM, "drnn": DoublyRecurrent}
+
 __all__ = [
     "MVRNN",
     "RNTN",
     "ChildSumTreeLSTM",
+    "DoublyRecurrent",
     "Experts",
     "TopDownTreeLSTM",
     "TreeClassifier",
+    "TreeGenerator",
     "TreeLSTM",
     "TreeRNN",
 ]

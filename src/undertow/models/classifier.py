@@ -48,6 +48,7 @@ def _best(params, forest, node, h):
 
 NOTHING = Note(ut.i32, lambda params, forest, node, h: ut.asarray(0, dtype=ut.i32))
 JUDGED = Note((ut.f32, ut.i32), judge)
+LOSSES = Note(ut.f32, lambda params, forest, node, h: judge(params, forest, node, h)[0])
 LABELS = Note(ut.i32["nodes"], _best)
 
 
@@ -64,6 +65,12 @@ def drop(x, width, rate):
         return x
     kept = ut.random.uniform((width,), dtype=ut.f32) >= rate
     return ut.where(kept, x / (1 - rate), ut.zeros_like(x))
+
+
+def averaging(weights):
+    """Weights [2 d, d] that give about the mean of two parts: deep trees neither lose their leaves nor blow them up."""
+    size = weights.shape[1]
+    return (weights + np.tile(np.eye(size, dtype=weights.dtype), (2, 1))) / 2
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,7 @@ class TreeClassifier:
         The loss is the mean over trees of what their nodes sum up to; counts are [roots right, nodes right], where
         nodes are only looked at with at="nodes". For `ut.value_and_grad(..., has_aux=True)`.
         """
-        if at not in ("nodes", "root"):
-            raise DataError(f"there are no losses at {at!r}", hint='at="nodes" or at="root"')
+        _check_at(at)
         encode = self.encoder(JUDGED if at == "nodes" else NOTHING)
 
         @ut.function
@@ -127,6 +133,22 @@ class TreeClassifier:
             return ut.sum(missed) / ut.astype(ut.shape(forest.roots)[0], ut.f32), hits
 
         return loss
+
+    @functools.cache  # noqa: B019
+    def total_loss(self, at: str = "nodes") -> ut.Function:
+        """The function (params, forest) -> the losses of all trees, summed, and nothing else."""
+        _check_at(at)
+        encode = self.encoder(LOSSES if at == "nodes" else NOTHING)
+
+        @ut.function
+        def total_loss(params, forest) -> ut.f32:
+            def of_tree(root):
+                h, *_, noted = encode(params, forest, root)
+                return noted if at == "nodes" else judge(params, forest, root, h)[0]
+
+            return ut.sum(ut.map(of_tree, forest.roots))
+
+        return total_loss
 
     @functools.cache  # noqa: B019
     def root_labels(self) -> ut.Function:
@@ -160,6 +182,11 @@ class TreeClassifier:
     def predict(self, params: Params, forest: Any) -> Any:
         """The best class of each tree."""
         return self.root_labels()(params, forest)
+
+
+def _check_at(at: str) -> None:
+    if at not in ("nodes", "root"):
+        raise DataError(f"there are no losses at {at!r}", hint='at="nodes" or at="root"')
 
 
 def check(model: TreeClassifier, forest: Any) -> None:

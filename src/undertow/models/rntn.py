@@ -7,8 +7,10 @@ Socher et al. 2013, "Recursive Deep Models for Semantic Compositionality Over a 
 import functools
 from dataclasses import dataclass
 
+import numpy as np
+
 import undertow as ut
-from undertow.models.classifier import TreeClassifier, drop, plus
+from undertow.models.classifier import TreeClassifier, averaging, drop, plus
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class RNTN(TreeClassifier):
     """h = tanh(xᵀ V x + x W + b), where x = [left; right] and V has a slice for each place of h."""
 
     width: int = 25  # the paper's best lie between 25 and 35
+    squash: bool = True  # leaves go through tanh too
 
     def shapes(self):
         d = self.width
@@ -28,14 +31,21 @@ class RNTN(TreeClassifier):
             "out_bias": (self.classes,),
         }
 
+    def _first(self, name, shape, random):
+        if name == "tensor":  # small: vectors that multiply each other would blow up, level by level
+            return random.uniform(-0.25, 0.25, shape).astype(np.float32) / np.float32(self.width)
+        made = super()._first(name, shape, random)
+        return averaging(made) if name == "weights" else made
+
     @functools.cache  # noqa: B019
     def encoder(self, note):
-        d, rate = self.width, self.dropout
+        d, rate, squash = self.width, self.dropout, self.squash
 
         @ut.function
         def encode(params, forest, node: ut.i32) -> (ut.f32[d], note.type):
             if forest.is_leaf(node):
-                h = drop(ut.tanh(params["embed"][forest.word[node]]), d, rate)
+                x = params["embed"][forest.word[node]]
+                h = drop(ut.tanh(x) if squash else x, d, rate)
                 return h, note.of(params, forest, node, h)
             left, of_left = encode(params, forest, forest.left[node])
             right, of_right = encode(params, forest, forest.right[node])

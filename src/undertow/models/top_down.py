@@ -9,28 +9,20 @@ Alvarez-Melis and Jaakkola 2017, "Tree-Structured Decoding with Doubly-Recurrent
 
 import functools
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 import undertow as ut
+from undertow.models.generator import TreeGenerator, choose, decide, unlikely
 
 LEFT, RIGHT = 0, 1
 
 
 @dataclass(frozen=True)
-class TopDownTreeLSTM:
+class TopDownTreeLSTM(TreeGenerator):
     """(h, c) = LSTM_side([x of the parent; h], c); word = argmax(h T); there are children if h · grow + bias > 0."""
 
-    words: int
-    width: int = 150
-    embedding: int = 300
-    max_depth: int = 16
-
-    def init(self, seed: int = 0) -> dict[str, Any]:
-        """First parameters: Glorot's uniform numbers in matrices, small normal ones in embeddings, zeros in biases."""
-        d, e, random = self.width, self.embedding, np.random.default_rng(seed)
-        shapes = {
+    def shapes(self):
+        d, e = self.width, self.embedding
+        return {
             "embed": (self.words, e),
             "start": (e,),  # in the place of the embedding of the root's parent
             "left": (e + d, 4 * d),  # i, o, f, u
@@ -42,16 +34,6 @@ class TopDownTreeLSTM:
             "grow": (d,),
             "grow_bias": (),
         }
-        made = {}
-        for name, shape in shapes.items():
-            if name in ("embed", "start", "grow"):
-                values = random.normal(size=shape, scale=0.1)
-            elif len(shape) < 2:
-                values = np.zeros(shape)
-            else:
-                values = random.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape))
-            made[name] = np.asarray(values, np.float32)
-        return made
 
     def cell(self, params, side, x, h, c):
         """The state of a node on this side of its parent, from the parent's word and state."""
@@ -86,18 +68,19 @@ class TopDownTreeLSTM:
         return generate
 
     @functools.cache  # noqa: B019
-    def words_of(self) -> ut.Function:
+    def words_of(self, sampled: bool = False) -> ut.Function:
         """The function (params, start) -> the words and the depths of one generated tree, in preorder.
 
-        `ut.data.Forest.from_depths(depths, words)` makes a tree of them.
+        Decisions are the likeliest, or drawn by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes a
+        tree of them.
         """
         d, V, N = self.width, ut.f32[self.width], ut.i32["nodes"]
 
         @ut.function
         def grow(params, h: V, c: V, depth: ut.i32) -> (N, N):
-            word = ut.astype(ut.argmax(h @ params["out"] + params["out_bias"]), ut.i32)
+            word = choose(h @ params["out"] + params["out_bias"], sampled)
             words, depths = ut.reshape(word, (1,)), ut.reshape(depth, (1,))
-            if depth < self.max_depth and ut.sum(h * params["grow"]) + params["grow_bias"] > 0:
+            if depth < self.max_depth and decide(ut.sum(h * params["grow"]) + params["grow_bias"], sampled):
                 x = params["embed"][word]
                 some, deep = grow(params, *self.cell(params, LEFT, x, h, c), depth + 1)
                 more, deeper = grow(params, *self.cell(params, RIGHT, x, h, c), depth + 1)
@@ -121,9 +104,8 @@ class TopDownTreeLSTM:
 
         @ut.function
         def below(params, forest, node: ut.i32, h: V, c: V) -> ut.f32:
-            given, word = h @ params["out"] + params["out_bias"], forest.word[node]
-            top = ut.max(given)
-            missed = ut.log(ut.sum(ut.exp(given - top))) + top - given[word]
+            word = forest.word[node]
+            missed = unlikely(h @ params["out"] + params["out_bias"], word)
             more = ut.sum(h * params["grow"]) + params["grow_bias"]
             if forest.is_leaf(node):
                 return missed + ut.softplus(more)

@@ -8,12 +8,14 @@ import functools
 from dataclasses import dataclass
 
 import undertow as ut
-from undertow.models.classifier import TreeClassifier, drop, plus
+from undertow.models.classifier import TreeClassifier, averaging, drop, plus
 
 
 @dataclass(frozen=True)
 class TreeRNN(TreeClassifier):
     """h = tanh([left; right] W + b); a leaf is a row of a table."""
+
+    squash: bool = True  # leaves go through tanh too
 
     def shapes(self):
         d = self.width
@@ -25,14 +27,19 @@ class TreeRNN(TreeClassifier):
             "out_bias": (self.classes,),
         }
 
+    def _first(self, name, shape, random):
+        made = super()._first(name, shape, random)
+        return averaging(made) if name == "weights" else made
+
     @functools.cache  # noqa: B019
     def encoder(self, note):
-        d, rate = self.width, self.dropout
+        d, rate, squash = self.width, self.dropout, self.squash
 
         @ut.function
         def encode(params, forest, node: ut.i32) -> (ut.f32[d], note.type):
             if forest.is_leaf(node):
-                h = drop(ut.tanh(params["embed"][forest.word[node]]), d, rate)
+                x = params["embed"][forest.word[node]]
+                h = drop(ut.tanh(x) if squash else x, d, rate)
                 return h, note.of(params, forest, node, h)
             left, of_left = encode(params, forest, forest.left[node])
             right, of_right = encode(params, forest, forest.right[node])

@@ -189,4 +189,10 @@ def fitting(name: str, kernel: Callable[[Sequence[Value], Attrs], Value]) -> Ker
 def shapes_differ(name: str, values: Sequence[Value]) -> Fault:
     """The fault of operands whose run-time shapes do not fit."""
     shapes = " and ".join(show_shape(np.shape(v)) for v in values)
-    return Fault(f"{name} of shapes {shapes}, which do not fit", hint="these dimensions were known only at run time")
+    hint = "these dimensions were known only at run time"
+    if len({0 in np.shape(v) for v in values}) == 2:
+        hint += (
+            "; a ut.map over nothing gives 0 for those of its results: annotate the size (-> ut.f32[3]), or test first "
+            "whether there are any lanes"
+        )
+    return Fault(f"{name} of shapes {shapes}, which do not fit", hint=hint)

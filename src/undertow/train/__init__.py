@@ -1,9 +1,11 @@
-"""Training of the models that label trees: recipes, the loop, checkpoints, logs, curves and reports."""
+"""Training of the models that label trees, or grow them: recipes, the loop, checkpoints, logs, curves and reports."""
 
 from undertow.train.checkpoint import Checkpoint as Checkpoint
 from undertow.train.checkpoint import load as load
 from undertow.train.checkpoint import save as save
 from undertow.train.curve import curve_png as curve_png
+from undertow.train.growth import Growth as Growth
+from undertow.train.growth import growth as growth
 from undertow.train.log import write_log as write_log
 from undertow.train.loop import Epoch as Epoch
 from undertow.train.loop import Record as Record
@@ -20,6 +22,6 @@ from undertow.train.source import Source as Source
 from undertow.train.source import open_source as open_source
 
 __all__ = [
-    "Checkpoint", "Epoch", "Recipe", "Record", "Report", "Score", "Source", "State", "Step",
-    "curve_png", "fit", "load", "open_source", "report", "save", "score", "start", "write_log",
+    "Checkpoint", "Epoch", "Growth", "Recipe", "Record", "Report", "Score", "Source", "State", "Step",
+    "curve_png", "fit", "growth", "load", "open_source", "report", "save", "score", "start", "write_log",
 ]  # fmt: skip

@@ -19,20 +19,21 @@ import safetensors.numpy
 import undertow as ut
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import LoadError
-from undertow.models import CLASSIFIERS
-from undertow.models.classifier import Params, TreeClassifier
+from undertow.models import CLASSIFIERS, GENERATORS
+from undertow.models.classifier import Params
 from undertow.train.loop import Record, State
 from undertow.train.recipe import Recipe
-from undertow.train.score import Tally
+from undertow.train.score import Model, Tally
 
 FORMAT = 1
+_KINDS: dict[str, Any] = {**CLASSIFIERS, **GENERATORS}
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """What a file holds. `source` is what was trained on, for people and for going on."""
 
-    model: TreeClassifier
+    model: Model
     recipe: Recipe
     state: State
     vocabulary: Vocabulary | None = None
@@ -54,7 +55,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     words = checkpoint.vocabulary
     told = {
         "format": FORMAT,
-        "model": next(name for name, kind in CLASSIFIERS.items() if kind is type(checkpoint.model)),
+        "model": next(name for name, kind in _KINDS.items() if kind is type(checkpoint.model)),
         "sizes": asdict(checkpoint.model),
         "recipe": asdict(checkpoint.recipe),
         "step": state.step,
@@ -89,7 +90,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
-    model, recipe = CLASSIFIERS[told["model"]](**told["sizes"]), Recipe(**told["recipe"])
+    model, recipe = _KINDS[told["model"]](**told["sizes"]), Recipe(**told["recipe"])
     params = _below(arrays, "params/")
     if {name: value.shape for name, value in params.items()} != model.shapes():
         raise ValueError("its arrays are not those of its model")
@@ -112,7 +113,7 @@ def _below(arrays: dict[str, Any], start: str) -> dict[str, Any]:
     return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
 
 
-def _in_order(values: dict[str, Any], model: TreeClassifier) -> dict[str, Any]:
+def _in_order(values: dict[str, Any], model: Model) -> dict[str, Any]:
     """As `init` orders them: gradients, and so sums over all of them, come in that order."""
     return {name: values[name] for name in model.shapes()}
 

@@ -29,7 +29,8 @@ def curve_png(history: Sequence[Record]) -> bytes:
     half = _WIDE // 2
     losses = [[r.train_loss for r in history], [r.dev_loss for r in history]]
     hits = [[r.train_accuracy for r in history], [r.dev_accuracy for r in history]]
-    _panel(picture, 0, "loss", losses, max([1e-9, *(x for row in losses for x in row if np.isfinite(x))]), "{:.2f}")
+    top = max([1e-9, *(x for row in losses for x in row if np.isfinite(x))])
+    _panel(picture, 0, "loss", losses, top, "{:.2f}" if top < 100 else "{:.0f}")
     _panel(picture, half, "accuracy", hits, 1.0, "{:.0%}")
     for k, (name, colour) in enumerate((("train", _TRAIN), ("dev", _DEV))):
         _write(picture, _WIDE - 110 + 60 * k, 8, name, colour)
@@ -43,13 +44,15 @@ def _panel(picture: Any, left: int, title: str, rows: Sequence[Sequence[float]],
         y = round(y0 + (y1 - y0) * part / 4)
         picture[y, x0 : x1 + 1] = _GRID
         caption = form.format(top * part / 4)
-        _write(picture, x0 - 8 * len(caption) - 4, y - 5, caption, _INK)
+        _write(picture, max(x0 - 8 * len(caption) - 4, left), y - 5, caption, _INK)
     epochs = len(rows[0])
     last = str(epochs)
     _write(picture, x0, y0 + 10, "1" if epochs > 1 else "", _INK)
     _write(picture, (x0 + x1) // 2 - 20, y0 + 10, "epoch", _INK)
     _write(picture, x1 - 8 * len(last), y0 + 10, last, _INK)
     for row, colour in zip(rows, (_TRAIN, _DEV), strict=True):
+        if np.isnan(row).all():  # of those that grow trees nobody knows an accuracy
+            continue
         xs = np.linspace(x0, x1, epochs) if epochs > 1 else np.array([(x0 + x1) / 2])
         ys = y0 + (y1 - y0) * np.clip(np.nan_to_num(np.array(row), nan=0.0, posinf=top, neginf=0.0) / top, 0, 1)
         _line(picture, xs, ys, colour)

@@ -18,9 +18,9 @@ import numpy as np
 import undertow as ut
 from undertow.data.forest import Forest
 from undertow.errors import DataError, RunError
-from undertow.models.classifier import Params, TreeClassifier, check
+from undertow.models.classifier import Params
 from undertow.train.recipe import Recipe
-from undertow.train.score import Score, Tally, score
+from undertow.train.score import Model, Score, Tally, check, judged, score
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Record:
     dev_accuracy: float
     dev_node_accuracy: float
     trees_per_second: float
+
+    @property
+    def quality(self) -> float:
+        """What the best epoch has most of: accuracy on the dev set, or, where nothing is labelled, little loss."""
+        return -self.dev_loss if np.isnan(self.dev_accuracy) else self.dev_accuracy
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class State:
     @property
     def best_record(self) -> Record | None:
         """The epoch that the dev set liked best; of equals, the first."""
-        return max(self.history, key=lambda record: record.dev_accuracy, default=None)
+        return max(self.history, key=lambda record: record.quality, default=None)
 
 
 @dataclass(frozen=True)
@@ -80,15 +85,13 @@ class Epoch:
     is_best: bool
 
 
-def start(model: TreeClassifier, recipe: Recipe, params: Params | None = None) -> State:
+def start(model: Model, recipe: Recipe, params: Params | None = None) -> State:
     """The state before the first step."""
     first = model.init(recipe.seed) if params is None else {name: np.array(value) for name, value in params.items()}
     return State(first, recipe.make_optimizer().init(first))
 
 
-def fit(
-    model: TreeClassifier, train: Forest, dev: Forest, recipe: Recipe, state: State | None = None
-) -> Iterator[Step | Epoch]:
+def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State | None = None) -> Iterator[Step | Epoch]:
     """Train until the epochs are over or patience is; the last `Epoch` has the state in the end.
 
     The arrays of `state` are given away. Options of `with ut.options(...)` hold, such as the number of threads.
@@ -99,7 +102,7 @@ def fit(
         check(model, forest)
     state = start(model, recipe) if state is None else state
     optimizer = recipe.make_optimizer()
-    slopes = ut.value_and_grad(model.loss(recipe.at), has_aux=True, sparse_rows=True)
+    slopes = ut.value_and_grad(judged(model, recipe.at), has_aux=True, sparse_rows=True)
     steps = -(-len(train) // recipe.batch)
     began, busy = time.perf_counter(), 0
     while state.epoch < recipe.epochs and not _is_over(state, recipe):
@@ -115,8 +118,8 @@ def fit(
             if recipe.clip is not None:
                 grads = ut.optim.clip_by_norm(grads, recipe.clip)
             rate = recipe.rate_at(state.step, steps)
-            params, memory = optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
-            tally = state.tally.plus(batch, loss, hits)
+            params, memory = _updated(optimizer, grads, state, rate, recipe.embed_rate)
+            tally = state.tally.plus(model, batch, loss, hits)
             state = replace(
                 state, params=params, optimizer=memory, step=state.step + 1, done=state.done + 1, tally=tally
             )
@@ -126,7 +129,7 @@ def fit(
         found = score(model, state.params, dev, recipe.at)
         record = _record(state, recipe.rate_at(state.step - 1, steps), found, speed)
         best = state.best_record
-        is_best = best is None or record.dev_accuracy > best.dev_accuracy
+        is_best = best is None or record.quality > best.quality
         kept = {name: value.copy() for name, value in state.params.items()} if is_best else state.best
         state = replace(state, done=0, tally=Tally(), history=(*state.history, record), best=kept)
         yield Epoch(state, record, is_best)
@@ -150,6 +153,30 @@ def _pulled(grads: Any, params: Params, l2: float) -> Any:
         name: g + np.float32(l2) * params[name] if isinstance(g, np.ndarray) and not name.startswith("embed") else g
         for name, g in grads.items()
     }
+
+
+def _updated(
+    optimizer: ut.optim.Optimizer, grads: Any, state: State, rate: float, embed_rate: float
+) -> tuple[Params, ut.optim.State]:
+    """Parameters and memory after a step; embeddings take one at a rate of their own."""
+    if embed_rate == 1:
+        return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
+    before = state.optimizer
+    params, slots = dict(state.params), {slot: dict(values) for slot, values in before.slots.items()}
+    embeddings = [name for name in params if name.startswith("embed")]
+    others = [name for name in params if name not in embeddings]
+    for some, factor in ((embeddings, embed_rate), (others, 1.0)):
+        held = ut.optim.State(before.step, {slot: _of(values, some) for slot, values in before.slots.items()})
+        rate_of_these = np.float32(rate * factor)
+        new, memory = optimizer.update(_of(grads, some), held, _of(state.params, some), rate_of_these, donate=True)
+        params.update(new)
+        for slot, values in memory.slots.items():
+            slots[slot].update(values)
+    return params, ut.optim.State(before.step + 1, slots)
+
+
+def _of(values: Params, names: list[str]) -> Params:
+    return {name: values[name] for name in names}
 
 
 def _record(state: State, rate: float, dev: Score, speed: float) -> Record:

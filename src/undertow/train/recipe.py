@@ -28,6 +28,7 @@ class Recipe:
 
     optimizer: str = "adam"
     rate: float = 1e-3  # of learning
+    embed_rate: float = 1.0  # of embeddings, times the rate: most words are seldom seen
     epochs: int = 10
     batch: int = 25
     at: str = "nodes"  # where there are losses: at all nodes, or at each root
@@ -42,9 +43,9 @@ class Recipe:
         for name, known in (("optimizer", OPTIMIZERS), ("decay", DECAYS), ("at", ("nodes", "root"))):
             if getattr(self, name) not in known:
                 raise UndertowError(f"{name} is {brief(getattr(self, name))}", hint=f"choose from {', '.join(known)}")
-        if self.epochs < 1 or self.batch < 1 or self.rate <= 0:
+        if self.epochs < 1 or self.batch < 1 or self.rate <= 0 or self.embed_rate <= 0:
             raise UndertowError(
-                f"{self.epochs} epochs, {self.batch} trees at a time, a rate of {self.rate}",
+                f"{self.epochs} epochs, {self.batch} trees at a time, rates of {self.rate} and times {self.embed_rate}",
                 hint="all of these are larger than 0",
             )
 

@@ -1,4 +1,4 @@
-"""How good a model is on some trees: loss and accuracy, at roots and at all nodes."""
+"""How good a model is on some trees: the loss; and for those that label trees, accuracy at roots and at all nodes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import undertow as ut
 from undertow.data.forest import Forest
+from undertow.models import classifier, generator
 from undertow.models.classifier import Params, TreeClassifier
+from undertow.models.generator import TreeGenerator
+
+Model = TreeClassifier | TreeGenerator
 
 
 class Score(NamedTuple):
-    """Shares of labelled roots and nodes that are right, and the mean loss of a tree."""
+    """Shares of labelled roots and nodes that are right, nan where there are none, and the mean loss of a tree."""
 
     loss: float
     accuracy: float
@@ -30,12 +35,13 @@ class Tally:
     roots_right: int = 0
     nodes_right: int = 0
 
-    def plus(self, batch: Forest, loss: Any, hits: Any) -> Tally:
+    def plus(self, model: Model, batch: Forest, loss: Any, hits: Any) -> Tally:
         """And one more batch, of which these are the mean loss and [roots right, nodes right]."""
+        known = batch.label >= 0 if isinstance(model, TreeClassifier) else np.zeros(batch.size, bool)
         return Tally(
             self.trees + len(batch),
-            self.labelled_roots + int((batch.label[batch.roots] >= 0).sum()),
-            self.labelled_nodes + int((batch.label >= 0).sum()),
+            self.labelled_roots + int(known[batch.roots].sum()),
+            self.labelled_nodes + int(known.sum()),
             self.loss + float(loss) * len(batch),
             self.roots_right + int(hits[0]),
             self.nodes_right + int(hits[1]),
@@ -45,17 +51,30 @@ class Tally:
         """What these sums come to."""
         return Score(
             self.loss / max(self.trees, 1),
-            self.roots_right / max(self.labelled_roots, 1),
-            self.nodes_right / max(self.labelled_nodes, 1),
+            self.roots_right / self.labelled_roots if self.labelled_roots else float("nan"),
+            self.nodes_right / self.labelled_nodes if self.labelled_nodes else float("nan"),
         )
 
 
-def score(model: TreeClassifier, params: Params, forest: Forest, at: str = "nodes", batch: int = 256) -> Score:
+def judged(model: Model, at: str) -> ut.Function:
+    """The function (params, forest) -> (loss, [roots right, nodes right])."""
+    return model.loss(at) if isinstance(model, TreeClassifier) else model.judged()
+
+
+def check(model: Model, forest: Forest) -> None:
+    """Refuse trees that the model is not made for."""
+    if isinstance(model, TreeClassifier):
+        classifier.check(model, forest)
+    else:
+        generator.check(model, forest)
+
+
+def score(model: Model, params: Params, forest: Forest, at: str = "nodes", batch: int = 256) -> Score:
     """Loss and accuracy on these trees, without dropout. With at="root" accuracy at nodes is not known: nan."""
-    loss = replace(model, dropout=0.0).loss(at)
+    loss = judged(replace(model, dropout=0.0) if isinstance(model, TreeClassifier) else model, at)
     tally = Tally()
     for some in forest.batches(batch):
-        tally = tally.plus(some, *loss(params, some))
+        tally = tally.plus(model, some, *loss(params, some))
     found = tally.score()
     return found if at == "nodes" else found._replace(node_accuracy=float("nan"))
 

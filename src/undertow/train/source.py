@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,8 @@ from undertow.data.film_grammar import sentiment
 from undertow.data.forest import Forest
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
+
+INNER = "·"  # the word of nodes that have none
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,25 @@ class Source:
         """How many labels there are."""
         return int(max(part.label.max() for part in (self.train, self.dev, self.test) if part.size)) + 1
 
+    def with_words(self) -> Source:
+        """The same with a word at every node, as generators need: where there is none, one of its own."""
+        parts = (self.train, self.dev, self.test)
+        if all(part.word.min(initial=0) >= 0 for part in parts):
+            return self
+        words = self.vocabulary
+        more = Vocabulary((*words.words, INNER), words.unknown)
+        return Source(
+            *(replace(p, word=np.where(p.word < 0, np.int32(len(words)), p.word), vocabulary=more) for p in parts)
+        )
+
 
 def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
     """The trees that `spec` names.
 
     `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets; words rarer than `min_count` become the unknown one.
-    `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each. `listops:FILE`
-    makes trees to train on by rule and takes those of the file for the test. `binary` is for ListOps: as pairs, or not.
+    `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each; no two trees of
+    ListOps are alike. `listops:FILE` makes trees to train on by rule and takes those of the file for the test.
+    `binary` is for ListOps: as pairs, or not.
     """
     kind, _, path = spec.partition(":")
     if kind == "sst" and path:
@@ -49,7 +63,7 @@ def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True
     more = trees + 2 * max(trees // 10, 1)
     if kind == "listops":
         test = read(path, "listops", binary=binary) if path else None
-        made = generate.listops(more, seed=seed, binary=binary)
+        made = generate.listops(more, seed=seed, binary=binary, distinct=True)
     elif spec == "grammar":
         made, test = sentiment(more, seed=seed), None
     else:

@@ -1,0 +1,145 @@
+# mypy: ignore-errors
+"""Doubly recurrent network: a generator of trees with any number of children, whose shape it predicts as it goes.
+
+Alvarez-Melis and Jaakkola 2017, "Tree-Structured Decoding with Doubly-Recurrent Neural Networks". A node has two
+states: one comes down from its parent, one from the sibling before it. Of both together it decides three things: has
+it children, has it a next sibling, and which word is it. So there is a recursion down and one across, and what they
+walk over is there only when they have decided it.
+"""
+
+import functools
+from dataclasses import dataclass
+
+import undertow as ut
+from undertow.models.generator import TreeGenerator, choose, decide, unlikely
+
+
+@dataclass(frozen=True)
+class DoublyRecurrent(TreeGenerator):
+    """a = GRU_down(x, a) of the parent, f = GRU_across(x, f) of the sibling before, h = tanh([a; f] W + b).
+
+    Has children: h · children + bias > 0; has a next sibling: h · sibling + bias > 0. The word is the likeliest of
+    h T + (has children) v + (has a next sibling) w. Both GRUs take the vector x of a word.
+    """
+
+    max_nodes: int = 1000
+
+    any_children = True
+
+    def shapes(self):
+        d, e = self.width, self.embedding
+        return {
+            "embed": (self.words, e),
+            "start": (d,),  # what comes down to the root
+            "down_gates": (e + d, 2 * d),  # what is kept, what is looked at
+            "down_gates_bias": (2 * d,),
+            "down": (e + d, d),
+            "down_bias": (d,),
+            "across_gates": (e + d, 2 * d),
+            "across_gates_bias": (2 * d,),
+            "across": (e + d, d),
+            "across_bias": (d,),
+            "join": (2 * d, d),
+            "join_bias": (d,),
+            "children": (d,),
+            "children_bias": (),
+            "sibling": (d,),
+            "sibling_bias": (),
+            "out": (d, self.words),
+            "out_bias": (self.words,),
+            "out_children": (self.words,),
+            "out_sibling": (self.words,),
+        }
+
+    def moved(self, params, way, x, h):
+        """The state one step further `down` or `across`, from a node with this word and this state."""
+        d = self.width
+        gates = ut.sigmoid(ut.concat([x, h]) @ params[f"{way}_gates"] + params[f"{way}_gates_bias"])
+        new = ut.tanh(ut.concat([x, gates[d:] * h]) @ params[way] + params[f"{way}_bias"])
+        return gates[:d] * h + (1 - gates[:d]) * new
+
+    def shape_scores(self, params, h):
+        """How much speaks for children, and for a next sibling."""
+        more = ut.sum(h * params["children"]) + params["children_bias"]
+        return more, ut.sum(h * params["sibling"]) + params["sibling_bias"]
+
+    def word_scores(self, params, h, has_children, has_next):
+        """The scores of all words, once it is known how the tree goes on."""
+        shape = (
+            ut.astype(has_children, ut.f32) * params["out_children"]
+            + ut.astype(has_next, ut.f32) * params["out_sibling"]
+        )
+        return h @ params["out"] + params["out_bias"] + shape
+
+    @functools.cache  # noqa: B019
+    def loss(self) -> ut.Function:
+        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees.
+
+        Every node of the forest has a word. What is true, not what is likeliest, goes on to children and siblings, so
+        all of them run side by side.
+        """
+        V = ut.f32[self.width]
+
+        @ut.function
+        def of_node(params, forest, node: ut.i32, place: ut.i32, end: ut.i32, a: V, f: V) -> ut.f32:
+            """Of a node, all below it, and its next siblings: those in `forest.child` from place + 1 to the end."""
+            first, last = forest.offsets[node], forest.offsets[node + 1]
+            has_children, has_next = first < last, place + 1 < end
+            h = ut.tanh(ut.concat([a, f]) @ params["join"] + params["join_bias"])
+            more, next_one = self.shape_scores(params, h)
+            missed = unlikely(self.word_scores(params, h, has_children, has_next), forest.word[node])
+            missed = missed + ut.softplus(ut.where(has_children, -more, more))
+            missed = missed + ut.softplus(ut.where(has_next, -next_one, next_one))
+            x = params["embed"][forest.word[node]]
+            if has_children:
+                down = self.moved(params, "down", x, a)
+                missed = missed + of_node(params, forest, forest.child[first], first, last, down, ut.zeros_like(f))
+            if has_next:
+                across = self.moved(params, "across", x, f)
+                missed = missed + of_node(params, forest, forest.child[place + 1], place + 1, end, a, across)
+            return missed
+
+        @ut.function
+        def loss(params, forest) -> ut.f32:
+            zero = ut.zeros((self.width,), dtype=ut.f32)
+            return ut.mean(
+                ut.map(lambda root: of_node(params, forest, root, 0, 0, params["start"], zero), forest.roots)
+            )
+
+        return loss
+
+    @functools.cache  # noqa: B019
+    def words_of(self, sampled: bool = False) -> ut.Function:
+        """The function (params, start) -> the words and the depths of one generated tree, in preorder.
+
+        A start [width] takes the place of `params["start"]`; the output of an encoder, say. Decisions are the
+        likeliest, or drawn by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes a tree of them.
+        """
+        V, N = ut.f32[self.width], ut.i32["nodes"]
+
+        @ut.function
+        def grow(params, a: V, f: V, depth: ut.i32, room: ut.i32) -> (N, N):
+            """The words and depths of a node, all below it, and its next siblings; at most as many as there is room."""
+            h = ut.tanh(ut.concat([a, f]) @ params["join"] + params["join_bias"])
+            more, next_one = self.shape_scores(params, h)
+            has_children = decide(more, sampled) and depth < self.max_depth and room > 2
+            has_next = decide(next_one, sampled) and depth > 0 and room > 2
+            word = choose(self.word_scores(params, h, has_children, has_next), sampled)
+            x = params["embed"][word]
+            words, depths = ut.reshape(word, (1,)), ut.reshape(depth, (1,))
+            # Both ways are gone side by side, so each is told beforehand what room it has.
+            below = ut.where(has_next, (room - 1) // 2, room - 1)
+            beside = ut.where(has_children, room - 1 - below, room - 1)
+            if has_children:
+                some, deep = grow(params, self.moved(params, "down", x, a), ut.zeros_like(f), depth + 1, below)
+                words, depths = ut.concat([words, some]), ut.concat([depths, deep])
+            if has_next:
+                some, deep = grow(params, a, self.moved(params, "across", x, f), depth, beside)
+                words, depths = ut.concat([words, some]), ut.concat([depths, deep])
+            return words, depths
+
+        @ut.function
+        def words_of(params, start: V) -> (N, N):
+            return grow(params, start, ut.zeros_like(start), 0, self.max_nodes)
+
+        return words_of

@@ -1,0 +1,103 @@
+# mypy: ignore-errors
+"""What all models that grow trees share: first parameters, losses of decisions, and how decisions are made.
+
+A generator decides at every node from computed values what word it bears and whether the tree goes on there. In
+training the decisions are those of given trees; in generation the likeliest ones, or drawn as likely as they are.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import undertow as ut
+from undertow.errors import DataError
+
+Params = dict[str, Any]
+
+
+def unlikely(given, word):
+    """The loss of a word, of which these are the scores."""
+    top = ut.max(given)
+    return ut.log(ut.sum(ut.exp(given - top))) + top - given[word]
+
+
+def choose(given, sampled):
+    """The number of a word of these scores."""
+    if sampled:  # Gumbel's trick: the largest of scores with such noise is drawn as the softmax has it
+        noise = ut.random.uniform(ut.shape(given), dtype=ut.f32)
+        given = given - ut.log(1e-20 - ut.log(noise + 1e-20))
+    return ut.astype(ut.argmax(given), ut.i32)
+
+
+def decide(more, sampled):
+    """Yes or no, of the score of yes."""
+    return ut.random.uniform((), dtype=ut.f32) < ut.sigmoid(more) if sampled else more > 0
+
+
+@dataclass(frozen=True)
+class TreeGenerator:
+    """Sizes of a model that grows trees, and what follows from its `shapes`, `loss` and `words_of`."""
+
+    words: int
+    width: int = 150
+    embedding: int = 300
+    max_depth: int = 16
+
+    any_children = False  # else: forests must be binary
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter. The first dimension is what a matrix is multiplied from."""
+        raise NotImplementedError
+
+    def loss(self) -> ut.Function:
+        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees."""
+        raise NotImplementedError
+
+    def words_of(self, sampled: bool = False) -> ut.Function:
+        """The function (params, start) -> the words and the depths of one generated tree, in preorder."""
+        raise NotImplementedError
+
+    @functools.cache  # noqa: B019
+    def judged(self) -> ut.Function:
+        """The loss and [0, 0], as those that label trees tell how much is right."""
+        loss = self.loss()
+
+        @ut.function
+        def judged(params, forest) -> (ut.f32, ut.i32[2]):
+            return loss(params, forest), ut.zeros((2,), dtype=ut.i32)
+
+        return judged
+
+    def init(self, seed: int = 0) -> Params:
+        """First parameters: Glorot's uniform numbers in matrices, small normal ones in vectors, zeros in biases."""
+        random, made = np.random.default_rng(seed), {}
+        for name, shape in self.shapes().items():
+            if name.endswith("bias"):
+                values = np.zeros(shape)
+            elif name == "embed" or len(shape) < 2:
+                values = random.normal(size=shape, scale=0.1)
+            else:
+                values = random.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape))
+            made[name] = np.asarray(values, np.float32)
+        return made
+
+    def sample(self, params: Params, seed: int = 0, vocabulary: Any = None) -> ut.data.Forest:
+        """A tree, drawn as likely as the model has it."""
+        words, depths = self.words_of(sampled=True).run(params, params["start"], seed=seed)
+        return ut.data.Forest.from_depths(depths, words, vocabulary=vocabulary)
+
+
+def check(model: TreeGenerator, forest: Any) -> None:
+    """Refuse trees that the model is not made for."""
+    kind = type(model).__name__
+    if not (model.any_children or forest.is_binary):
+        raise DataError(f"{kind} is for binary trees, and these are not", hint="DoublyRecurrent takes any trees")
+    if forest.word.min(initial=0) < 0:
+        raise DataError(f"{kind} needs a word at every node", hint="give those without a word one of their own")
+    if forest.word.max(initial=-1) >= model.words:
+        raise DataError(
+            f"the model has {model.words} words, and the forest has word {forest.word.max()}",
+            hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
+        )

@@ -1,0 +1,47 @@
+"""A report on a model that grows trees: how well it knows trees that it has not seen, and some that it grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from undertow.data.forest import Forest
+from undertow.models.classifier import Params
+from undertow.models.generator import TreeGenerator
+from undertow.train.score import score
+
+_LINES = 30  # of a drawn tree
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The mean loss of given trees, and trees that were drawn from the model."""
+
+    loss: float  # of a tree
+    nodes: float  # of a given tree, on average
+    samples: tuple[Forest, ...]
+
+    @property
+    def perplexity(self) -> float:
+        """Among how many equally likely choices it seems to decide at each node, of word and shape together."""
+        return perplexity(self.loss, self.nodes)
+
+    def __str__(self) -> str:
+        lines = [f"perplexity {self.perplexity:.2f} of a node; trees have {self.nodes:.1f} nodes on average"]
+        for number, tree in enumerate(self.samples):
+            drawn = tree.text().splitlines()
+            more = [f"... and {len(drawn) - _LINES} more nodes"] if len(drawn) > _LINES else []
+            lines += ["", f"grown, with seed {number}:", *drawn[:_LINES], *more]
+        return "\n".join(lines)
+
+
+def perplexity(loss: float, nodes: float) -> float:
+    """Of a node, where trees have this loss and so many nodes on average."""
+    return float(np.exp(loss / nodes))
+
+
+def growth(model: TreeGenerator, params: Params, forest: Forest, samples: int = 3) -> Growth:
+    """Look at every tree, and grow some."""
+    grown = tuple(model.sample(params, seed, forest.vocabulary) for seed in range(samples))
+    return Growth(score(model, params, forest).loss, forest.size / max(len(forest), 1), grown)
