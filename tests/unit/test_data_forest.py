@@ -316,3 +316,12 @@ def test_functions_of_forests_are_saved(tmp_path: Path, binary: bool | None) -> 
 def test_files_with_wrong_forests(known: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         Forest.__undertow_token__(known)
+
+
+def test_neighbours_are_found_in_lists_too() -> None:
+    forest = ut.data.Forest.from_depths([0, 1, 1, 0, 0, 1, 1, 0], word=np.arange(8))
+    for numbers in ([0], [1], [3], [1, 2], [0, 1, 2, 3], [2, 1], [0, 2], [-1], [1, 1], []):
+        assert forest.batch(numbers) == forest.batch(np.array(numbers, np.int64))
+    for wrong in ([4], [3, 4], [True], [1.0], [-5]):
+        with pytest.raises(ut.UndertowError):
+            forest.batch(wrong)

@@ -244,7 +244,7 @@ class Forest:
 
     def __undertow_parts__(self) -> tuple[Token, list[Any]]:
         # What is for people only is no part of the structure: another vocabulary is no reason to capture again.
-        held = [getattr(self, name) for name in _ARRAYS] + [*(self.sides or ()), *self.fields.values()]
+        held = [self.word, self.label, self.offsets, self.child, self.roots, *(self.sides or ()), *self.fields.values()]
         return _token(self.is_binary, tuple(self.fields)), held
 
     @staticmethod
@@ -275,6 +275,7 @@ class Forest:
 _ARRAYS = ("word", "label", "offsets", "child", "roots")
 
 
+@functools.lru_cache(256)
 @functools.lru_cache(256)
 def _token(is_binary: bool, fields: tuple[str, ...]) -> Token:
     names = (*_ARRAYS, *(("left", "right") if is_binary else ()), *fields)

@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 
 def batch(forest: Forest, indices: Any) -> Forest:
     """A forest of some trees, in the order of their numbers."""
+    if type(indices) is list and _are_neighbours(indices, len(forest)):
+        return _neighbours(forest, indices[0], indices[-1])
     chosen = _numbers(indices, len(forest))
     if len(chosen) and (len(chosen) == 1 or (chosen[1:] == chosen[:-1] + 1).all()):
         return _neighbours(forest, int(chosen[0]), int(chosen[-1]))
@@ -63,6 +65,14 @@ def batch(forest: Forest, indices: Any) -> Forest:
         forest.vocabulary,
         forest.labels,
     )
+
+
+def _are_neighbours(indices: list[Any], count: int) -> bool:
+    """Are these the numbers of trees that follow each other? Small batches are made often: this makes no array."""
+    if not indices or set(map(type, indices)) != {int}:
+        return False
+    first = indices[0]
+    return first >= 0 and indices[-1] < count and indices == list(range(first, first + len(indices)))
 
 
 def _neighbours(forest: Forest, first: int, last: int) -> Forest:
