@@ -316,3 +316,12 @@ def test_functions_of_forests_are_saved(tmp_path: Path, binary: bool | None) -> 
 def test_files_with_wrong_forests(known: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         Forest.__undertow_token__(known)
+
+
+def test_a_forest_that_is_mapped_over_by_mistake():
+    @ut.function
+    def size(forest, node: ut.i32) -> ut.i64:
+        return 1 + ut.sum(ut.map(size, forest, forest.children(node)))
+
+    with pytest.raises(ut.TypeMismatch, match=r"(?s)ut.map over a whole Forest.*hint: .*ut.shared\(forest\)"):
+        size(ut.data.booleans(1), 0)

@@ -253,6 +253,11 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
         if isinstance(array, Shared):
             structures.append(array)
             continue
+        if hasattr(array, "__undertow_types__"):  # its arrays have different lengths: nobody means to map over them
+            kind = type(array).__name__
+            raise TypeMismatch(
+                f"ut.map over a whole {kind}", span, hint=f"every call gets it whole if it is ut.shared({kind.lower()})"
+            )
         found, shape = tree.flatten(array, lambda v: isinstance(v, Traced))
         leaves += [x if isinstance(x, Traced) else constant(x) for x in found]
         names += tree.paths(array, f"x{number}" if len(arrays) > 1 else "x", lambda v: isinstance(v, Traced))
