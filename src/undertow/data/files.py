@@ -20,6 +20,10 @@ from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 
 
+class MissingFile(DataError, FileNotFoundError):
+    """A file of trees is not there. It is Python's own error too, for those who expect that."""
+
+
 def read(path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Forest:
     """The trees in a file: `brackets`, `sexpressions`, `listops`, `jsonl` (a tree on each line) or `npz`.
 
@@ -55,7 +59,7 @@ def check_file(path: str | os.PathLike[str]) -> None:
     if Path(path).is_dir():
         raise DataError(f"{os.fspath(path)!r} is a folder, not a file of trees", hint="name a file in it")
     if not Path(path).exists():
-        raise DataError(f"there is no file {os.fspath(path)!r}", hint="see that the name and the folder are right")
+        raise MissingFile(f"there is no file {os.fspath(path)!r}", hint="see that the name and the folder are right")
 
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
