@@ -15,7 +15,7 @@ import typer
 import undertow as ut
 from undertow.console import make_console, table, telling_errors
 from undertow.data import Forest
-from undertow.data.files import FORMATS, WRITERS, format_of
+from undertow.data.files import FORMATS, WRITERS, check_file, format_of
 from undertow.data.nested import name_of
 
 app = typer.Typer(help="Trees in files: look at them, convert them, make some.", no_args_is_help=True)
@@ -95,6 +95,7 @@ def sample(
 
 def _read(file: Path, source: str | None, min_count: int, binary: bool) -> Forest:
     """The trees of a file, with the options that its format knows."""
+    check_file(file)
     format = format_of(file, source)
     known = reflection.signature(FORMATS[format]).parameters
     takes_any = any(p.kind == p.VAR_KEYWORD for p in known.values())

@@ -325,3 +325,12 @@ def test_neighbours_are_found_in_lists_too() -> None:
     for wrong in ([4], [3, 4], [True], [1.0], [-5]):
         with pytest.raises(ut.UndertowError):
             forest.batch(wrong)
+
+
+def test_a_forest_that_is_mapped_over_by_mistake():
+    @ut.function
+    def size(forest, node: ut.i32) -> ut.i64:
+        return 1 + ut.sum(ut.map(size, forest, forest.children(node)))
+
+    with pytest.raises(ut.TypeMismatch, match=r"(?s)ut.map over a whole Forest.*hint: .*ut.shared\(forest\)"):
+        size(ut.data.booleans(1), 0)

@@ -143,3 +143,34 @@ def test_vocabulary_as_a_file(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "<unk>\n"
     with pytest.raises(ut.DataError, match="not one line of text"):
         Vocabulary(("a\nb",)).save(path)
+
+
+def test_labels_may_be_a_list_of_names():
+    forest = ut.data.from_nested([{"word": "a", "label": "pos"}], labels=["neg", "pos"])
+    assert forest.label.tolist() == [1] and forest.labels.words == ("neg", "pos")
+
+
+@pytest.mark.parametrize("trees", [5, "abc", None])
+def test_what_is_no_list_of_trees(trees):
+    with pytest.raises(ut.DataError, match="is not a list of trees"):
+        ut.data.from_nested(trees)
+
+
+@pytest.mark.parametrize("name", ["nope", "nope.txt"])
+def test_a_file_that_is_not_there(name, tmp_path):
+    with pytest.raises(ut.DataError, match="there is no file"):
+        ut.data.read(tmp_path / name)
+    with pytest.raises(ut.DataError, match="is a folder"):
+        ut.data.read(tmp_path)
+
+
+def test_maps_over_what_is_no_array():
+    @ut.function
+    def twice(n: ut.i64) -> ut.i64:
+        return 2 * n
+
+    with pytest.raises(ut.TypeMismatch, match="a map over the tuple"):
+        twice.map((5, 6))
+    for wrong in (["a"], (x for x in range(3)), "abc"):
+        with pytest.raises(ut.TypeMismatch, match="which is no array of numbers"):
+            twice.map(wrong)

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import undertow as ut
 from undertow import data
 from undertow.data import Forest, from_nested
 
@@ -54,3 +55,15 @@ def test_large_forests_are_cut() -> None:
     assert "and 94 more trees" in data.booleans(100).svg()
     assert "and 2 more trees" in data.parse_brackets("(1 (1 x) " * 1500 + "(1 x)" + ")" * 1500 + "\n(1 a)\n(1 b)").svg()
     assert Forest.from_depths([])._repr_svg_() is None
+
+
+def test_deep_branches_are_cut_in_text():
+    depths = [0, *(level for at in range(1, 20_001) for level in (at, at))]
+    drawn = ut.data.Forest.from_depths(depths).text()
+    assert len(drawn) < 100_000
+    assert drawn.split("\n")[-1].endswith("└─ ... and 39880 more nodes below")
+
+
+def test_a_negative_number_of_trees_is_refused():
+    with pytest.raises(ut.DataError, match="the first -1 trees"):
+        ut.data.booleans(2).text(-1)

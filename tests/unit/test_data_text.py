@@ -238,6 +238,7 @@ def test_read_says_what_is_wrong(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe(")
     with pytest.raises(ut.DataError, match="not text in UTF-8"):
         data.read(path)
+    (tmp_path / "x.pdf").touch()
     with pytest.raises(ut.DataError, match="no format of trees"):
         data.read(tmp_path / "x.pdf")
     with pytest.raises(FileNotFoundError):

@@ -65,3 +65,30 @@ def test_weights_are_not_held_by_nodes(name: str) -> None:
 @pytest.mark.parametrize("name", ut.models.CLASSIFIERS)
 def test_tables_of_words_are_not_held_by_nodes(name: str) -> None:
     assert growth(model_of(name, words=100 * WORDS)) == pytest.approx(growth(model_of(name)), rel=0.01)
+
+
+def chain(levels: int) -> ut.data.Forest:
+    """A tree that goes down on its right side only."""
+    depths = np.concatenate([[0], np.arange(1, levels + 1).repeat(2)])
+    return ut.data.Forest.from_depths(depths, word=np.arange(len(depths)) % WORDS)
+
+
+@pytest.mark.parametrize("name", ["treernn", pytest.param("childsum", marks=pytest.mark.slow)])
+def test_labels_of_nodes_take_memory_by_nodes(name: str) -> None:
+    model = model_of(name)
+    params, peaks = model.init(seed=0), []
+    for levels in (200, 800):
+        forest = chain(levels)
+        _, stats = model._node_labels().run(np.zeros(forest.size, np.float32), params, forest, stats=True)
+        peaks.append(stats.peak_bytes / forest.size)
+    assert peaks[1] == pytest.approx(peaks[0], rel=0.1)
+
+
+@pytest.mark.slow
+def test_labels_of_nodes_of_a_hundred_thousand_levels() -> None:
+    model, forest = ut.models.TreeRNN(WORDS, 5, width=2), chain(100_000)
+    params = model.init(seed=0)
+    labels = model.node_labels(params, forest)
+    assert labels.shape == (forest.size,) and labels.dtype == np.int32
+    assert labels[0] == model.predict(params, forest)[0]
+    assert model.node_labels(params, forest[:0]).tolist() == []

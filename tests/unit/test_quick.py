@@ -258,3 +258,8 @@ class TestLateStats:
             assert copied(self.stats()[0]) == whole
         assert dataclasses.asdict(self.stats()[0]) == dataclasses.asdict(whole)
         assert dataclasses.replace(self.stats()[0], waves=9).waves == 9
+
+    def test_they_print_as_a_short_table_and_are_called_stats(self):
+        stats, _ = self.stats()
+        assert len(str(stats)) < 500 and "activations     7" in str(stats)
+        assert repr(stats).startswith("Stats(")

@@ -20,12 +20,17 @@ from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 
 
+class MissingFile(DataError, FileNotFoundError):
+    """A file of trees is not there. It is Python's own error too, for those who expect that."""
+
+
 def read(path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Forest:
     """The trees in a file: `brackets`, `sexpressions`, `listops`, `jsonl` (a tree on each line) or `npz`.
 
     Without `format` it is known by the end of the name: .txt, .mrg, .ptb and .bracket hold brackets, .sexp and .lisp
     S-expressions, .tsv ListOps. Options go to the reader of that format, as in `read("train.txt", min_count=2)`.
     """
+    check_file(path)
     format = format_of(path, format)
     if format == "npz":
         return load(path)
@@ -47,6 +52,14 @@ def write(forest: Forest, path: str | os.PathLike[str], format: str | None = Non
         save(forest, path)
     else:
         Path(path).write_text(WRITERS[format](forest), encoding="utf-8")
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse what is not there, and folders: before anything is said of formats."""
+    if Path(path).is_dir():
+        raise DataError(f"{os.fspath(path)!r} is a folder, not a file of trees", hint="name a file in it")
+    if not Path(path).exists():
+        raise MissingFile(f"there is no file {os.fspath(path)!r}", hint="see that the name and the folder are right")
 
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:

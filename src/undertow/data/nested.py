@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ _OWN = ("word", "label", "children", "left", "right")
 def from_nested(
     trees: Iterable[Any],
     vocabulary: Vocabulary | None = None,
-    labels: Vocabulary | None = None,
+    labels: Vocabulary | Sequence[str] | None = None,
     min_count: int = 1,
     binary: bool | None = None,
 ) -> Forest:
@@ -34,8 +34,12 @@ def from_nested(
     A word (text, or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has any
     of `word`, `label`, `children` (or `left` and `right`), and what else it has becomes a field of the forest. What has
     a method `label()` and goes over its children is taken as a tree of NLTK. Words make a vocabulary unless one is
-    given.
+    given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`.
     """
+    if isinstance(trees, (str, bytes)) or not isinstance(trees, Iterable):
+        raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), also for one tree")
+    if labels is not None and not isinstance(labels, Vocabulary):
+        labels = Vocabulary(tuple(labels), unknown=None)
     depths: list[int] = []
     words: list[Any] = []
     names: list[Any] = []

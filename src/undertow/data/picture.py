@@ -17,11 +17,13 @@ from xml.sax.saxutils import escape
 
 from undertow.data.forest import Forest
 from undertow.data.nested import name_of
+from undertow.errors import DataError
 
 _SIZE, _SMALL = 12, 10  # of letters
 _ADVANCE = 0.602  # the width of a letter of a monospaced font, in sizes
 _HIGH, _LEVEL, _GAP, _EDGE = 24.0, 52.0, 10.0, 16.0
 _LONGEST = 24  # letters of a word
+_DEEPEST = 60  # levels that are drawn with letters: every line has a sign for each level above it
 _MOST_NODES = 2000  # of a picture: no page shows more, and no reader either
 
 # From the lowest label to the highest; between them, colours are mixed.
@@ -39,7 +41,9 @@ rect{{stroke:#8d949e}}
 
 
 def text(forest: Forest, most: int = 10) -> str:
-    """Trees drawn with letters: a node on each line, its label before its word."""
+    """Trees drawn with letters: a node on each line, its label before its word. Deep branches are cut."""
+    if most < 0:
+        raise DataError(f"the first {most} trees", hint="most is a number from 0 on")
     lines: list[str] = []
     ends, roots = forest.ends.tolist(), forest.roots.tolist()
     for root, end in zip(roots[:most], ends[:most], strict=True):
@@ -62,6 +66,12 @@ def _lines(forest: Forest, root: int, end: int) -> Iterator[str]:
         seen[depth] = True
     before: list[str] = []  # what stands below each node on the way down
     for at, depth in enumerate(depths):
+        if depth > _DEEPEST:
+            if depths[at - 1] == _DEEPEST:
+                end_of_branch = next((k for k in range(at, len(depths)) if depths[k] <= _DEEPEST), len(depths))
+                count = end_of_branch - at
+                yield f"{''.join(before)}└─ ... and {count} more node{'s' * (count != 1)} below"
+            continue
         del before[max(depth - 1, 0) :]
         branch = "" if depth == 0 else "├─ " if has_next[at] else "└─ "
         yield f"{''.join(before)}{branch}{_caption(forest, root + at)}".rstrip()

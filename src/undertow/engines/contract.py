@@ -92,6 +92,20 @@ class Stats:
     seconds: float = 0.0
     step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, of all threads; where `timed`
 
+    def __str__(self) -> str:
+        """A short table: one line for each thing that was counted."""
+        rows = [
+            ("engine", self.engine),
+            ("firings", f"{self.firings:,} live, {self.dead_firings:,} dead"),
+            ("activations", f"{self.activations:,}"),
+            ("waves", f"{self.waves:,}, {self.mean_width:,.1f} lanes wide on average, {self.peak_width:,} at most"),
+            ("frames at once", f"{self.peak_frames:,}"),
+            ("bytes at once", f"{self.peak_bytes:,}"),
+            ("deepest call", f"{self.max_depth:,}"),
+            ("seconds", f"{self.seconds:.3f}"),
+        ]
+        return "\n".join(f"{what:<15} {held}" for what, held in rows if what != "waves" or self.waves)
+
 
 class LateStats(Stats):
     """Stats of an engine that counts fast: fields that cost more than a short run are filled in when asked for."""
@@ -114,6 +128,10 @@ class LateStats(Stats):
         value = self._fill(name)
         setattr(self, name, value)
         return value
+
+    def __repr__(self) -> str:
+        make, parts = self.__reduce__()
+        return repr(make(*parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Stats, tuple(getattr(self, f.name) for f in fields(self))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -225,6 +225,16 @@ def as_mapped(value: Any) -> Any:
     """A range or a list of numbers is an array to be mapped over; other containers are mapped leaf by leaf."""
     if isinstance(value, range):
         return np.arange(value.start, value.stop, value.step, dtype=np.int64)
+    if isinstance(value, tuple) and value and all(isinstance(x, (bool, int, float, np.generic)) for x in value):
+        raise TypeMismatch(
+            f"a map over the tuple {brief(value)}", hint="write a list: a tuple is several arguments in one"
+        )
+    first = value[0] if isinstance(value, list) and value else value
+    if isinstance(first, (str, bytes)) or isinstance(value, (Iterator, set, frozenset)):
+        raise TypeMismatch(
+            f"a map over {brief(value)}, which is no array of numbers",
+            hint="give an array, a list of numbers or a range",
+        )
     if isinstance(value, (list, tuple)) and not isinstance(value, Shared):
         leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
         if (
@@ -253,6 +263,11 @@ def graph_map(interp: Any, arrays: Sequence[Any], body: Callable[[list[Any]], Wo
         if isinstance(array, Shared):
             structures.append(array)
             continue
+        if hasattr(array, "__undertow_types__"):  # its arrays have different lengths: nobody means to map over them
+            kind = type(array).__name__
+            raise TypeMismatch(
+                f"ut.map over a whole {kind}", span, hint=f"every call gets it whole if it is ut.shared({kind.lower()})"
+            )
         found, shape = tree.flatten(array, lambda v: isinstance(v, Traced))
         leaves += [x if isinstance(x, Traced) else constant(x) for x in found]
         names += tree.paths(array, f"x{number}" if len(arrays) > 1 else "x", lambda v: isinstance(v, Traced))

@@ -40,16 +40,15 @@ def judge(params, forest, node, h):
     return ut.where(label >= 0, missed, ut.zeros_like(missed)), ut.astype(hit, ut.i32)
 
 
-def _best(params, forest, node, h):
-    """A row as long as the forest, which is zero but at this node: rows of different nodes add up to all labels."""
-    places = ut.astype(ut.arange(ut.shape(forest.word)[0]), ut.i32)
-    return ut.where(places == node, ut.astype(ut.argmax(scores(params, h)), ut.i32), 0)
+def _marked(params, forest, node, h):
+    """The best class of a node times its mark: the sum of these has the class as its derivative by the mark."""
+    return params["marks"][node] * ut.astype(ut.argmax(scores(params, h)), ut.f32)
 
 
 NOTHING = Note(ut.i32, lambda params, forest, node, h: ut.asarray(0, dtype=ut.i32))
 JUDGED = Note((ut.f32, ut.i32), judge)
 LOSSES = Note(ut.f32, lambda params, forest, node, h: judge(params, forest, node, h)[0])
-LABELS = Note(ut.i32["nodes"], _best)
+MARKED = Note(ut.f32, _marked)
 
 
 def plus(*noted):
@@ -166,18 +165,22 @@ class TreeClassifier:
 
     @functools.cache  # noqa: B019
     def _node_labels(self) -> ut.Function:
-        encode = replace(self, dropout=0.0).encoder(LABELS)
+        """The function (marks, params, forest) -> the best class of every node, in the place of its mark.
+
+        It is the gradient of a sum over nodes: so one number of each node is kept, however deep the trees are.
+        """
+        encode = replace(self, dropout=0.0).encoder(MARKED)
 
         @ut.function
-        def node_labels(params, tree) -> ut.i32["nodes"]:
-            return encode(params, tree, tree.roots[0])[-1]
+        def total(marks: ut.f32[None], params, forest) -> ut.f32:
+            known = {**params, "marks": marks}
+            return ut.sum(ut.map(lambda root: encode(known, forest, root)[-1], forest.roots))
 
-        return node_labels
+        return ut.grad(total)
 
     def node_labels(self, params: Params, forest: Any) -> Any:
-        """The best class of every node, one tree at a time."""
-        found = [self._node_labels()(params, tree) for tree in forest]
-        return np.concatenate(found) if found else np.zeros(0, np.int32)
+        """The best class of every node."""
+        return self._node_labels()(np.zeros(forest.size, np.float32), params, forest).astype(np.int32)
 
     def predict(self, params: Params, forest: Any) -> Any:
         """The best class of each tree."""
