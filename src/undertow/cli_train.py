@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -23,10 +25,13 @@ from undertow.data.expressions import listops_values
 from undertow.data.files import format_of
 from undertow.errors import UndertowError
 from undertow.models.classifier import check
+from undertow.models.ranges import check_ranges
 from undertow.train.growth import perplexity
 
 _MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
+_FILE = "checkpoint.safetensors"
 _SAVE_SECONDS = 60.0  # between checkpoints within an epoch
+_TELL_SECONDS = 10.0  # between lines within an epoch, where there is no bar
 _COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
 
 
@@ -53,6 +58,7 @@ def train(
     threads: Annotated[int | None, typer.Option(help="Of the engine.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder; build/train/MODEL.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Train anew, over the folder's checkpoint.")] = False,
 ) -> None:
     """Train a model on trees: a checkpoint, a log, a learning curve and a report go to a folder."""
     console, folder = make_console(), output or Path("build/train") / model
@@ -62,15 +68,17 @@ def train(
             optimizer=optimizer, rate=rate, epochs=epochs, batch=batch, at=at, decay=decay, warmup=warmup,
             clip=clip or None, l2=l2, patience=patience, seed=seed, embed_rate=embed_rate,
         )  # fmt: skip
-        source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
         labels = model in ut.models.CLASSIFIERS
-        source = source if labels else source.with_words()
-        given = {"width": width, "embedding": embedding, "dropout": dropout or None}
+        given = {"width": width, "embedding": embedding, "dropout": dropout if dropout != 0 else None}
         sizes = {name: value for name, value in given.items() if value is not None}
         known = {field.name for field in fields(kind)}
         for name in [*sizes, *(["at"] if at != "nodes" else [])]:
             if name not in known and (name != "at" or not labels):
                 raise UndertowError(f"{model} has no --{name}", hint="leave it out")
+        check_ranges(**sizes)
+        _check_folder(folder, resume, force)
+        source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
+        source = source if labels else source.with_words()
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
         origin = data if data.startswith("sst:") else f"{data}, {trees} trees"
         held = ut.train.Checkpoint(chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, origin)
@@ -80,26 +88,32 @@ def train(
         try:
             run(console, folder, held, source)
         except KeyboardInterrupt:
-            typer.echo(f"\nStopped. --resume goes on from the last checkpoint in {folder}", err=True)
+            # Only a second Ctrl-C comes here, or one while the report is made.
+            kept = "--resume goes on from its checkpoint" if (folder / _FILE).is_file() else "nothing is saved yet"
+            typer.echo(f"\nStopped at once. {folder}: {kept}", err=True)
             raise typer.Exit(130) from None
 
 
 def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
-    file, saved = folder / "checkpoint.safetensors", time.monotonic()
-    with _bar(console) as bar:
+    file, saved, told_at = folder / _FILE, time.monotonic(), time.monotonic()
+    with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
         for event in ut.train.fit(held.model, source.train, source.dev, held.recipe, held.state):
             held = replace(held, state=event.state)
             if isinstance(event, ut.train.Step):
                 if task is None:
-                    task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches)
+                    task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches, told="")
                 now = event.state.tally.score()
                 told = f"loss {now.loss:.3f}" + ("" if math.isnan(now.accuracy) else f"  {now.accuracy:.1%} right")
                 bar.update(task, completed=event.state.done, told=told, trees=event.state.tally.trees)
-                if time.monotonic() - saved > _SAVE_SECONDS:
+                if not console.is_terminal and time.monotonic() - told_at > _TELL_SECONDS:
+                    console.print(f"epoch {event.state.epoch + 1}: {event.state.done} of {event.batches}  {told}")
+                    told_at = time.monotonic()
+                if stop or time.monotonic() - saved > _SAVE_SECONDS:
                     ut.train.save(file, held)
                     saved = time.monotonic()
+                _leave(stop, folder)
                 continue
             if task is not None:
                 bar.remove_task(task)
@@ -109,6 +123,7 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
             ut.train.write_log(folder, event.state.history)
             (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history))
             bar.console.print(_line(event, source.dev.size / len(source.dev)), markup=False)
+            _leave(stop, folder)
     labels = isinstance(held.model, ut.models.TreeClassifier)
     report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
@@ -134,6 +149,8 @@ def predict(
                 hint="ut.train.load(FILE) has its model and params; model.sample(params, seed=0) grows a tree",
             )
         forest = _parsed(trees, source, held)
+        if not len(forest):
+            raise ut.DataError(f"{trees!r} holds no trees", hint="a tree is written (a b), (1 word) or [MAX 2 3 ]")
         check(held.model, forest)
         for tree in forest[:most]:
             console.print(coloured(tree, held.model.node_labels(held.params, tree), held.model.classes))
@@ -178,6 +195,55 @@ def _kind(name: str) -> Any:
     if name not in kinds:
         raise UndertowError(f"there is no model {name}", hint=f"choose from {', '.join(kinds)}")
     return kinds[name]
+
+
+def _check_folder(folder: Path, resume: bool, force: bool) -> None:
+    """Nothing that was trained is lost by accident, and there is something to go on from."""
+    if folder.exists() and not folder.is_dir():
+        raise UndertowError(f"{folder} is a file", hint="--output names a folder")
+    there = (folder / _FILE).is_file()
+    if resume and force:
+        raise UndertowError("--resume goes on, and --force begins anew", hint="give one of them")
+    if resume and not there:
+        raise UndertowError(
+            f"{folder} has no checkpoint to go on from",
+            hint="begin without --resume, or name the folder with --output",
+        )
+    if there and not (resume or force):
+        raise UndertowError(
+            f"{folder} holds a checkpoint already",
+            hint="--resume goes on from it, --force trains anew and writes over it, --output names another folder",
+        )
+
+
+@contextlib.contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """A list that is empty until Ctrl-C: a step writes over its parameters, so it is ended first, and then saved.
+
+    A second Ctrl-C interrupts at once.
+    """
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield asked
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(stop: list[int], folder: Path) -> None:
+    if stop:
+        typer.echo(f"\nStopped and saved. The same command with --resume goes on from {folder}", err=True)
+        raise typer.Exit(130)
 
 
 def _resumed(folder: Path, wanted: Any) -> Any:
@@ -236,7 +302,10 @@ def _parsed(trees: str, source: str | None, held: Any) -> Any:
     text = trees
     if not re.match(r"\s*[(\[\d]", trees) or Path(trees).is_file():
         source = format_of(trees, source)
-        text = Path(trees).read_text(encoding="utf-8")
+        try:
+            text = Path(trees).read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as fault:
+            raise ut.DataError(f"{trees!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
     elif source is None:
         source = "listops" if "[" in trees else "brackets" if re.match(r"\s*\(\s*\d", trees) else "sexpressions"
     if source == "listops":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import signal
 import struct
+import tempfile
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import undertow as ut
-from undertow import cli
+from undertow import cli, cli_train
 
 SOURCE = ut.train.open_source("grammar", trees=40, seed=1)
 MODEL = ut.models.TreeRNN(len(SOURCE.vocabulary), SOURCE.classes, width=4, dropout=0.2)
@@ -173,6 +177,7 @@ def test_log_and_curve(tmp_path: Path) -> None:
     history = some_state().history
     table, lines = ut.train.write_log(tmp_path, history)
     assert [row["dev_accuracy"] for row in csv.DictReader(table.read_text().splitlines())] == ["0.3", "0.4"]
+    assert [row["dev_node_accuracy"] for row in csv.DictReader(table.read_text().splitlines())] == ["", ""]
     assert [json.loads(line)["dev_node_accuracy"] for line in lines.read_text().splitlines()] == [None, None]
     for some in (history, history[:1]):
         data = ut.train.curve_png(some)
@@ -290,3 +295,85 @@ def test_curves_of_large_losses_and_no_accuracy() -> None:
     for loss in (0.5, 99.0, 123.0, 12345.0, 1.5e7):
         record = ut.train.Record(1, 1, 0.1, loss, nan, loss / 2, nan, nan, 1.0)
         assert ut.train.curve_png([record, replace(record, epoch=2)]).startswith(b"\x89PNG")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What people stumble over
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"l2": -1}, {"warmup": -1}, {"patience": 0}, {"clip": -1}, {"seed": -1}, {"rate": None}, {"epochs": "a"}],
+)
+def test_recipes_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ut.UndertowError, match=f"{next(iter(wrong))} is "):
+        ut.train.Recipe(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"width": 0}, {"width": -3}, {"embedding": 0}, {"dropout": 1.0}, {"dropout": 2}])
+def test_models_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ut.UndertowError, match=f"{next(iter(wrong))} is "):
+        ut.models.TreeLSTM(words=4, classes=2, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"trees": -5}, {"seed": -1}, {"min_count": 0}, {"min_count": 2}])
+def test_sources_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ut.UndertowError, match=f"{next(iter(wrong))} is "):
+        ut.train.open_source("grammar", **wrong)
+
+
+def test_files_without_trees(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.txt").write_text("")
+    with pytest.raises(ut.DataError, match=r"train\.txt' holds no trees"):
+        ut.train.open_source(f"sst:{tmp_path}")
+    (tmp_path / "e.tsv").write_text("")
+    with pytest.raises(ut.DataError, match="holds no trees"):
+        ut.train.open_source(f"listops:{tmp_path / 'e.tsv'}", trees=5)
+
+
+def test_trees_without_labels() -> None:
+    bare = replace(SOURCE.train, label=np.full_like(SOURCE.train.label, -1))
+    with pytest.raises(ut.DataError, match="no node has a label"):
+        next(ut.train.fit(MODEL, bare, SOURCE.dev, RECIPE))
+    with pytest.raises(ut.DataError, match="no root has a label"):
+        next(ut.train.fit(MODEL, SOURCE.train, bare, replace(RECIPE, at="root")))
+    with pytest.raises(ut.DataError, match="no node has a label"):
+        _ = ut.train.Source(bare, bare, bare).classes
+
+
+@pytest.mark.slow
+def test_a_terminal_has_a_bar() -> None:
+    console = Console(force_terminal=True, file=io.StringIO(), width=120, highlight=False)
+    held = ut.train.Checkpoint(MODEL, replace(RECIPE, epochs=1), ut.train.start(MODEL, RECIPE), SOURCE.vocabulary)
+    with tempfile.TemporaryDirectory() as folder:
+        cli_train.run(console, Path(folder), held, SOURCE)
+    assert "trees/s" in console.file.getvalue() and "epoch   1" in console.file.getvalue()
+
+
+@pytest.mark.slow
+def test_stopped_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the first epoch: the step is ended and saved, and going on gives what a whole run gives."""
+    options = ["train", "treernn", "--trees", "40", "--width", "4", "--epochs", "1"]
+    assert "has no checkpoint" in invoke(*options, "-o", tmp_path / "a", "--resume", code=1)
+    invoke(*options, "-o", tmp_path / "whole")
+    fit = ut.train.fit
+
+    def interrupted(*arguments: Any) -> Any:
+        for event in fit(*arguments):
+            signal.raise_signal(signal.SIGINT)
+            yield event
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ut.train, "fit", interrupted)
+        assert "Stopped and saved" in invoke(*options, "-o", tmp_path / "a", code=130)
+    assert "holds a checkpoint already" in invoke(*options, "-o", tmp_path / "a", code=1)
+    invoke(*options, "-o", tmp_path / "a", "--resume")
+    whole, parts = (ut.train.load(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "a"))
+    assert_equal(parts.state, whole.state)
+    for name, data, told in (("b.txt", b"(3 \xff)", "not text in UTF-8"), ("e.txt", b"", "holds no trees")):
+        (tmp_path / name).write_bytes(data)
+        assert told in invoke("predict", tmp_path / "a", tmp_path / name, code=1)
+    monkeypatch.setattr(cli_train, "_TELL_SECONDS", 0.0)
+    assert "epoch 1: 1 of 2  loss" in invoke(*options, "-o", tmp_path / "told")
+    invoke(*options, "-o", tmp_path / "a", "--force")

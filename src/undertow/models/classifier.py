@@ -15,6 +15,7 @@ import numpy as np
 
 import undertow as ut
 from undertow.errors import DataError
+from undertow.models.ranges import check_ranges
 
 Params = dict[str, Any]
 
@@ -82,6 +83,9 @@ class TreeClassifier:
     dropout: float = 0.0  # of states where they are used: by the softmax, and by embeddings
 
     any_children = False  # else: forests must be binary
+
+    def __post_init__(self) -> None:
+        check_ranges(**vars(self))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each parameter. The first dimension is what a matrix is multiplied from."""

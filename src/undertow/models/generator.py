@@ -13,6 +13,7 @@ import numpy as np
 
 import undertow as ut
 from undertow.errors import DataError
+from undertow.models.ranges import check_ranges
 
 Params = dict[str, Any]
 
@@ -46,6 +47,9 @@ class TreeGenerator:
     max_depth: int = 16
 
     any_children = False  # else: forests must be binary
+
+    def __post_init__(self) -> None:
+        check_ranges(**vars(self))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each parameter. The first dimension is what a matrix is multiplied from."""

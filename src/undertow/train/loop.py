@@ -18,7 +18,7 @@ import numpy as np
 import undertow as ut
 from undertow.data.forest import Forest
 from undertow.errors import DataError, RunError
-from undertow.models.classifier import Params
+from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Score, Tally, check, judged, score
 
@@ -100,6 +100,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
         raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
     for forest in (train, dev):
         check(model, forest)
+        _check_labels(model, forest, recipe.at)
     state = start(model, recipe) if state is None else state
     optimizer = recipe.make_optimizer()
     slopes = ut.value_and_grad(judged(model, recipe.at), has_aux=True, sparse_rows=True)
@@ -139,6 +140,13 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
 def hash_of(*numbers: int) -> int:
     """A seed that depends on all of these numbers, the same everywhere."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _check_labels(model: Model, forest: Forest, at: str) -> None:
+    """Refuse trees of which nothing can be learnt, or nothing seen: all losses would be zero."""
+    places = slice(None) if at == "nodes" else forest.roots
+    if isinstance(model, TreeClassifier) and not (forest.label[places] >= 0).any():
+        raise DataError(f"no {at.removesuffix('s')} has a label", hint="trees to learn from and dev trees need labels")
 
 
 def _is_over(state: State, recipe: Recipe) -> bool:

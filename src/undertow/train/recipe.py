@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from undertow.api import optim
 from undertow.errors import UndertowError, brief
+from undertow.models.ranges import check_ranges
 
 OPTIMIZERS: dict[str, type[optim.Optimizer]] = {
     "adam": optim.Adam,
@@ -43,11 +44,7 @@ class Recipe:
         for name, known in (("optimizer", OPTIMIZERS), ("decay", DECAYS), ("at", ("nodes", "root"))):
             if getattr(self, name) not in known:
                 raise UndertowError(f"{name} is {brief(getattr(self, name))}", hint=f"choose from {', '.join(known)}")
-        if self.epochs < 1 or self.batch < 1 or self.rate <= 0 or self.embed_rate <= 0:
-            raise UndertowError(
-                f"{self.epochs} epochs, {self.batch} trees at a time, rates of {self.rate} and times {self.embed_rate}",
-                hint="all of these are larger than 0",
-            )
+        check_ranges(**vars(self))
 
     def make_optimizer(self) -> optim.Optimizer:
         """The optimizer that it names."""

@@ -13,6 +13,7 @@ from undertow.data.film_grammar import sentiment
 from undertow.data.forest import Forest
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
+from undertow.models.ranges import check_ranges
 
 INNER = "·"  # the word of nodes that have none
 
@@ -35,7 +36,10 @@ class Source:
     @property
     def classes(self) -> int:
         """How many labels there are."""
-        return int(max(part.label.max() for part in (self.train, self.dev, self.test) if part.size)) + 1
+        top = max(int(part.label.max(initial=-1)) for part in (self.train, self.dev, self.test))
+        if top < 0:
+            raise DataError("no node has a label", hint="a model that labels trees learns from labels")
+        return top + 1
 
     def with_words(self) -> Source:
         """The same with a word at every node, as generators need: where there is none, one of its own."""
@@ -55,14 +59,17 @@ def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True
     `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets; words rarer than `min_count` become the unknown one.
     `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each; no two trees of
     ListOps are alike. `listops:FILE` makes trees to train on by rule and takes those of the file for the test.
-    `binary` is for ListOps: as pairs, or not.
+    `binary` insists on two children or none; of ListOps it takes the pairs.
     """
+    check_ranges(trees=trees, seed=seed, min_count=min_count)
     kind, _, path = spec.partition(":")
     if kind == "sst" and path:
-        return _treebank(Path(path), min_count)
+        return _treebank(Path(path), min_count, binary)
+    if min_count != 1:
+        raise DataError(f"min_count is {min_count}, and {spec} has a fixed set of words", hint="leave min_count out")
     more = trees + 2 * max(trees // 10, 1)
     if kind == "listops":
-        test = read(path, "listops", binary=binary) if path else None
+        test = _some(read(path, "listops", binary=binary), path) if path else None
         made = generate.listops(more, seed=seed, binary=binary, distinct=True)
     elif spec == "grammar":
         made, test = sentiment(more, seed=seed), None
@@ -73,13 +80,23 @@ def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True
     return Source(parts[0], parts[1], parts[2] if test is None else test)
 
 
-def _treebank(folder: Path, min_count: int) -> Source:
+def _treebank(folder: Path, min_count: int, binary: bool) -> Source:
     missing = [name for name in ("train.txt", "dev.txt", "test.txt") if not (folder / name).is_file()]
     if missing:
         raise DataError(
             f"{str(folder)!r} has no {' and no '.join(missing)}",
             hint="the folder of the Stanford Sentiment Treebank holds train.txt, dev.txt and test.txt",
         )
-    train = read(folder / "train.txt", binary=True, min_count=min_count)
-    rest = [read(folder / name, binary=True, vocabulary=train.vocabulary) for name in ("dev.txt", "test.txt")]
+    train = _some(read(folder / "train.txt", binary=binary or None, min_count=min_count), folder / "train.txt")
+    rest = [
+        _some(read(folder / name, binary=binary or None, vocabulary=train.vocabulary), folder / name)
+        for name in ("dev.txt", "test.txt")
+    ]
     return Source(train, *rest)
+
+
+def _some(forest: Forest, path: str | Path) -> Forest:
+    """The same trees, if there are any."""
+    if not len(forest):
+        raise DataError(f"{str(path)!r} holds no trees", hint="each of the files needs at least one")
+    return forest
