@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
 import signal
 import threading
@@ -23,7 +24,8 @@ import undertow as ut
 from undertow.console import make_console, telling_errors
 from undertow.data.expressions import listops_values
 from undertow.data.files import format_of
-from undertow.errors import UndertowError
+from undertow.data.picture import lines_of
+from undertow.errors import UndertowError, brief
 from undertow.models.classifier import check
 from undertow.models.ranges import check_ranges
 from undertow.train.growth import perplexity
@@ -80,10 +82,12 @@ def train(
         source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
         source = source if labels else source.with_words()
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
-        origin = data if data.startswith("sst:") else f"{data}, {trees} trees"
+        origin = f"sst:{Path(data[4:])}" if data.startswith("sst:") else f"{data}, {trees} trees"
         held = ut.train.Checkpoint(chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, origin)
         if resume:
             held = _resumed(folder, held)
+            if held.state.epoch >= epochs:
+                console.print(f"It has had its {epochs} epochs: a larger --epochs goes on", markup=False)
         console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
         try:
             run(console, folder, held, source)
@@ -136,8 +140,8 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
 def predict(
     checkpoint: Annotated[Path, typer.Argument(help="What `undertow train` wrote: the file, or its folder.")],
     trees: Annotated[str, typer.Argument(metavar="TREES", help="A file of trees, or a tree as text.")],
-    source: Annotated[str | None, typer.Option("--from", help="The format, where it is not clear.")] = None,
-    most: Annotated[int, typer.Option(help="How many trees to show.")] = 10,
+    source: Annotated[str | None, typer.Option("--from", help="brackets, sexpressions or listops, if unclear.")] = None,
+    most: Annotated[int, typer.Option(help="How many trees to show.", min=1)] = 10,
 ) -> None:
     """Colour trees with the labels that a trained model gives their nodes."""
     console = make_console()
@@ -164,7 +168,11 @@ def coloured(tree: Any, given: Any, classes: int) -> Text:
         tree.depths, tree.word, given, binary=tree.is_binary, vocabulary=tree.vocabulary, labels=tree.labels
     )
     made = Text()
-    for line, label, true in zip(shown.text().splitlines(), given, tree.label, strict=True):
+    for node, line in lines_of(shown, 0, shown.size):
+        if node is None:
+            made.append(f"{line}\n", style="dim")
+            continue
+        label, true = given[node], tree.label[node]
         place = round(int(label) * (len(_COLOURS) - 1) / max(classes - 1, 1))
         branch = re.match(r"[│├└─ ]*", line)
         cut = branch.end() if branch else 0
@@ -251,12 +259,28 @@ def _resumed(folder: Path, wanted: Any) -> Any:
     held = ut.train.load(folder / "checkpoint.safetensors")
     longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
     now = replace(held, recipe=longer, state=wanted.state)
-    if now != wanted:
-        raise UndertowError(
-            f"{folder} holds another model, or one that was trained otherwise or on other trees",
-            hint="give the options that it was trained with, or another --output",
-        )
-    return replace(wanted, state=held.state)
+    if now == wanted:
+        return replace(wanted, state=held.state)
+    if type(now.model) is not type(wanted.model):
+        kind = type(now.model).__name__
+        raise UndertowError(f"{folder} holds another model: {kind}", hint="name that one, or another --output")
+    pairs = [(f"--{name.replace('_', '-')}", old, new) for name, old, new in _differences(now, wanted)]
+    told = "; ".join(f"{name} {'none' if old is None else old} before, {new} now" for name, old, new in pairs)
+    raise UndertowError(
+        f"{folder} was trained otherwise: {told or 'on trees with other words'}",
+        hint="give the options that it was trained with, or another --output",
+    )
+
+
+def _differences(now: Any, wanted: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Options that are not what they were."""
+    if now.source != wanted.source:
+        yield "data", now.source, wanted.source
+    for old, new in ((now.model, wanted.model), (now.recipe, wanted.recipe)):
+        for field in fields(old):
+            a, b = getattr(old, field.name), getattr(new, field.name)
+            if a != b and field.name not in ("words", "classes"):  # these follow from the trees
+                yield field.name, a, b
 
 
 def _size(params: dict[str, Any]) -> int:
@@ -300,7 +324,7 @@ def _line(event: Any, nodes: float) -> str:
 def _parsed(trees: str, source: str | None, held: Any) -> Any:
     """Trees of a file or as they are, with the words of the model."""
     text = trees
-    if not re.match(r"\s*[(\[\d]", trees) or Path(trees).is_file():
+    if not re.match(r"\s*[(\[\d]", trees) or os.path.isfile(trees):  # a tree may be longer than any name
         source = format_of(trees, source)
         try:
             text = Path(trees).read_text(encoding="utf-8-sig")
@@ -321,7 +345,14 @@ def _listops(text: str, binary: bool) -> Any:
     """Expressions with or without their values and the parentheses of the published files."""
     bodies = "\n".join(line.rpartition("\t")[2] for line in text.splitlines())
     plain = bodies.translate(str.maketrans("[]", "()", "()"))
-    forest = ut.data.parse_sexpressions(plain, ut.data.LISTOPS, binary=False, per_line=True)
+    for token in plain.replace("(", " ").replace(")", " ").split():
+        if token not in ut.data.LISTOPS.words:
+            raise ut.DataError(f"{brief(token)} is neither a digit nor one of MIN, MAX, MED and SM")
+    try:
+        forest = ut.data.parse_sexpressions(plain, ut.data.LISTOPS, binary=False, per_line=True)
+    except ut.DataError as fault:
+        fault.what = fault.what.translate(str.maketrans("()", "[]"))  # as they were written
+        raise
     valued = ut.data.Forest.from_depths(
         forest.depths, forest.word, listops_values(forest), binary=False, vocabulary=ut.data.LISTOPS
     )

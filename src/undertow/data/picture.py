@@ -47,13 +47,14 @@ def text(forest: Forest, most: int = 10) -> str:
     lines: list[str] = []
     ends, roots = forest.ends.tolist(), forest.roots.tolist()
     for root, end in zip(roots[:most], ends[:most], strict=True):
-        lines += _lines(forest, root, end)
+        lines += [line for _, line in lines_of(forest, root, end)]
     if len(forest) > most:
         lines.append(f"... and {len(forest) - most} more trees")
     return "\n".join(lines)
 
 
-def _lines(forest: Forest, root: int, end: int) -> Iterator[str]:
+def lines_of(forest: Forest, root: int, end: int) -> Iterator[tuple[int | None, str]]:
+    """The lines of one tree, each with its node; those below a branch that is cut have one line, and no node."""
     depths = forest.depths[root:end].tolist()
     # Has a node a younger sibling? From the right: yes if one of its depth came since one less deep did.
     has_next = [False] * len(depths)
@@ -70,11 +71,11 @@ def _lines(forest: Forest, root: int, end: int) -> Iterator[str]:
             if depths[at - 1] == _DEEPEST:
                 end_of_branch = next((k for k in range(at, len(depths)) if depths[k] <= _DEEPEST), len(depths))
                 count = end_of_branch - at
-                yield f"{''.join(before)}└─ ... and {count} more node{'s' * (count != 1)} below"
+                yield None, f"{''.join(before)}└─ ... and {count} more node{'s' * (count != 1)} below"
             continue
         del before[max(depth - 1, 0) :]
         branch = "" if depth == 0 else "├─ " if has_next[at] else "└─ "
-        yield f"{''.join(before)}{branch}{_caption(forest, root + at)}".rstrip()
+        yield root + at, f"{''.join(before)}{branch}{_caption(forest, root + at)}".rstrip()
         if depth > 0:
             before.append("│  " if has_next[at] else "   ")
 
