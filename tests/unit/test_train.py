@@ -369,9 +369,13 @@ def test_stopped_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             signal.raise_signal(signal.SIGINT)
             yield event
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ut.train, "fit", interrupted)
-        assert "Stopped and saved" in invoke(*options, "-o", tmp_path / "a", code=130)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background may ignore it
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(ut.train, "fit", interrupted)
+            assert "Stopped and saved" in invoke(*options, "-o", tmp_path / "a", code=130)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert "holds a checkpoint already" in invoke(*options, "-o", tmp_path / "a", code=1)
     invoke(*options, "-o", tmp_path / "a", "--resume")
     whole, parts = (ut.train.load(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "a"))
