@@ -23,7 +23,11 @@ endif
 endif
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
+.PHONY: help demo test lint format bench bench-torch bench-jax bench-trees bench-papers bench-learn bench-where core asan tsan clean distclean
+=======
 .PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan clean distclean
+>>>>>>> d723cc54521034dc8d9bf84d30dcfad9e5f2775d
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -33,9 +37,14 @@ help:
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
+<<<<<<< HEAD
+	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
+	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
+=======
 	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
 	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
+>>>>>>> d723cc54521034dc8d9bf84d30dcfad9e5f2775d
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
 	@echo 'make clean      remove what builds and tests left behind'
@@ -111,11 +120,19 @@ bench-papers: $(STAMP)
 	@$(BIN)/python benchmarks/depth.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/papers.py $(LONG)
 
+<<<<<<< HEAD
+bench-learn: $(STAMP)
+	@$(BIN)/python benchmarks/learn.py --listops $(LONG)
+
+bench-where: $(STAMP)
+	@$(BIN)/python benchmarks/where.py $(ARGS)
+=======
 bench-where: $(STAMP)
 	@$(BIN)/python benchmarks/where.py $(ARGS)
 
 bench-learn: $(STAMP)
 	@$(BIN)/python benchmarks/learn.py --listops $(LONG)
+>>>>>>> d723cc54521034dc8d9bf84d30dcfad9e5f2775d
 
 # DyNet gets an environment of its own, for its wheels fit few versions of Python. Without it the race says so.
 $(DYNET)/.tried: pyproject.toml

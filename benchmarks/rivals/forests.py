@@ -84,8 +84,8 @@ def treebank(folder: Path, training: int, testing: int) -> tuple[list[Tree], lis
     random = np.random.default_rng(SEED)
     first = [train[i] for i in random.permutation(len(train))[:training]]
     second = [test[i] for i in random.permutation(len(test))[:testing]]
-    made = ([tree(c) for c in first if len(c[0]) > 1], [tree(c) for c in second])
-    return numbered(made[0]), numbered(made[1]), len(numbers)
+    chosen = [[tree(c) for c in some if len(c[0]) > 1] for some in (first, second)]
+    return together(chosen[0]), together(chosen[1]), len(numbers)
 
 
 def build(words: Sequence[int], split: Split, label: Callable[[], int]) -> Tree:
@@ -133,11 +133,11 @@ def generate(count: int, seed: int = SEED, shape: str = "parsed", words: int | N
         length = words or int(np.clip(round(random.gamma(4.2, 4.52)), 2, 52))
         sentence = random.choice(VOCABULARY, length, p=often).tolist()
         made.append(build(sentence, split, lambda: int(random.integers(CLASSES))))
-    return numbered(made)
+    return together(made)
 
 
-def numbered(trees: list[Tree]) -> list[Tree]:
-    """Trees that know which set they belong to."""
+def together(trees: list[Tree]) -> list[Tree]:
+    """The same as one set, where each knows its place."""
     for number, one in enumerate(trees):
         one.among, one.number = trees, number
     return trees
@@ -163,7 +163,7 @@ def restore(file: Path) -> dict[str, list[Tree]]:
         for name in {key.partition(".")[0] for key in arrays}:
             cuts = np.cumsum(arrays[f"{name}.sizes"])[:-1]
             columns = [np.split(arrays[f"{name}.{c}"], cuts) for c in ("word", "left", "right", "label", "height")]
-            sets[name] = numbered([Tree(*row) for row in zip(*columns, strict=True)])
+            sets[name] = together([Tree(*row) for row in zip(*columns, strict=True)])
         return sets
 
 

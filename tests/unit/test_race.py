@@ -83,7 +83,7 @@ def test_our_entries_compute_what_numpy_computes(rivals: Any, module: str, model
     assert entry.train(trees) == pytest.approx(networks.loss(model, params, trees), rel=1e-5)
     # Adagrad's first step goes down; parameters of the caller stay as they were.
     assert entry.loss(trees) < networks.loss(model, params, trees)
-    names = rivals("ours").NAMES if module == "ours" else {name: name for name in params}
+    names = rivals("ours").NAMES if module == "ours" else {name: name for name in params}  # what models call them
     trained = {name: entry.params[names[name]].reshape(value.shape) for name, value in params.items()}
     assert entry.infer(trees) == [int(np.argmax(logits)) for logits in roots(networks, model, trained, trees)]
 

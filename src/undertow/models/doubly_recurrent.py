@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import undertow as ut
 from undertow.models.generator import TreeGenerator, choose, decide, unlikely
 
+HERE, DOWN, ACROSS = 0, 1, 2
+
 
 @dataclass(frozen=True)
 class DoublyRecurrent(TreeGenerator):
@@ -78,33 +80,48 @@ class DoublyRecurrent(TreeGenerator):
         Every node of the forest has a word. What is true, not what is likeliest, goes on to children and siblings, so
         all of them run side by side.
         """
-        V = ut.f32[self.width]
+        V, P = ut.f32[self.width], ut.i32["places"]
 
         @ut.function
-        def of_node(params, forest, node: ut.i32, place: ut.i32, end: ut.i32, a: V, f: V) -> ut.f32:
-            """Of a node, all below it, and its next siblings: those in `forest.child` from place + 1 to the end."""
-            first, last = forest.offsets[node], forest.offsets[node + 1]
+        def of_place(
+            params, forest, places: P, place: ut.i32, end: ut.i32, way: ut.i32, word: ut.i32, a: V, f: V
+        ) -> ut.f32:
+            """Of the node at a place, all below it, and its next siblings, which stand there up to the end.
+
+            The word and the states are those of the node that one comes from, and `way` says how. That there is no
+            node is found out here and not by the caller, so that both calls of all nodes go into one wave.
+            """
+            if place >= end:
+                return 0.0
+            if way == DOWN:
+                a, f = self.moved(params, "down", params["embed"][word], a), ut.zeros_like(f)
+            if way == ACROSS:
+                f = self.moved(params, "across", params["embed"][word], f)
+            node = places[place]
+            word, first, last = forest.word[node], forest.offsets[node], forest.offsets[node + 1]
             has_children, has_next = first < last, place + 1 < end
             h = ut.tanh(ut.concat([a, f]) @ params["join"] + params["join_bias"])
-            more, next_one = self.shape_scores(params, h)
-            missed = unlikely(self.word_scores(params, h, has_children, has_next), forest.word[node])
+            more, again = self.shape_scores(params, h)
+            missed = unlikely(self.word_scores(params, h, has_children, has_next), word)
             missed = missed + ut.softplus(ut.where(has_children, -more, more))
-            missed = missed + ut.softplus(ut.where(has_next, -next_one, next_one))
-            x = params["embed"][forest.word[node]]
-            if has_children:
-                down = self.moved(params, "down", x, a)
-                missed = missed + of_node(params, forest, forest.child[first], first, last, down, ut.zeros_like(f))
-            if has_next:
-                across = self.moved(params, "across", x, f)
-                missed = missed + of_node(params, forest, forest.child[place + 1], place + 1, end, a, across)
-            return missed
+            missed = missed + ut.softplus(ut.where(has_next, -again, again))
+            below = of_place(params, forest, places, first, last, DOWN, word, a, f)
+            beside = of_place(params, forest, places, place + 1, end, ACROSS, word, a, f)
+            return missed + below + beside
 
         @ut.function
         def loss(params, forest) -> ut.f32:
+            places = ut.concat([forest.child, forest.roots])  # siblings side by side; a root has none
+            edges = ut.astype(ut.shape(forest.child)[0], ut.i32)
             zero = ut.zeros((self.width,), dtype=ut.f32)
-            return ut.mean(
-                ut.map(lambda root: of_node(params, forest, root, 0, 0, params["start"], zero), forest.roots)
-            )
+
+            def of_tree(number):
+                return of_place(
+                    params, forest, places, edges + number, edges + number + 1, HERE, 0, params["start"], zero
+                )
+
+            trees = ut.shape(forest.roots)[0]
+            return ut.mean(ut.map(of_tree, ut.astype(ut.arange(trees), ut.i32)))
 
         return loss
 
@@ -121,9 +138,9 @@ class DoublyRecurrent(TreeGenerator):
         def grow(params, a: V, f: V, depth: ut.i32, room: ut.i32) -> (N, N):
             """The words and depths of a node, all below it, and its next siblings; at most as many as there is room."""
             h = ut.tanh(ut.concat([a, f]) @ params["join"] + params["join_bias"])
-            more, next_one = self.shape_scores(params, h)
+            more, again = self.shape_scores(params, h)
             has_children = decide(more, sampled) and depth < self.max_depth and room > 2
-            has_next = decide(next_one, sampled) and depth > 0 and room > 2
+            has_next = decide(again, sampled) and depth > 0 and room > 2
             word = choose(self.word_scores(params, h, has_children, has_next), sampled)
             x = params["embed"][word]
             words, depths = ut.reshape(word, (1,)), ut.reshape(depth, (1,))
