@@ -129,7 +129,7 @@ Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fuse
   std::mutex mutex;
   Fused::Stop first{};
   int64_t first_at = INT64_MAX;
-  in_pieces(lanes, item.bytes, false, [&](int64_t done, int64_t now, Scratch& scratch) {
+  in_pieces(lanes, item.bytes, 1, [&](int64_t done, int64_t now, Scratch& scratch) {
     Fused::Lanes from[Fused::kMostRegisters], to[Fused::kMostRegisters];
     const auto moved = [done](Fused::Lanes at) {
       if (at.data != nullptr) at.data += done * at.stride;
@@ -187,7 +187,7 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
   if (!find_flat(table, item, kernel, lanes, is_uniform, step)) return false;
   constexpr int64_t kRun = 64;  // elements that are never parted
   const int64_t count = lanes * step.count;
-  in_pieces((count + kRun - 1) / kRun, kRun * step.bytes, false, [&](int64_t done, int64_t now, Scratch&) {
+  in_pieces((count + kRun - 1) / kRun, kRun * step.bytes, 1, [&](int64_t done, int64_t now, Scratch&) {
     step.run(done * kRun, std::min(now * kRun, count - done * kRun));
   });
   return true;
@@ -217,6 +217,14 @@ int64_t Operate::bytes_of(const Kernel& kernel, std::span<const View> inputs, st
   return kernel.is_product() ? bytes + shared / kReused : bytes;
 }
 
+int64_t Operate::fewest_of(const Kernel& kernel, std::span<const View> inputs) {
+  if (!kernel.is_product()) return 1;
+  int64_t shared = 0;
+  for (const View& view : inputs)
+    if (view.stride == 0) shared += view.bytes();
+  return fewest_rows(shared);
+}
+
 /// Run a kernel on all lanes.
 Fault Operate::run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
                          std::span<const View> inputs, std::span<const View> outputs) {
@@ -229,7 +237,7 @@ Fault Operate::run_lanes(const Table& table, const OpItem& item, const Kernel& k
   }
   std::mutex mutex;
   Fault first;
-  in_pieces(lanes, bytes, kernel.is_product(), [&](int64_t done, int64_t now, Scratch& scratch) {
+  in_pieces(lanes, bytes, fewest_of(kernel, inputs), [&](int64_t done, int64_t now, Scratch& scratch) {
     std::vector<View> from(inputs.begin(), inputs.end()), to(outputs.begin(), outputs.end());
     for (auto* views : {&from, &to})
       for (View& view : *views) view.data = view.lane<std::byte>(done);

@@ -83,6 +83,7 @@ class Operate {
   void run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index, int64_t lanes,
                  bool is_uniform);
   static int64_t bytes_of(const Kernel& kernel, std::span<const View> inputs, std::span<const View> outputs);
+  static int64_t fewest_of(const Kernel& kernel, std::span<const View> inputs);
   Fault run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
                   std::span<const View> inputs, std::span<const View> outputs);
   void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
@@ -115,13 +116,14 @@ class Operate {
   const RunOptions& options_;
   RunStats& stats_;
   Kept kept_;
-  static int64_t pieces_of(int64_t lanes, int64_t bytes, bool is_product) {
-    constexpr int64_t kFewRows = 64;  // of a product: with fewer, the matrix is read too often
-    const int64_t most = std::max<int64_t>(kPiece / bytes, is_product ? kFewRows : 1);
+  /// How many rows a piece of a product has at least, by the bytes of the matrix: with fewer it is read too often.
+  static int64_t fewest_rows(int64_t matrix) { return matrix > (int64_t{1} << 18) ? 256 : 64; }
+  static int64_t pieces_of(int64_t lanes, int64_t bytes, int64_t fewest) {
+    const int64_t most = std::max<int64_t>(kPiece / bytes, fewest);
     return (lanes + most - 1) / most;
   }
   template <class Work>
-  void in_pieces(int64_t lanes, int64_t bytes, bool is_product, Work&& work);
+  void in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work);
 
   static constexpr int64_t kTick = int64_t{1} << 22;   // bytes: a few milliseconds, whatever is done with them
   static constexpr int64_t kPiece = int64_t{1} << 19;  // bytes that one thread works on: they stay in its cache
@@ -134,8 +136,8 @@ class Operate {
   // Of the series at hand.
   std::vector<Step> steps_;  ///< the first of them
   size_t count_ = 0;
-  int64_t lane_bytes_ = 0;  ///< that it works on
-  bool has_product_ = false;
+  int64_t lane_bytes_ = 0;      ///< that it works on
+  int64_t fewest_ = 1;          ///< lanes of a piece
   int64_t piece_ = 0;           ///< lanes of a piece, at most; 0: there is no series
   std::vector<int32_t> uses_;   ///< of each slot, in this series
   std::vector<int32_t> inner_;  ///< slots that only this series uses: they have room for a piece
@@ -145,9 +147,8 @@ class Operate {
 /// Do something for some lanes after the other, with a look at the clock now and then; by several threads, if there are
 /// any. How they are cut into pieces depends on nothing but their number, so that results do not either.
 template <class Work>
-void Operate::in_pieces(int64_t lanes, int64_t bytes, bool is_product, Work&& work) {
-  const int64_t pieces = pieces_of(lanes, bytes, is_product),
-                most = (lanes + pieces - 1) / std::max<int64_t>(pieces, 1);
+void Operate::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work) {
+  const int64_t pieces = pieces_of(lanes, bytes, fewest), most = (lanes + pieces - 1) / std::max<int64_t>(pieces, 1);
   const auto first = [&](int64_t piece) { return lanes * piece / pieces; };
   const auto one = [&](int64_t piece, Scratch& scratch) {
     work(first(piece), first(piece + 1) - first(piece), scratch);

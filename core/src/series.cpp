@@ -11,7 +11,7 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kLarge = int64_t{1} << 18;  // bytes of a matrix that all lanes at once had better be multiplied with
+constexpr int64_t kLarge = int64_t{1} << 20;  // bytes of a matrix that all lanes at once had better be multiplied with
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
@@ -51,7 +51,7 @@ bool Operate::add(Table& table, const OpItem& item) {
   if (kernel.is_product() && shared > kLarge) return false;
   for (int32_t to : item.outputs) tables_.drop(table, to);  // that of an earlier iteration
   lane_bytes_ += bytes;
-  has_product_ = has_product_ || kernel.is_product();
+  if (kernel.is_product()) fewest_ = std::max(fewest_, fewest_rows(shared));
   begin(table);
   count_uses(item);
   next_step().op = &item;
@@ -173,8 +173,8 @@ void Operate::finish(Table& table) {
   if (count_ == 0) return;
   const std::span<Step> steps(steps_.data(), count_);
   const int64_t bytes = std::exchange(lane_bytes_, 0) + 64;
-  const bool has_product = std::exchange(has_product_, false);
-  const int64_t pieces = pieces_of(table.lanes, bytes, has_product);
+  const int64_t fewest = std::exchange(fewest_, 1);
+  const int64_t pieces = pieces_of(table.lanes, bytes, fewest);
   find_inner(table);
   count_ = 0;
   piece_ = (table.lanes + pieces - 1) / pieces;
@@ -182,7 +182,7 @@ void Operate::finish(Table& table) {
   piece_ = 0;
   if (pieces > 1 && options_.threads > 1) stats_.shared_steps += static_cast<int64_t>(steps.size()) - 1;
   std::atomic<bool> has_failed = false;
-  in_pieces(table.lanes, bytes, has_product, [&](int64_t done, int64_t now, Scratch& scratch) {
+  in_pieces(table.lanes, bytes, fewest, [&](int64_t done, int64_t now, Scratch& scratch) {
     const auto works = [&](const Step& step) { return run_step(table, step, done, now, scratch); };
     if (!std::ranges::all_of(steps, works)) has_failed = true;
   });
