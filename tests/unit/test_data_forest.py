@@ -190,9 +190,29 @@ def test_split() -> None:
     assert [len(part) for part in forest.split(0.5, 0.25)] == [10, 5, 5]
     assert forest.split(0.5)[0] == forest[:10]
     assert train.size + test.size == forest.size
-    for wrong in ((), (1.5,), (0.7, 0.7)):
+    for wrong in ((), (1.5,), (0.7, 0.7), ("a",), ([0.5, 0.5],), (None,), (True,)):
         with pytest.raises(ut.DataError, match="cannot be split"):
-            forest.split(*wrong)
+            forest.split(*wrong)  # type: ignore[arg-type]
+
+
+def test_seeds() -> None:
+    forest = small()
+    for wrong in ("a", -1, 0.5):
+        with pytest.raises(ut.DataError, match="seed is "):
+            forest.split(0.5, seed=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ut.DataError, match="seed is "):
+            forest.batches(2, seed=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_nodes_that_are_not_there(binary: bool) -> None:
+    forest = Forest.from_depths(DEPTHS, binary=binary)
+    for ask in (forest.children, forest.child_count, forest.is_leaf):
+        for node in (99, 9, -1, "a", None):
+            with pytest.raises(ut.DataError, match=r"there is no node .*: the forest has 9"):
+                ask(node)
+    assert forest.is_leaf(np.arange(9)).tolist() == [False, False, True, True, True, False, True, True, True]
+    assert forest.children(np.array(0)).tolist() == [1, 4]
 
 
 def test_copies() -> None:

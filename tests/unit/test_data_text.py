@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,13 @@ def test_every_bad_line_is_named() -> None:
     }
     text = str(caught.value)
     assert text.startswith("7 bad lines among 9; each should be a tree:\n  line 2: 1 `)` is missing: (1 (2 a) (3 b)\n")
+
+
+@pytest.mark.parametrize("parse", [data.parse_brackets, data.parse_sexpressions, data.parse_listops, data.parse_jsonl])
+def test_what_is_no_text(parse: Callable[..., Forest]) -> None:
+    for wrong, hint in [(b"(1 a)", "decode"), (None, "text"), (Path("a.txt"), "ut.data.read"), (["(1 a)"], "join")]:
+        with pytest.raises(ut.DataError, match=f"is not text(?s:.*)hint: .*{hint}"):
+            parse(wrong)
 
 
 def test_many_bad_lines_are_folded() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from undertow.data.checks import check_text
 from undertow.data.expressions import LISTOPS, listops_values
 from undertow.data.forest import Forest
 from undertow.data.scan import ATOM, CLOSE, OPEN, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
@@ -112,6 +113,7 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     value is another is bad. `binary=True` keeps the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in which tokens are
     leaves; then only digits and whole expressions have labels.
     """
+    check_text(text)
     pairs = [line.split("\t") for line in text.split("\n")]
     problems: dict[int, str] = {}
     for number, pair in enumerate(pairs, 1):
@@ -174,6 +176,7 @@ _BAD = -(2**40)  # no label has this number
 
 
 def _balanced(text: str, per_line: bool | None) -> tuple[Tokens, dict[int, str], bool]:
+    check_text(text)
     tokens = scan(text)
     is_by_line = is_line_by_line(tokens) if per_line is None else per_line
     if is_by_line:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from undertow.data.checks import is_part
 from undertow.errors import DataError, brief
 
 if TYPE_CHECKING:
@@ -101,20 +102,30 @@ def batches(forest: Forest, size: int, seed: int | None, drop_last: bool) -> Ite
     """All trees, `size` at a time."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise DataError(f"batches of {brief(size)} trees", hint="the size of a batch is a number from 1 on")
-    order = np.arange(len(forest)) if seed is None else np.random.default_rng(seed).permutation(len(forest))
+    order = _order(forest, seed)
     stop = len(order) - len(order) % size if drop_last else len(order)
     return (batch(forest, order[at : at + size]) for at in range(0, stop, size))
 
 
 def split(forest: Forest, parts: Sequence[float], seed: int | None) -> tuple[Forest, ...]:
     """Disjoint forests; what the parts leave is one more."""
-    if not parts or any(not 0 <= part <= 1 for part in parts) or sum(parts) > 1 + 1e-9:
+    if not parts or not all(map(is_part, parts)) or sum(parts) > 1 + 1e-9:
         raise DataError(
             f"a forest cannot be split into the parts {brief(parts)}", hint="write split(0.8, 0.1): the rest is 0.1"
         )
-    order = np.arange(len(forest)) if seed is None else np.random.default_rng(seed).permutation(len(forest))
+    order = _order(forest, seed)
     cuts = np.minimum(np.round(np.cumsum(parts) * len(forest)).astype(int), len(forest))
     return tuple(batch(forest, some) for some in np.split(order, cuts))
+
+
+def _order(forest: Forest, seed: int | None) -> Array:
+    """The numbers of all trees; shuffled if there is a seed."""
+    if seed is None:
+        return np.arange(len(forest))
+    try:
+        return np.random.default_rng(seed).permutation(len(forest))
+    except (TypeError, ValueError):
+        raise DataError(f"seed is {brief(seed)}", hint="it must be an integer from 0 on, or None") from None
 
 
 def parents(level: Array) -> Array:
