@@ -18,7 +18,7 @@ import numpy.typing as npt
 from undertow.data.checks import check_text
 from undertow.data.expressions import LISTOPS, listops_values
 from undertow.data.forest import Forest
-from undertow.data.scan import ATOM, CLOSE, OPEN, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
+from undertow.data.scan import ATOM, CLOSE, OPEN, OUTSIDE, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError
 
@@ -42,7 +42,7 @@ def parse_brackets(
     new one of those that occur `min_count` times. Labels are integers if all of them look like some, else names;
     `labels=int`, `labels=str` or a vocabulary of names insists. Every bad line is reported, all in one error.
     """
-    tokens, problems, is_by_line = _balanced(text, per_line)
+    tokens, problems, is_by_line = _balanced(text, per_line, atoms_are_trees=False)
     kind, line = tokens.kind, tokens.line
     after = np.r_[kind[1:], CLOSE]
     before = np.r_[CLOSE, kind[:-1]]
@@ -52,7 +52,7 @@ def parse_brackets(
     is_free = (kind == ATOM) & ~is_label & ~is_only
     _note(problems, line[(kind == OPEN) & (after == CLOSE)], "there is nothing in a bracket")
     _note(problems, line[is_label & (after == CLOSE)], "a label without word or children")
-    _note(problems, line[is_free & (tokens.depth == 0)], "text outside of the brackets")
+    _note(problems, line[is_free & (tokens.depth == 0)], OUTSIDE)
 
     places = np.cumsum(kind == ATOM) - 1  # the number of an atom among atoms
     atoms = tokens.atoms
@@ -121,33 +121,40 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
             continue
         if len(pair) != 2 or not pair[0].strip().isdecimal():
             problems[number] = "this is not a value, a tab and an expression"
+        elif not pair[1].strip():
+            problems[number] = "there is no expression"
     bodies = "\n".join("" if n in problems else pair[-1] for n, pair in enumerate(pairs, 1))
     # Without the parentheses, which only say how to read it in pairs, an expression is what its square brackets hold.
     plain = bodies.translate(str.maketrans("[]", "()", "()"))
     tokens, worse = by_line(scan(plain))
-    problems |= worse
+    problems |= {number: why.replace("`)`", "`]`") for number, why in worse.items()}
     for atom in set(tokens.atoms) - set(LISTOPS.words):
         hits = np.flatnonzero(tokens.kind == ATOM)[[k for k, a in enumerate(tokens.atoms) if a == atom]]
         _note(problems, tokens.line[hits], f"{atom} is neither a digit nor one of MIN MAX MED SM FIRST LAST")
     _note(problems, _misplaced(tokens), "an operator comes first in its brackets, and has arguments")
-    refuse(problems, text, _VALUE)
-    forest = parse_sexpressions(plain, LISTOPS, binary=False, per_line=True)
+    pieces = bodies.replace("[", "")
+    if binary:
+        for number, why in by_line(scan(pieces))[1].items():
+            problems.setdefault(number, why if ")" in why else "these are not pairs in round brackets")
+    # The values of good lines are looked at although others are bad: all that is wrong is told at once.
+    good = [number for number, pair in enumerate(pairs, 1) if pair != [""] and number not in problems]
+    rest = plain.split("\n")
+    forest = parse_sexpressions("\n".join(rest[number - 1] for number in good), LISTOPS, binary=False, per_line=True)
     values = listops_values(forest)
-    wanted = np.array([int(pair[0]) for pair in pairs if pair != [""]], np.int64)
-    lines = np.array([number for number, pair in enumerate(pairs, 1) if pair != [""]], np.int64)
-    found = values[forest.roots]
-    for at in np.flatnonzero(found != wanted):
-        problems[int(lines[at])] = f"the value is {found[at]}, not {wanted[at]}"
+    for number, value in zip(good, values[forest.roots].tolist(), strict=True):
+        wanted = int(pairs[number - 1][0])
+        if value != wanted:
+            problems[number] = f"the value is {value}, not {wanted}"
     refuse(problems, text, _VALUE)
     if not binary:
         return _with_labels(forest, values)
-    pieces = parse_sexpressions(bodies.replace("[", ""), LISTOPS, head=False, binary=True, per_line=True)
-    label = np.where((pieces.word >= 0) & (pieces.word < 10), pieces.word, -1)
-    closes = np.flatnonzero((pieces.right >= 0) & (pieces.word[pieces.right] == LISTOPS["]"]))
+    paired = parse_sexpressions(pieces, LISTOPS, head=False, binary=True, per_line=True)
+    label = np.where((paired.word >= 0) & (paired.word < 10), paired.word, -1)
+    closes = np.flatnonzero((paired.right >= 0) & (paired.word[paired.right] == LISTOPS["]"]))
     inner = values[forest.word >= 10]
     # Both number whole expressions by where they begin: the outermost of those that begin together comes first.
     label[closes] = inner
-    return _with_labels(pieces, label)
+    return _with_labels(paired, label)
 
 
 def _with_labels(forest: Forest, label: Array) -> Forest:
@@ -175,12 +182,12 @@ _VALUE = "each should be an expression and its value"
 _BAD = -(2**40)  # no label has this number
 
 
-def _balanced(text: str, per_line: bool | None) -> tuple[Tokens, dict[int, str], bool]:
+def _balanced(text: str, per_line: bool | None, atoms_are_trees: bool = True) -> tuple[Tokens, dict[int, str], bool]:
     check_text(text)
     tokens = scan(text)
     is_by_line = is_line_by_line(tokens) if per_line is None else per_line
     if is_by_line:
-        return *by_line(tokens), True
+        return *by_line(tokens, atoms_are_trees), True
     problems = by_tree(tokens)
     refuse(problems, text, _PART)
     return tokens, problems, False
