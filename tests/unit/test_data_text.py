@@ -82,8 +82,18 @@ def test_labels() -> None:
         data.parse_brackets("(1 x)\n(one x)", labels=int)
     with pytest.raises(ut.DataError, match="not among the labels"):
         data.parse_brackets("(C x)", labels=named.labels)
-    with pytest.raises(ut.DataError, match="labels are int, str"):
-        data.parse_brackets("(C x)", labels=float)
+    for wrong in (float, 5, "A", [1, 2]):
+        with pytest.raises(ut.DataError, match="labels are int, str"):
+            data.parse_brackets("(C x)", labels=wrong)  # type: ignore[arg-type]
+
+
+def test_labels_in_a_list() -> None:
+    for names in (["neg", "pos"], ("neg", "pos")):
+        forest = data.parse_brackets("(pos (neg x) (-1 y))", labels=names)
+        assert forest.label.tolist() == [1, 0, -1]
+        assert forest.labels == Vocabulary(("neg", "pos"), unknown=None)
+    with pytest.raises(ut.DataError, match="not among the labels"):
+        data.parse_brackets("(C x)", labels=["neg", "pos"])
 
 
 def test_every_bad_line_is_named() -> None:

@@ -13,7 +13,7 @@ So a tree, and everything below any node of it, is a range of numbers, and a roo
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -179,7 +179,7 @@ class Forest:
         return (self[number] for number in range(len(self)))
 
     def __getitem__(self, key: Any) -> Forest:
-        """One tree, or some: `forest[3]`, `forest[10:20]`, `forest[[3, 1]]`."""
+        """One tree, or some: `forest[3]`, `forest[10:20]`, `forest[[3, 1]]`, `forest[mask]`."""
         if isinstance(key, slice):
             return self.batch(np.arange(*key.indices(len(self))))
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
@@ -282,6 +282,19 @@ class Forest:
         """No number of nodes or trees is part of the signature; `declared` says what this is for."""
         is_binary, names = known
         return [ROWS] * (len(_ARRAYS) + 2 * is_binary + len(names))
+
+
+def join(forests: Iterable[Forest]) -> Forest:
+    """The trees of several forests, one after the other. Words, labels and fields must mean the same in all of them."""
+    if not isinstance(forests, Iterable) or isinstance(forests, (str, bytes)):
+        raise DataError(f"{brief(forests)} is not a list of forests", hint="write join([one, other])")
+    parts = list(forests)
+    if not parts:
+        raise DataError("there are no forests to join", hint="give at least one")
+    for part in parts:
+        if not isinstance(part, Forest):
+            raise DataError(f"{brief(part)} is not a forest", hint="ut.data.from_nested makes one of nested values")
+    return select.join(parts)
 
 
 _ARRAYS = ("word", "label", "offsets", "child", "roots")

@@ -10,6 +10,7 @@ array([1, 2], dtype=int32)
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from undertow.data.expressions import LISTOPS, listops_values
 from undertow.data.forest import Forest
 from undertow.data.scan import ATOM, CLOSE, OPEN, OUTSIDE, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
 from undertow.data.vocabulary import Vocabulary
-from undertow.errors import DataError
+from undertow.errors import DataError, brief
 
 Array = npt.NDArray[Any]
 NO_LABEL = "-1"  # how brackets say that a node has no label
@@ -31,7 +32,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,9}")
 def parse_brackets(
     text: str,
     vocabulary: Vocabulary | None = None,
-    labels: Vocabulary | type | None = None,
+    labels: Vocabulary | Sequence[str] | type | None = None,
     min_count: int = 1,
     binary: bool | None = None,
     per_line: bool | None = None,
@@ -40,7 +41,8 @@ def parse_brackets(
 
     `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary`, or make a
     new one of those that occur `min_count` times. Labels are integers if all of them look like some, else names;
-    `labels=int`, `labels=str` or a vocabulary of names insists. Every bad line is reported, all in one error.
+    `labels=int`, `labels=str` or the names themselves, `labels=["neg", "pos"]`, insist. Every bad line is
+    reported, all in one error.
     """
     tokens, problems, is_by_line = _balanced(text, per_line, atoms_are_trees=False)
     kind, line = tokens.kind, tokens.line
@@ -198,7 +200,9 @@ def _note(problems: dict[int, str], lines: Array, why: str) -> None:
         problems.setdefault(int(number), why)
 
 
-def _label_numbers(atoms: list[str], labels: Vocabulary | type | None) -> tuple[dict[str, int], Vocabulary | None]:
+def _label_numbers(
+    atoms: list[str], labels: Vocabulary | Sequence[str] | type | None
+) -> tuple[dict[str, int], Vocabulary | None]:
     """The number of each label that occurs and is one, and the names of labels if they have any."""
     kinds = dict.fromkeys(atoms)
     if labels is None:
@@ -207,8 +211,10 @@ def _label_numbers(atoms: list[str], labels: Vocabulary | type | None) -> tuple[
         return {atom: max(int(atom), -1) for atom in kinds if _INTEGER.fullmatch(atom)}, None
     if labels is str:
         labels = Vocabulary.of((atom for atom in atoms if atom != NO_LABEL), unknown=None)
+    if isinstance(labels, (list, tuple)) and all(isinstance(name, str) for name in labels):
+        labels = Vocabulary(tuple(labels), unknown=None)
     if not isinstance(labels, Vocabulary):
-        raise DataError(f"labels={labels!r}", hint="labels are int, str, or a Vocabulary of their names")
+        raise DataError(f"labels={brief(labels)}", hint="labels are int, str, or their names: a list or a Vocabulary")
     found = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
     return {**found, NO_LABEL: -1}, labels
 

@@ -118,6 +118,29 @@ def split(forest: Forest, parts: Sequence[float], seed: int | None) -> tuple[For
     return tuple(batch(forest, some) for some in np.split(order, cuts))
 
 
+def join(parts: Sequence[Forest]) -> Forest:
+    """The trees of several forests that have the same words, labels and fields."""
+    for number, part in enumerate(parts):
+        if part.vocabulary != parts[0].vocabulary:
+            raise DataError(f"forest {number} has other words", hint="make it with vocabulary=first.vocabulary")
+        if part.labels != parts[0].labels:
+            raise DataError(f"forest {number} has other labels", hint="make it with labels=first.labels")
+        if part.fields.keys() != parts[0].fields.keys():
+            raise DataError(f"forest {number} has other fields", hint="all need fields of the same names")
+        for name, values in part.fields.items():
+            if values.shape[1:] != parts[0].fields[name].shape[1:]:
+                raise DataError(f"the field {name!r} has other shapes in forest {number}", hint="make them alike")
+    return type(parts[0]).from_depths(
+        np.concatenate([part.depths for part in parts]),
+        np.concatenate([part.word for part in parts]),
+        np.concatenate([part.label for part in parts]),
+        {name: np.concatenate([part.fields[name] for part in parts]) for name in parts[0].fields},
+        all(part.is_binary for part in parts),
+        parts[0].vocabulary,
+        parts[0].labels,
+    )
+
+
 def _order(forest: Forest, seed: int | None) -> Array:
     """The numbers of all trees; shuffled if there is a seed."""
     if seed is None:
@@ -163,6 +186,10 @@ def _numbers(indices: Any, count: int) -> Array:
     chosen = np.asarray(indices)
     if chosen.size == 0:
         chosen = chosen.astype(np.int32)
+    if chosen.ndim == 1 and chosen.dtype.kind == "b":
+        if len(chosen) != count:
+            raise DataError(f"a mask of {len(chosen)} for a forest of {count}", hint="a mask has a place for each tree")
+        return np.flatnonzero(chosen).astype(np.int32)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise DataError(f"{brief(indices)} does not name trees", hint="give their numbers: forest.batch([0, 3, 5])")
     least = chosen.min(initial=0)
