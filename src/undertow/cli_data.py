@@ -64,7 +64,12 @@ def convert(
 ) -> None:
     """Read trees in one format and write them in another."""
     with telling_errors():
-        _write(_read(file, source, min_count, binary), output, to)
+        forest = _read(file, source, min_count, binary)
+        if not len(forest):
+            raise ut.DataError(
+                f"{str(file)!r} holds no trees", hint="see that it is the right file: nothing is written"
+            )
+        _write(forest, output, to)
 
 
 @app.command()

@@ -60,6 +60,15 @@ def test_convert(trees: Path, ending: str) -> None:
     assert data.to_brackets(found) == data.to_brackets(expected) == SST
 
 
+@pytest.mark.parametrize("ending", ["npz", "jsonl", "svg"])
+def test_convert_nothing(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "none.txt"
+    path.write_text("\n")
+    text = invoke("convert", path, tmp_path / f"made.{ending}", code=1)
+    assert "holds no trees" in text and "hint: " in text
+    assert not (tmp_path / f"made.{ending}").exists()
+
+
 def test_convert_to_a_picture(trees: Path) -> None:
     output = trees.parent / "trees.svg"
     invoke("convert", trees, output)

@@ -166,9 +166,48 @@ def test_items() -> None:
     assert forest[[2, 0]] == forest.batch([2, 0])
     assert [len(tree) for tree in forest] == [1, 1, 1]
     assert forest != forest[1:] and forest != 3
-    for wrong in ([3], [-4], [0.5], "ab"):
+    for wrong in ([3], [-4], [0.5], "ab", True, [[0]]):
         with pytest.raises(ut.DataError):
             forest.batch(wrong)
+
+
+def test_masks() -> None:
+    forest = small()
+    assert forest[np.array([True, False, True])] == forest[[0, 2]]
+    assert forest[[False, True, False]] == forest[1]
+    assert forest[forest.ends - forest.roots > 1] == forest[:2]
+    assert len(forest[np.zeros(3, bool)]) == 0
+    for wrong in ([True], [True] * 4):
+        with pytest.raises(ut.DataError, match=r"a mask of .* for a forest of 3"):
+            forest[wrong]
+
+
+def test_join() -> None:
+    forest = random_forest(12)
+    joined = ut.data.join([forest[:5], forest[5:5], forest[5:]])
+    assert joined == forest and joined.is_binary == forest.is_binary
+    assert ut.data.join(forest) == forest  # tree by tree
+    trees = ut.data.from_nested([{"word": "a", "label": "x", "height": 1.5}, {"word": "b", "height": 2.5}])
+    again = ut.data.join([trees[1], trees[0]])
+    assert again == trees[[1, 0]] and again.vocabulary == trees.vocabulary and again.labels == trees.labels
+    wide = ut.data.from_nested([("a", "b", "a")], vocabulary=trees.vocabulary)
+    pair = ut.data.from_nested([("a", "b")], vocabulary=trees.vocabulary)
+    assert not ut.data.join([pair, wide]).is_binary and ut.data.join([pair, pair]).is_binary
+
+
+def test_what_cannot_be_joined() -> None:
+    one, other = (ut.data.from_nested([word]) for word in ("a", "b"))
+    for wrong, what in [
+        ([], "no forests"),
+        (5, "5 is not a list of forests"),
+        ([one, "a"], "'a' is not a forest"),
+        ([one, other], r"other words(?s:.*)hint: .*vocabulary="),
+        ([one, ut.data.from_nested([{"word": "a", "label": "x"}])], r"other labels(?s:.*)hint: .*labels="),
+        ([one, ut.data.from_nested([{"word": "a", "height": 1}])], "other fields"),
+        ([ut.data.from_nested([{"word": "a", "at": at}]) for at in ([1], [1, 2])], "field 'at' has other shapes"),
+    ]:
+        with pytest.raises(ut.DataError, match=what):
+            ut.data.join(wrong)  # type: ignore[arg-type]
 
 
 def test_batches() -> None:
@@ -190,9 +229,29 @@ def test_split() -> None:
     assert [len(part) for part in forest.split(0.5, 0.25)] == [10, 5, 5]
     assert forest.split(0.5)[0] == forest[:10]
     assert train.size + test.size == forest.size
-    for wrong in ((), (1.5,), (0.7, 0.7)):
+    for wrong in ((), (1.5,), (0.7, 0.7), ("a",), ([0.5, 0.5],), (None,), (True,)):
         with pytest.raises(ut.DataError, match="cannot be split"):
-            forest.split(*wrong)
+            forest.split(*wrong)  # type: ignore[arg-type]
+
+
+def test_seeds() -> None:
+    forest = small()
+    for wrong in ("a", -1, 0.5):
+        with pytest.raises(ut.DataError, match="seed is "):
+            forest.split(0.5, seed=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ut.DataError, match="seed is "):
+            forest.batches(2, seed=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_nodes_that_are_not_there(binary: bool) -> None:
+    forest = Forest.from_depths(DEPTHS, binary=binary)
+    for ask in (forest.children, forest.child_count, forest.is_leaf):
+        for node in (99, 9, -1, "a", None):
+            with pytest.raises(ut.DataError, match=r"there is no node .*: the forest has 9"):
+                ask(node)
+    assert forest.is_leaf(np.arange(9)).tolist() == [False, False, True, True, True, False, True, True, True]
+    assert forest.children(np.array(0)).tolist() == [1, 4]
 
 
 def test_copies() -> None:

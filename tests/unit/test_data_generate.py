@@ -34,12 +34,34 @@ def test_limits(make: Callable[..., Forest]) -> None:
     assert max(tree.size for tree in make(50, max_nodes=9)) <= 9
     with pytest.raises(ut.DataError, match="hardly any tree has at most 1 nodes"):
         make(5, max_nodes=1)
-    with pytest.raises(ut.DataError, match="out of range"):
-        make(5, max_depth=0)
+    for wrong, what in [
+        ({"max_depth": 0}, "max_depth is 0"),
+        ({"max_nodes": 0}, "max_nodes is 0"),
+        ({"trees": -1}, "trees is -1"),
+        ({"trees": 1.5}, "trees is 1.5"),
+        ({"trees": "5"}, "trees is '5'"),
+        ({"chance": 1.5}, "chance is 1.5"),
+        ({"chance": "often"}, "chance is 'often'"),
+        ({"seed": []}, r"seed is \[\]"),
+        ({"operators": None}, "operators is None"),
+    ]:
+        with pytest.raises(ut.DataError, match=f"{what}(?s:.*)hint: "):
+            make(**wrong)
     with pytest.raises(ut.DataError, match="no operator 'FOO'"):
         make(5, operators=["FOO"])
     with pytest.raises(ut.DataError, match="without operators"):
         make(5, operators=[])
+
+
+def test_limits_of_one_kind() -> None:
+    with pytest.raises(ut.DataError, match=r"max_args is 1(?s:.*)from 2 on"):
+        data.listops(3, max_args=1)
+    with pytest.raises(ut.DataError, match=r"modulus is 0(?s:.*)from 1 on"):
+        data.arithmetic(3, modulus=0)
+    for wrong in ({"trees": -1}, {"trees": 2.5}, {"max_depth": None}, {"seed": []}):
+        with pytest.raises(ut.DataError, match=f"{next(iter(wrong))} is "):
+            data.sentiment(**wrong)  # type: ignore[arg-type]
+    assert data.listops(np.int64(3)) == data.listops(3)
 
 
 @pytest.mark.parametrize("operators", [("MIN", "MAX", "MED", "SM"), ("FIRST", "LAST")])

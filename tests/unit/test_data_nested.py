@@ -103,6 +103,9 @@ def test_a_tree_in_itself() -> None:
         (("a", 1), "1 as a word, where others are text"),
         ({"left": "a", "children": ["b"]}, "`children` and `left`"),
         ({"word": "a", "x": "text"}, "field 'x' does not hold numbers"),
+        ({"wrd": "a"}, "field 'wrd' does not hold numbers(?s:.*)hint: did you mean `word`"),
+        ({"word": "a", "childs": ["b"]}, "field 'childs' does not hold numbers(?s:.*)hint: did you mean `children`"),
+        ({"text": "a"}, "field 'text' (?s:.*)hint: .*`word`, `label`, `children`"),
         ([{"word": "a", "x": [1]}, {"word": "a", "x": [1, 2]}], "field 'x' does not hold numbers"),
     ],
 )

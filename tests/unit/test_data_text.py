@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,18 @@ def test_labels() -> None:
         data.parse_brackets("(1 x)\n(one x)", labels=int)
     with pytest.raises(ut.DataError, match="not among the labels"):
         data.parse_brackets("(C x)", labels=named.labels)
-    with pytest.raises(ut.DataError, match="labels are int, str"):
-        data.parse_brackets("(C x)", labels=float)
+    for wrong in (float, 5, "A", [1, 2]):
+        with pytest.raises(ut.DataError, match="labels are int, str"):
+            data.parse_brackets("(C x)", labels=wrong)  # type: ignore[arg-type]
+
+
+def test_labels_in_a_list() -> None:
+    for names in (["neg", "pos"], ("neg", "pos")):
+        forest = data.parse_brackets("(pos (neg x) (-1 y))", labels=names)
+        assert forest.label.tolist() == [1, 0, -1]
+        assert forest.labels == Vocabulary(("neg", "pos"), unknown=None)
+    with pytest.raises(ut.DataError, match="not among the labels"):
+        data.parse_brackets("(C x)", labels=["neg", "pos"])
 
 
 def test_every_bad_line_is_named() -> None:
@@ -97,6 +108,8 @@ def test_every_bad_line_is_named() -> None:
         "word",
         "(1 (2 a) (3 b))",  # 9: good
         ")(",
+        "(1 (2 a) (3 b)) trailing text",
+        "no brackets",
     ]
     with pytest.raises(ut.DataError) as caught:
         data.parse_brackets("\n".join(lines))
@@ -108,9 +121,28 @@ def test_every_bad_line_is_named() -> None:
         7: "a label without word or children",
         8: "text outside of the brackets",
         10: "a `)` closes nothing",
+        11: "text outside of the brackets",
+        12: "text outside of the brackets",
     }
     text = str(caught.value)
-    assert text.startswith("7 bad lines among 9; each should be a tree:\n  line 2: 1 `)` is missing: (1 (2 a) (3 b)\n")
+    assert text.startswith("9 bad lines among 11; each should be a tree:\n  line 2: 1 `)` is missing: (1 (2 a) (3 b)\n")
+
+
+@pytest.mark.parametrize("parse", [data.parse_brackets, data.parse_sexpressions, data.parse_listops, data.parse_jsonl])
+def test_what_is_no_text(parse: Callable[..., Forest]) -> None:
+    for wrong, hint in [(b"(1 a)", "decode"), (None, "text"), (Path("a.txt"), "ut.data.read"), (["(1 a)"], "join")]:
+        with pytest.raises(ut.DataError, match=f"is not text(?s:.*)hint: .*{hint}"):
+            parse(wrong)
+
+
+def test_trees_and_text_beside_them() -> None:
+    with pytest.raises(ut.DataError) as caught:
+        data.parse_sexpressions("(f x) y\na b\n(f x) (g y)\na", per_line=True)
+    assert dict(caught.value.lines) == {
+        1: "text outside of the brackets",
+        2: "2 trees on one line",  # an atom alone is a tree
+        3: "2 trees on one line",
+    }
 
 
 def test_many_bad_lines_are_folded() -> None:
@@ -191,12 +223,44 @@ def test_bad_listops() -> None:
         "3\t[FOO 2 3 ]",
         "3\t[3 MAX 2 ]",
         "0\t[SM ]",
+        "2\t[MAX 2 3 ]",
+        "3\t",
+        f"{10**30}\t[MAX 2 3 ]",
+        "3\t[MAX 2 3 ] 4",
+        "",
+        "3\t[MAX 2 3 ]",
+        "3\t[MAX 2 3 ] ]",
     ]
     with pytest.raises(ut.DataError) as caught:
         data.parse_listops("\n".join(lines))
-    assert [number for number, _ in caught.value.lines] == [2, 3, 4, 5, 6, 7]
+    found = dict(caught.value.lines)
+    assert list(found) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14]
+    assert found[4] == "1 `]` is missing"
+    assert found[8] == "the value is 3, not 2"
+    assert found[9] == "there is no expression"
+    assert found[10] == f"the value is 3, not {10**30}"
+    assert found[11] == "text outside of the brackets"
+    assert found[14] == "a `]` closes nothing"
     with pytest.raises(ut.DataError, match="line 2: the value is 3, not 2"):
         data.parse_listops("3\t[MAX 2 3 ]\n2\t[MAX 2 3 ]")
+
+
+def test_bad_listops_in_pairs() -> None:
+    lines = [
+        "3\t( ( ( [MAX 2 ) 3 ) ] )",
+        "3\t( ( ( [MAX 2 ) 3 ) ]",
+        "2\t( ( ( [MAX 2 ) 3 ) ] )",
+        "3\t[MAX 2 3 ]",
+        "3\t( ( ( [FOO 2 ) 3 ) ] )",
+    ]
+    with pytest.raises(ut.DataError) as caught:
+        data.parse_listops("\n".join(lines), binary=True)
+    found = dict(caught.value.lines)
+    assert list(found) == [2, 3, 4, 5]
+    assert found[2] == "1 `)` is missing" and found[3] == "the value is 3, not 2"
+    assert found[4] == "these are not pairs in round brackets"
+    assert "5: FOO is neither" in str(caught.value)
+    assert "3\t( ( ( [MAX 2 ) 3 ) ]" in str(caught.value)  # lines are shown as they were given
 
 
 # -- JSON and files --------------------------------------------------------------------------------------------------

@@ -443,6 +443,15 @@ def test_settings_out_of_range() -> None:
     ]:
         with pytest.raises(UndertowError, match=what):
             make()
+    for make, what in [
+        (lambda: optim.Adam(), "Adam: .*'learning_rate'"),
+        (lambda: optim.Adam(lr=0.1), "Adam: there is no argument `lr`"),
+        (lambda: optim.SGD(0.1, decay=0.5), "SGD: there is no argument `decay`"),
+        (lambda: optim.Adagrad(0.1, 0, 0, 0), "Adagrad: too many"),
+        (lambda: optim.RMSprop(rate=0.1), "RMSprop: there is no argument `rate`"),
+    ]:
+        with pytest.raises(UndertowError, match=what + r"(?s:.*)hint: write \w+\(learning_rate, .*(epsilon|momentum)="):
+            make()
     with pytest.raises(AttributeError):
         optim.SGD(0.1).learning_rate = 1  # type: ignore[misc]
 

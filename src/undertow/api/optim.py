@@ -10,10 +10,12 @@ The defaults are those of PyTorch.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -43,6 +45,7 @@ __all__ = [
     "global_norm",
 ]
 
+Kind = TypeVar("Kind", bound=type)
 Slots = Mapping[str, Any]  # what is remembered of one parameter, by name
 
 
@@ -228,6 +231,28 @@ class Optimizer(ABC):
         return True
 
 
+def _kindly(cls: Kind) -> Kind:
+    """The same class, which answers arguments that it does not take with those that it does."""
+    make: Any = vars(cls)["__init__"]
+    signature = inspect.signature(make)
+    known = [p.replace(annotation=p.empty) for p in signature.parameters.values()][1:]
+    takes = signature.replace(parameters=known, return_annotation=signature.empty)
+
+    @functools.wraps(make)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            signature.bind(self, *args, **kwargs)
+        except TypeError as fault:
+            strange = [f"there is no argument `{name}`" for name in kwargs if name not in signature.parameters]
+            what = strange[0] if strange else str(fault)
+            raise TypeMismatch(f"{cls.__name__}: {what}", hint=f"write {cls.__name__}{takes}") from None
+        make(self, *args, **kwargs)
+
+    setattr(cls, "__init__", init)  # noqa: B010  (to type checkers the class stays what it is)
+    return cls
+
+
+@_kindly
 @dataclass(frozen=True)
 class SGD(Optimizer):
     """Steps against the gradient: x -= rate * g; with momentum, v = momentum * v + g and x -= rate * v.
@@ -261,6 +286,7 @@ class SGD(Optimizer):
         return -rate * (g + self.momentum * speed if self.nesterov else speed), {"momentum": change}
 
 
+@_kindly
 @dataclass(frozen=True)
 class Adagrad(Optimizer):
     """Steps divided by the root of all squares so far: s += g * g, x -= rate * g / (sqrt(s) + epsilon)."""
@@ -282,6 +308,7 @@ class Adagrad(Optimizer):
         return -rate * g / (sqrt(held["squares"] + change) + self.epsilon), {"squares": change}
 
 
+@_kindly
 @dataclass(frozen=True)
 class RMSprop(Optimizer):
     """Steps divided by the root of a decaying mean of squares: s = decay * s + (1 - decay) * g * g.
@@ -312,6 +339,7 @@ class RMSprop(Optimizer):
         return -rate * (held["momentum"] + change), {"squares": squares, "momentum": change}
 
 
+@_kindly
 @dataclass(frozen=True)
 class Adam(Optimizer):
     """Decaying means of gradients and squares: m = beta1 * m + (1 - beta1) * g, v = beta2 * v + (1 - beta2) * g * g.

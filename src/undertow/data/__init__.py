@@ -10,6 +10,7 @@ from undertow.data.files import save as save
 from undertow.data.files import write as write
 from undertow.data.film_grammar import sentiment as sentiment
 from undertow.data.forest import Forest as Forest
+from undertow.data.forest import join as join
 from undertow.data.generate import arithmetic as arithmetic
 from undertow.data.generate import booleans as booleans
 from undertow.data.generate import listops as listops
@@ -33,6 +34,7 @@ __all__ = [
     "arithmetic",
     "booleans",
     "from_nested",
+    "join",
     "listops",
     "load",
     "parse_brackets",

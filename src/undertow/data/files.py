@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.data.checks import check_text
 from undertow.data.forest import Forest
 from undertow.data.nested import from_nested
 from undertow.data.parse import parse_brackets, parse_listops, parse_sexpressions
@@ -73,6 +74,7 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> str:
 
 def parse_jsonl(text: str, **options: Any) -> Forest:
     """A tree on each line, as JSON: texts, lists, and objects with `word`, `label`, `children` and other fields."""
+    check_text(text)
     problems: dict[int, str] = {}
     trees: list[Any] = []
     for number, line in enumerate(text.split("\n"), 1):

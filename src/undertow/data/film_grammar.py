@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from undertow.data.checks import check_whole
 from undertow.data.forest import Forest
 from undertow.data.vocabulary import Vocabulary
 
@@ -51,6 +52,9 @@ def sentiment(trees: int = 1000, seed: int = 0, max_depth: int = _DEEPEST) -> Fo
     >>> sentiment(3).label.max() <= 4
     np.True_
     """
+    check_whole("trees", trees, 0)
+    check_whole("seed", seed)
+    check_whole("max_depth", max_depth, 0)
     source = random.Random(seed)
     depths: list[int] = []
     words: list[str] = []

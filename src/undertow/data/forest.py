@@ -13,7 +13,7 @@ So a tree, and everything below any node of it, is a range of numbers, and a roo
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -124,16 +124,19 @@ class Forest:
 
     def is_leaf(self, node: Any) -> Any:
         """Has the node no children?"""
+        self._check(node)
         if self.sides is not None:
             return _at(self.sides[0], node) < 0
         return self.child_count(node) == 0
 
     def child_count(self, node: Any) -> Any:
         """How many children the node has."""
+        self._check(node)
         return _at(self.offsets, node + 1) - _at(self.offsets, node)
 
     def children(self, node: Any) -> Any:
         """The children of a node, from left to right: an i32 array whose length is known only at run time."""
+        self._check(node)
         return _at(self.child, slice(_at(self.offsets, node), _at(self.offsets, node + 1)))
 
     def field(self, name: str) -> Any:
@@ -142,6 +145,15 @@ class Forest:
             known = ", ".join(map(repr, self.fields)) or "none"
             raise DataError(f"this forest has no field {brief(name)}", hint=f"its further fields are: {known}")
         return self.fields[name]
+
+    def _check(self, node: Any) -> None:
+        """Refuse a node that is not there, where it can be known before the run."""
+        if isinstance(node, (Traced, np.ndarray)) or isinstance(self.offsets, Traced):
+            return
+        if not isinstance(node, (int, np.integer)) or not 0 <= node < self.size:
+            raise DataError(
+                f"there is no node {brief(node)}: the forest has {self.size}", hint="the first node is number 0"
+            )
 
     def _sides(self) -> tuple[Any, Any]:
         if self.sides is None:
@@ -167,7 +179,7 @@ class Forest:
         return (self[number] for number in range(len(self)))
 
     def __getitem__(self, key: Any) -> Forest:
-        """One tree, or some: `forest[3]`, `forest[10:20]`, `forest[[3, 1]]`."""
+        """One tree, or some: `forest[3]`, `forest[10:20]`, `forest[[3, 1]]`, `forest[mask]`."""
         if isinstance(key, slice):
             return self.batch(np.arange(*key.indices(len(self))))
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
@@ -272,10 +284,22 @@ class Forest:
         return [ROWS] * (len(_ARRAYS) + 2 * is_binary + len(names))
 
 
+def join(forests: Iterable[Forest]) -> Forest:
+    """The trees of several forests, one after the other. Words, labels and fields must mean the same in all of them."""
+    if not isinstance(forests, Iterable) or isinstance(forests, (str, bytes)):
+        raise DataError(f"{brief(forests)} is not a list of forests", hint="write join([one, other])")
+    parts = list(forests)
+    if not parts:
+        raise DataError("there are no forests to join", hint="give at least one")
+    for part in parts:
+        if not isinstance(part, Forest):
+            raise DataError(f"{brief(part)} is not a forest", hint="ut.data.from_nested makes one of nested values")
+    return select.join(parts)
+
+
 _ARRAYS = ("word", "label", "offsets", "child", "roots")
 
 
-@functools.lru_cache(256)
 @functools.lru_cache(256)
 def _token(is_binary: bool, fields: tuple[str, ...]) -> Token:
     names = (*_ARRAYS, *(("left", "right") if is_binary else ()), *fields)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from undertow.data.checks import check_whole, is_part
 from undertow.data.expressions import (
     ARITHMETIC,
     BOOLEANS,
@@ -47,6 +48,7 @@ def listops(
     published data has, in which operators are applied to one argument at a time; `distinct=True` makes no tree twice,
     as there: without it many of the short trees of a part for tests are also among those to train on.
     """
+    check_whole("max_args", max_args, 2)
     kinds, rules = [(LISTOPS[name], 2, max_args) for name in _known(operators, LISTOPS_OPERATORS)], (chance, max_depth)
     forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, *rules, max_nodes, LISTOPS, False, distinct)
     if distinct:  # short ones are made first, and then never again: without this, parts would not be alike
@@ -81,6 +83,7 @@ def arithmetic(
     max_nodes: int | None = None,
 ) -> Forest:
     """Sums, differences and products of digits, as binary trees; labels are values modulo `modulus`."""
+    check_whole("modulus", modulus, 1)
     kinds = [(ARITHMETIC[name], 2, 2) for name in _known(operators, ARITHMETIC.words[10:])]
     forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, chance, max_depth, max_nodes, ARITHMETIC, True)
     return _labelled(forest, arithmetic_values(forest, modulus).tolist())
@@ -99,10 +102,13 @@ def _grown(
     distinct: bool = False,
 ) -> Forest:
     """Expressions whose root is an operator; each argument is one, too, with that chance."""
-    if trees < 0 or max_depth < 1 or not 0 <= chance <= 1:
-        raise DataError(
-            f"{trees} trees, {max_depth} deep, with operators in {chance} of all places", hint="these are out of range"
-        )
+    check_whole("trees", trees, 0)
+    check_whole("seed", seed)
+    check_whole("max_depth", max_depth, 1)
+    if max_nodes is not None:
+        check_whole("max_nodes", max_nodes, 1)
+    if not is_part(chance):
+        raise DataError(f"chance is {brief(chance)}", hint="it must be a number from 0 to 1")
     source = random.Random(seed)
     depths: list[int] = []
     words: list[int] = []
@@ -145,6 +151,8 @@ def _labelled(forest: Forest, labels: Sequence[int]) -> Forest:
 
 
 def _known(operators: Sequence[str], all_of_them: Sequence[str]) -> Sequence[str]:
+    if not isinstance(operators, Iterable):
+        raise DataError(f"operators is {brief(operators)}", hint=f"it must be a list from {', '.join(all_of_them)}")
     for name in operators:
         if name not in all_of_them:
             raise DataError(f"there is no operator {brief(name)} here", hint=f"there are {', '.join(all_of_them)}")

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -169,9 +170,9 @@ def _field(name: str, held: dict[int, Any], count: int) -> Any:
         if rows.dtype.kind not in "biuf":
             raise ValueError
     except ValueError:
-        raise DataError(
-            f"the field {name!r} does not hold numbers, or arrays of one shape", hint="leave it out of the nodes"
-        ) from None
+        near = difflib.get_close_matches(name, _OWN, 1)
+        hint = f"did you mean `{near[0]}`?" if near else f"leave it out; nodes have {', '.join(f'`{o}`' for o in _OWN)}"
+        raise DataError(f"the field {name!r} does not hold numbers, or arrays of one shape", hint=hint) from None
     made = np.zeros((count, *rows.shape[1:]), rows.dtype)
     made[list(held)] = rows
     return made

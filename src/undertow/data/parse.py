@@ -10,16 +10,18 @@ array([1, 2], dtype=int32)
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from undertow.data.checks import check_text
 from undertow.data.expressions import LISTOPS, listops_values
 from undertow.data.forest import Forest
-from undertow.data.scan import ATOM, CLOSE, OPEN, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
+from undertow.data.scan import ATOM, CLOSE, OPEN, OUTSIDE, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
 from undertow.data.vocabulary import Vocabulary
-from undertow.errors import DataError
+from undertow.errors import DataError, brief
 
 Array = npt.NDArray[Any]
 NO_LABEL = "-1"  # how brackets say that a node has no label
@@ -30,7 +32,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,9}")
 def parse_brackets(
     text: str,
     vocabulary: Vocabulary | None = None,
-    labels: Vocabulary | type | None = None,
+    labels: Vocabulary | Sequence[str] | type | None = None,
     min_count: int = 1,
     binary: bool | None = None,
     per_line: bool | None = None,
@@ -39,9 +41,10 @@ def parse_brackets(
 
     `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary`, or make a
     new one of those that occur `min_count` times. Labels are integers if all of them look like some, else names;
-    `labels=int`, `labels=str` or a vocabulary of names insists. Every bad line is reported, all in one error.
+    `labels=int`, `labels=str` or the names themselves, `labels=["neg", "pos"]`, insist. Every bad line is
+    reported, all in one error.
     """
-    tokens, problems, is_by_line = _balanced(text, per_line)
+    tokens, problems, is_by_line = _balanced(text, per_line, atoms_are_trees=False)
     kind, line = tokens.kind, tokens.line
     after = np.r_[kind[1:], CLOSE]
     before = np.r_[CLOSE, kind[:-1]]
@@ -51,7 +54,7 @@ def parse_brackets(
     is_free = (kind == ATOM) & ~is_label & ~is_only
     _note(problems, line[(kind == OPEN) & (after == CLOSE)], "there is nothing in a bracket")
     _note(problems, line[is_label & (after == CLOSE)], "a label without word or children")
-    _note(problems, line[is_free & (tokens.depth == 0)], "text outside of the brackets")
+    _note(problems, line[is_free & (tokens.depth == 0)], OUTSIDE)
 
     places = np.cumsum(kind == ATOM) - 1  # the number of an atom among atoms
     atoms = tokens.atoms
@@ -112,6 +115,7 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     value is another is bad. `binary=True` keeps the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in which tokens are
     leaves; then only digits and whole expressions have labels.
     """
+    check_text(text)
     pairs = [line.split("\t") for line in text.split("\n")]
     problems: dict[int, str] = {}
     for number, pair in enumerate(pairs, 1):
@@ -119,33 +123,40 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
             continue
         if len(pair) != 2 or not pair[0].strip().isdecimal():
             problems[number] = "this is not a value, a tab and an expression"
+        elif not pair[1].strip():
+            problems[number] = "there is no expression"
     bodies = "\n".join("" if n in problems else pair[-1] for n, pair in enumerate(pairs, 1))
     # Without the parentheses, which only say how to read it in pairs, an expression is what its square brackets hold.
     plain = bodies.translate(str.maketrans("[]", "()", "()"))
     tokens, worse = by_line(scan(plain))
-    problems |= worse
+    problems |= {number: why.replace("`)`", "`]`") for number, why in worse.items()}
     for atom in set(tokens.atoms) - set(LISTOPS.words):
         hits = np.flatnonzero(tokens.kind == ATOM)[[k for k, a in enumerate(tokens.atoms) if a == atom]]
         _note(problems, tokens.line[hits], f"{atom} is neither a digit nor one of MIN MAX MED SM FIRST LAST")
     _note(problems, _misplaced(tokens), "an operator comes first in its brackets, and has arguments")
-    refuse(problems, text, _VALUE)
-    forest = parse_sexpressions(plain, LISTOPS, binary=False, per_line=True)
+    pieces = bodies.replace("[", "")
+    if binary:
+        for number, why in by_line(scan(pieces))[1].items():
+            problems.setdefault(number, why if ")" in why else "these are not pairs in round brackets")
+    # The values of good lines are looked at although others are bad: all that is wrong is told at once.
+    good = [number for number, pair in enumerate(pairs, 1) if pair != [""] and number not in problems]
+    rest = plain.split("\n")
+    forest = parse_sexpressions("\n".join(rest[number - 1] for number in good), LISTOPS, binary=False, per_line=True)
     values = listops_values(forest)
-    wanted = np.array([int(pair[0]) for pair in pairs if pair != [""]], np.int64)
-    lines = np.array([number for number, pair in enumerate(pairs, 1) if pair != [""]], np.int64)
-    found = values[forest.roots]
-    for at in np.flatnonzero(found != wanted):
-        problems[int(lines[at])] = f"the value is {found[at]}, not {wanted[at]}"
+    for number, value in zip(good, values[forest.roots].tolist(), strict=True):
+        wanted = int(pairs[number - 1][0])
+        if value != wanted:
+            problems[number] = f"the value is {value}, not {wanted}"
     refuse(problems, text, _VALUE)
     if not binary:
         return _with_labels(forest, values)
-    pieces = parse_sexpressions(bodies.replace("[", ""), LISTOPS, head=False, binary=True, per_line=True)
-    label = np.where((pieces.word >= 0) & (pieces.word < 10), pieces.word, -1)
-    closes = np.flatnonzero((pieces.right >= 0) & (pieces.word[pieces.right] == LISTOPS["]"]))
+    paired = parse_sexpressions(pieces, LISTOPS, head=False, binary=True, per_line=True)
+    label = np.where((paired.word >= 0) & (paired.word < 10), paired.word, -1)
+    closes = np.flatnonzero((paired.right >= 0) & (paired.word[paired.right] == LISTOPS["]"]))
     inner = values[forest.word >= 10]
     # Both number whole expressions by where they begin: the outermost of those that begin together comes first.
     label[closes] = inner
-    return _with_labels(pieces, label)
+    return _with_labels(paired, label)
 
 
 def _with_labels(forest: Forest, label: Array) -> Forest:
@@ -173,11 +184,12 @@ _VALUE = "each should be an expression and its value"
 _BAD = -(2**40)  # no label has this number
 
 
-def _balanced(text: str, per_line: bool | None) -> tuple[Tokens, dict[int, str], bool]:
+def _balanced(text: str, per_line: bool | None, atoms_are_trees: bool = True) -> tuple[Tokens, dict[int, str], bool]:
+    check_text(text)
     tokens = scan(text)
     is_by_line = is_line_by_line(tokens) if per_line is None else per_line
     if is_by_line:
-        return *by_line(tokens), True
+        return *by_line(tokens, atoms_are_trees), True
     problems = by_tree(tokens)
     refuse(problems, text, _PART)
     return tokens, problems, False
@@ -188,7 +200,9 @@ def _note(problems: dict[int, str], lines: Array, why: str) -> None:
         problems.setdefault(int(number), why)
 
 
-def _label_numbers(atoms: list[str], labels: Vocabulary | type | None) -> tuple[dict[str, int], Vocabulary | None]:
+def _label_numbers(
+    atoms: list[str], labels: Vocabulary | Sequence[str] | type | None
+) -> tuple[dict[str, int], Vocabulary | None]:
     """The number of each label that occurs and is one, and the names of labels if they have any."""
     kinds = dict.fromkeys(atoms)
     if labels is None:
@@ -197,8 +211,10 @@ def _label_numbers(atoms: list[str], labels: Vocabulary | type | None) -> tuple[
         return {atom: max(int(atom), -1) for atom in kinds if _INTEGER.fullmatch(atom)}, None
     if labels is str:
         labels = Vocabulary.of((atom for atom in atoms if atom != NO_LABEL), unknown=None)
+    if isinstance(labels, (list, tuple)) and all(isinstance(name, str) for name in labels):
+        labels = Vocabulary(tuple(labels), unknown=None)
     if not isinstance(labels, Vocabulary):
-        raise DataError(f"labels={labels!r}", hint="labels are int, str, or a Vocabulary of their names")
+        raise DataError(f"labels={brief(labels)}", hint="labels are int, str, or their names: a list or a Vocabulary")
     found = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
     return {**found, NO_LABEL: -1}, labels
 

@@ -18,6 +18,7 @@ from undertow.errors import DataError
 Array = npt.NDArray[Any]
 
 OPEN, CLOSE, ATOM = 1, 2, 3
+OUTSIDE = "text outside of the brackets"
 _ATOMS = re.compile(r"[^ \t\n\r\f\v()]+")
 _KINDS = np.zeros(128, np.int8)  # of the first 128 characters; the others are parts of atoms
 _KINDS[:] = ATOM
@@ -102,7 +103,7 @@ def is_line_by_line(tokens: Tokens) -> bool:
     return int((tokens.kind[first] == OPEN).sum()) <= int((tokens.kind[first] == CLOSE).sum())
 
 
-def by_line(tokens: Tokens) -> tuple[Tokens, dict[int, str]]:
+def by_line(tokens: Tokens, atoms_are_trees: bool = True) -> tuple[Tokens, dict[int, str]]:
     """The same tokens with each line counted from depth 0 on, and which lines do not balance."""
     problems: dict[int, str] = {}
     if len(tokens.kind) == 0:
@@ -116,12 +117,15 @@ def by_line(tokens: Tokens) -> tuple[Tokens, dict[int, str]]:
     lines = tokens.line[begins]
     lowest = np.minimum.reduceat(depth, begins)
     roots = np.add.reduceat((depth == 0) & (tokens.kind != CLOSE), begins)
+    brackets = np.add.reduceat((depth == 0) & (tokens.kind == OPEN), begins)
     for at in np.flatnonzero((lowest < 0) | (after != before) | (roots != 1)):
         missing = int(after[at] - before[at])
         if lowest[at] < 0:
             problems[int(lines[at])] = "a `)` closes nothing"
         elif missing > 0:
             problems[int(lines[at])] = f"{missing} `)` {'is' if missing == 1 else 'are'} missing"
+        elif roots[at] > brackets[at] and (brackets[at] == 1 or not atoms_are_trees):
+            problems[int(lines[at])] = OUTSIDE
         else:
             problems[int(lines[at])] = f"{int(roots[at])} trees on one line"
     return Tokens(tokens.kind, tokens.line, depth, tokens.atoms), problems

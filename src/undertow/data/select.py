@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from undertow.data.checks import is_part
 from undertow.errors import DataError, brief
 
 if TYPE_CHECKING:
@@ -101,20 +102,53 @@ def batches(forest: Forest, size: int, seed: int | None, drop_last: bool) -> Ite
     """All trees, `size` at a time."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise DataError(f"batches of {brief(size)} trees", hint="the size of a batch is a number from 1 on")
-    order = np.arange(len(forest)) if seed is None else np.random.default_rng(seed).permutation(len(forest))
+    order = _order(forest, seed)
     stop = len(order) - len(order) % size if drop_last else len(order)
     return (batch(forest, order[at : at + size]) for at in range(0, stop, size))
 
 
 def split(forest: Forest, parts: Sequence[float], seed: int | None) -> tuple[Forest, ...]:
     """Disjoint forests; what the parts leave is one more."""
-    if not parts or any(not 0 <= part <= 1 for part in parts) or sum(parts) > 1 + 1e-9:
+    if not parts or not all(map(is_part, parts)) or sum(parts) > 1 + 1e-9:
         raise DataError(
             f"a forest cannot be split into the parts {brief(parts)}", hint="write split(0.8, 0.1): the rest is 0.1"
         )
-    order = np.arange(len(forest)) if seed is None else np.random.default_rng(seed).permutation(len(forest))
+    order = _order(forest, seed)
     cuts = np.minimum(np.round(np.cumsum(parts) * len(forest)).astype(int), len(forest))
     return tuple(batch(forest, some) for some in np.split(order, cuts))
+
+
+def join(parts: Sequence[Forest]) -> Forest:
+    """The trees of several forests that have the same words, labels and fields."""
+    for number, part in enumerate(parts):
+        if part.vocabulary != parts[0].vocabulary:
+            raise DataError(f"forest {number} has other words", hint="make it with vocabulary=first.vocabulary")
+        if part.labels != parts[0].labels:
+            raise DataError(f"forest {number} has other labels", hint="make it with labels=first.labels")
+        if part.fields.keys() != parts[0].fields.keys():
+            raise DataError(f"forest {number} has other fields", hint="all need fields of the same names")
+        for name, values in part.fields.items():
+            if values.shape[1:] != parts[0].fields[name].shape[1:]:
+                raise DataError(f"the field {name!r} has other shapes in forest {number}", hint="make them alike")
+    return type(parts[0]).from_depths(
+        np.concatenate([part.depths for part in parts]),
+        np.concatenate([part.word for part in parts]),
+        np.concatenate([part.label for part in parts]),
+        {name: np.concatenate([part.fields[name] for part in parts]) for name in parts[0].fields},
+        all(part.is_binary for part in parts),
+        parts[0].vocabulary,
+        parts[0].labels,
+    )
+
+
+def _order(forest: Forest, seed: int | None) -> Array:
+    """The numbers of all trees; shuffled if there is a seed."""
+    if seed is None:
+        return np.arange(len(forest))
+    try:
+        return np.random.default_rng(seed).permutation(len(forest))
+    except (TypeError, ValueError):
+        raise DataError(f"seed is {brief(seed)}", hint="it must be an integer from 0 on, or None") from None
 
 
 def parents(level: Array) -> Array:
@@ -152,6 +186,10 @@ def _numbers(indices: Any, count: int) -> Array:
     chosen = np.asarray(indices)
     if chosen.size == 0:
         chosen = chosen.astype(np.int32)
+    if chosen.ndim == 1 and chosen.dtype.kind == "b":
+        if len(chosen) != count:
+            raise DataError(f"a mask of {len(chosen)} for a forest of {count}", hint="a mask has a place for each tree")
+        return np.flatnonzero(chosen).astype(np.int32)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise DataError(f"{brief(indices)} does not name trees", hint="give their numbers: forest.batch([0, 3, 5])")
     least = chosen.min(initial=0)

@@ -1,0 +1,39 @@
+"""Arguments that many functions of trees take: one that is of the wrong kind or out of range is a `DataError`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import DataError, brief
+
+
+def check_whole(name: str, value: Any, least: int | None = None) -> None:
+    """An integer, from some number on."""
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_whole or (least is not None and value < least):
+        wanted = "an integer" if least is None else f"an integer from {least} on"
+        raise DataError(f"{name} is {brief(value)}", hint=f"it must be {wanted}")
+
+
+def is_part(value: Any) -> bool:
+    """Is this a number from 0 to 1?"""
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return is_number and bool(0 <= value <= 1)
+
+
+def check_text(text: Any) -> None:
+    """Text, and not what it might be in, or be written in."""
+    if isinstance(text, str):
+        return
+    if isinstance(text, (bytes, bytearray)):
+        hint = "decode it first: text.decode()"
+    elif isinstance(text, os.PathLike):
+        hint = "ut.data.read(path) reads a file"
+    elif isinstance(text, (list, tuple)):
+        hint = 'join the lines first: "\\n".join(lines); ut.data.from_nested takes lists of trees'
+    else:
+        hint = "give the text itself; ut.data.read(path) reads a file"
+    raise DataError(f"{brief(text)} is not text", hint=hint)
