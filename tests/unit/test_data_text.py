@@ -272,6 +272,8 @@ def test_jsonl() -> None:
     with pytest.raises(ut.DataError) as caught:
         data.parse_jsonl('"a"\n[\n[]\n' + "[" * 100_000 + "]" * 100_000)
     assert [number for number, _ in caught.value.lines] == [2, 3, 4]
+    with pytest.raises(ut.DataError, match=r"line 1: the field 'wrd' .* \(did you mean `word`\?\)"):
+        data.parse_jsonl('{"wrd": "a"}')
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def parse_jsonl(text: str, **options: Any) -> Forest:
         except (ValueError, RecursionError) as fault:
             problems[number] = f"this is not JSON ({fault})" if isinstance(fault, ValueError) else "it is too deep"
         except DataError as fault:
-            problems[number] = fault.what.replace(" in tree 0", "").replace(" of tree 0", "")
+            what = fault.what.replace(" in tree 0", "").replace(" of tree 0", "")
+            problems[number] = f"{what} ({fault.hint})" if fault.hint else what
     refuse(problems, text, "each should be a tree")
     return from_nested(trees, **options)
 
