@@ -34,7 +34,7 @@ from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
 from undertow.cli_data import app as data_app
 from undertow.cli_train import predict, train
 from undertow.console import make_console, table, telling_errors
-from undertow.engines.contract import Stats
+from undertow.engines.contract import Stats, rows_of
 from undertow.errors import UndertowError
 from undertow.frontend import tree
 from undertow.ir.graph import Node
@@ -302,22 +302,10 @@ def _show(result: Any) -> str:
 
 
 def _stats_table(stats: Stats) -> Table:
-    waves = [("waves", f"{stats.waves:,}, {stats.mean_width:,.1f} lanes wide on average, {stats.peak_width:,} at most")]
+    *rows, seconds = rows_of(stats)
     times = [("of these", ", ".join(f"{name} {took:.3f}" for name, took in stats.step_seconds.items()))]
-    return table(
-        [
-            ("engine", stats.engine),
-            ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
-            ("activations", f"{stats.activations:,}"),
-            *waves * bool(stats.waves),
-            ("frames at once", f"{stats.peak_frames:,}"),
-            ("bytes at once", f"{stats.peak_bytes:,}"),
-            ("deepest call", f"{stats.max_depth:,}"),
-            ("deepest tag", show_tag(stats.deepest_tag)),
-            ("seconds", f"{stats.seconds:.3f}"),
-            *times * bool(stats.step_seconds),
-        ]
-    )
+    tag = ("deepest tag", show_tag(stats.deepest_tag))
+    return table([*rows, tag, seconds, *times * bool(stats.step_seconds)])
 
 
 def _findings() -> list[tuple[str, str]]:

@@ -22,8 +22,8 @@ from rich.text import Text
 
 import undertow as ut
 from undertow.console import make_console, telling_errors
-from undertow.data.expressions import listops_values
-from undertow.data.files import format_of
+from undertow.data.expressions import LISTOPS_OPERATORS, listops_values
+from undertow.data.files import format_of, text_of
 from undertow.data.picture import lines_of
 from undertow.errors import UndertowError, brief
 from undertow.models.classifier import check
@@ -133,7 +133,7 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
     console.print(f"\nThe best epoch's parameters, on {len(source.test):,} trees that it has not seen:\n")
     console.print(str(report), markup=False)
-    console.print(f"\nWrote {folder}: checkpoint.safetensors, log.csv, log.jsonl, curve.png, report.txt", markup=False)
+    console.print(f"\nWrote {folder}: {_FILE}, log.csv, log.jsonl, curve.png, report.txt", markup=False)
     return held
 
 
@@ -146,7 +146,7 @@ def predict(
     """Colour trees with the labels that a trained model gives their nodes."""
     console = make_console()
     with telling_errors():
-        held = ut.train.load(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
+        held = ut.train.load(checkpoint / _FILE if checkpoint.is_dir() else checkpoint)
         if not isinstance(held.model, ut.models.TreeClassifier):
             raise UndertowError(
                 f"{type(held.model).__name__} grows trees and labels none",
@@ -256,7 +256,7 @@ def _leave(stop: list[int], folder: Path) -> None:
 
 def _resumed(folder: Path, wanted: Any) -> Any:
     """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
-    held = ut.train.load(folder / "checkpoint.safetensors")
+    held = ut.train.load(folder / _FILE)
     longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
     now = replace(held, recipe=longer, state=wanted.state)
     if now == wanted:
@@ -326,10 +326,7 @@ def _parsed(trees: str, source: str | None, held: Any) -> Any:
     text = trees
     if not re.match(r"\s*[(\[\d]", trees) or os.path.isfile(trees):  # a tree may be longer than any name
         source = format_of(trees, source)
-        try:
-            text = Path(trees).read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as fault:
-            raise ut.DataError(f"{trees!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
+        text = text_of(trees)
     elif source is None:
         source = "listops" if "[" in trees else "brackets" if re.match(r"\s*\(\s*\d", trees) else "sexpressions"
     if source == "listops":
@@ -347,7 +344,7 @@ def _listops(text: str, binary: bool) -> Any:
     plain = bodies.translate(str.maketrans("[]", "()", "()"))
     for token in plain.replace("(", " ").replace(")", " ").split():
         if token not in ut.data.LISTOPS.words:
-            raise ut.DataError(f"{brief(token)} is neither a digit nor one of MIN, MAX, MED and SM")
+            raise ut.DataError(f"{brief(token)} is neither a digit nor one of {' '.join(LISTOPS_OPERATORS)}")
     try:
         forest = ut.data.parse_sexpressions(plain, ut.data.LISTOPS, binary=False, per_line=True)
     except ut.DataError as fault:

@@ -35,15 +35,20 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: Any
     format = format_of(path, format)
     if format == "npz":
         return load(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as fault:
-        raise DataError(f"{os.fspath(path)!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
+    text = text_of(path)
     try:
         return FORMATS[format](text, **options)
     except DataError as fault:
         fault.what = f"{os.fspath(path)}: {fault.what}"
         raise
+
+
+def text_of(path: str | os.PathLike[str]) -> str:
+    """The text of a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise DataError(f"{os.fspath(path)!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
 
 
 def write(forest: Forest, path: str | os.PathLike[str], format: str | None = None) -> None:

@@ -94,17 +94,22 @@ class Stats:
 
     def __str__(self) -> str:
         """A short table: one line for each thing that was counted."""
-        rows = [
-            ("engine", self.engine),
-            ("firings", f"{self.firings:,} live, {self.dead_firings:,} dead"),
-            ("activations", f"{self.activations:,}"),
-            ("waves", f"{self.waves:,}, {self.mean_width:,.1f} lanes wide on average, {self.peak_width:,} at most"),
-            ("frames at once", f"{self.peak_frames:,}"),
-            ("bytes at once", f"{self.peak_bytes:,}"),
-            ("deepest call", f"{self.max_depth:,}"),
-            ("seconds", f"{self.seconds:.3f}"),
-        ]
-        return "\n".join(f"{what:<15} {held}" for what, held in rows if what != "waves" or self.waves)
+        return "\n".join(f"{what:<15} {held}" for what, held in rows_of(self))
+
+
+def rows_of(stats: Stats) -> list[tuple[str, str]]:
+    """What was counted, in words; the time comes last."""
+    rows = [
+        ("engine", stats.engine),
+        ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
+        ("activations", f"{stats.activations:,}"),
+        ("waves", f"{stats.waves:,}, {stats.mean_width:,.1f} lanes wide on average, {stats.peak_width:,} at most"),
+        ("frames at once", f"{stats.peak_frames:,}"),
+        ("bytes at once", f"{stats.peak_bytes:,}"),
+        ("deepest call", f"{stats.max_depth:,}"),
+        ("seconds", f"{stats.seconds:.3f}"),
+    ]
+    return [row for row in rows if row[0] != "waves" or stats.waves]
 
 
 class LateStats(Stats):
