@@ -11,7 +11,7 @@ namespace undertow::lockstep {
 namespace {
 
 constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one thread
-constexpr int64_t kManyCalls = int64_t{1} << 19;  // half a millisecond: then others are worth waking up
+constexpr int64_t kManyCalls = int64_t{1} << 21;  // two milliseconds and more: then others are worth waking up
 constexpr int64_t kManyLanes = 1024;              // of numbers: enough for all threads
 constexpr int64_t kTasks = 32;                    // so that threads end at about the same time
 
