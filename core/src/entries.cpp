@@ -235,7 +235,7 @@ void read_entry(Tables& tables, Table& table, const ReadItem& item) {
   tables.own(table, item.to);
   for (int64_t k = 0; k < table.lanes; ++k) {
     const Entry& entry = entry_at(table, k, item.index);
-    tables.put(slot, table.columns[item.to], nullptr, k, given(entry), value(entry), 0, 1);
+    tables.put(slot, table.columns[item.to].from(k), nullptr, given(entry), value(entry), 1);
   }
 }
 

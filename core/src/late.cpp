@@ -226,15 +226,16 @@ bool Waiting::keep(Tables& tables, const Late& late, Table& table) {
       to = from;
       continue;
     }
-    const int64_t used = lanes * from.stride, more = table.lanes * from.stride;
+    const Slot& slot = table.region->slots[z(late.takes[k])];
+    const int64_t used = lanes * slot.bytes, more = table.lanes * slot.bytes;
     if (used + more > room_[k]) {
-      room_[k] = std::max({2 * room_[k], used + more, 16 * from.stride});
+      room_[k] = std::max({2 * room_[k], used + more, 16 * slot.bytes});
       Block* block = tables.pool.take(room_[k]);
       if (used > 0) std::memcpy(block->data(), to.data, z(used));
       tables.pool.drop(to.block);
-      to = {block, block->data(), from.stride};
+      to = {block, block->data(), slot.bytes};
     }
-    std::memcpy(to.data + used, from.data, z(more));
+    tables.put(slot, to.from(lanes), nullptr, slot, from, table.lanes);
     bytes += more;
   }
   parts.push_back({&table, nullptr, 0, table.lanes, lanes, table.entry, table.entries});
@@ -300,7 +301,8 @@ void Waiting::join_column(Tables& tables, Table& joint, int32_t number, size_t t
   }
   tables.own(joint, number);
   for (size_t k = 0; k < parts.size(); ++k)
-    tables.put(slot, joint.columns[number], nullptr, parts[k].at, slot, columns_[k * takes + take], 0, parts[k].lanes);
+    tables.put(slot, joint.columns[number].from(parts[k].at), nullptr, slot, columns_[k * takes + take],
+               parts[k].lanes);
 }
 
 void Waiting::join_entries(Tables& tables, Table& joint) {

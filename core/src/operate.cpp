@@ -160,7 +160,7 @@ bool Operate::find_flat(Table& table, const OpItem& item, const Kernel& kernel, 
     data[k] = column.data;
     const bool is_single = slot.count == 1 && column.stride == 0;
     if (!is_single && (slot.count != out.count || slot.rank() != out.rank())) return false;
-    if (!is_single && column.stride == 0 && lanes > 1) return false;
+    if (!is_single && column.stride != slot.bytes && lanes > 1) return false;
     if (is_single && (out.count > 1 || lanes > 1)) mask |= 1 << k;
   }
   const Flat flat = each->flat[mask];
@@ -193,19 +193,44 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
   return true;
 }
 
-/// Is the result the same elements in another shape?
-bool Operate::is_view(const Table& table, const OpItem& item, const Kernel& kernel) const {
-  if (item.inputs.size() != 1 || item.outputs[0] == kNoSlot) return false;
+/// Where the result is a part of its operand, and may stay there: how many elements come before it; else -1. What only
+/// calls read may be rows that stand apart.
+int64_t Operate::part_at(const Table& table, const OpItem& item, const Kernel& kernel) const {
+  if (item.inputs.size() != 1 || item.outputs[0] == kNoSlot) return -1;
   const Slot& from = tables_.slot(*table.region, item.inputs[0]);
   const Slot& to = table.region->slots[z(item.outputs[0])];
-  return from.count == to.count && kernel.part_at({nullptr, 0, from.shape.data(), from.rank(), from.dtype}) == 0;
+  if (from.count != to.count && (!to.is_passed || from.offset >= 0)) return -1;
+  return kernel.part_at({nullptr, 0, from.shape.data(), from.rank(), from.dtype});
 }
 
-/// These are the same column.
+/// Do its operands stand side by side, as its result has them?
+bool Operate::are_row(const Table& table, const OpItem& item, const Kernel& kernel) const {
+  if (item.inputs.size() < 2 || item.outputs[0] == kNoSlot) return false;
+  const Slot& to = table.region->slots[z(item.outputs[0])];
+  if (to.offset >= 0 || !kernel.is_row({nullptr, 0, to.shape.data(), to.rank(), to.dtype})) return false;
+  const Column first = tables_.column(table, item.inputs[0]);
+  if (first.block == nullptr || first.stride != to.bytes) return false;
+  const std::byte* next = first.data;
+  for (Operand x : item.inputs) {
+    const Column column = tables_.column(table, x);
+    if (column.block != first.block || column.stride != first.stride || column.data != next) return false;
+    next += tables_.slot(*table.region, x).bytes;
+  }
+  return true;
+}
+
+/// Is the result a view of its operands?
+bool Operate::is_view(const Table& table, const OpItem& item, const Kernel& kernel) const {
+  return part_at(table, item, kernel) >= 0 || are_row(table, item, kernel);
+}
+
+/// Make it one, if it is.
 bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
   if (!is_view(table, item, kernel)) return false;
-  tables_.take(table, item.outputs[0], tables_.slot(*table.region, item.inputs[0]),
-               tables_.column(table, item.inputs[0]), nullptr, table.lanes);
+  const Slot& slot = tables_.slot(*table.region, item.inputs[0]);
+  Column column = tables_.column(table, item.inputs[0]);
+  if (item.inputs.size() == 1) column.data += part_at(table, item, kernel) * size_of(slot.dtype);
+  tables_.take(table, item.outputs[0], slot, column, nullptr, table.lanes);
   return true;
 }
 

@@ -88,6 +88,8 @@ class Operate {
                   std::span<const View> inputs, std::span<const View> outputs);
   void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
   int64_t prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs);
+  int64_t part_at(const Table& table, const OpItem& item, const Kernel& kernel) const;
+  bool are_row(const Table& table, const OpItem& item, const Kernel& kernel) const;
   bool is_view(const Table& table, const OpItem& item, const Kernel& kernel) const;
   std::byte* room(Table& table, int32_t slot, bool is_uniform);
   bool is_inner(Operand x) const;

@@ -22,20 +22,21 @@ void gather(const std::byte* from, int64_t stride, const int32_t* index, std::by
 template <class T>
 void scatter(const std::byte* from, int64_t stride, const int32_t* index, std::byte* to, int64_t count) {
   T* out = reinterpret_cast<T*>(to);
-  if (stride == 0) {
-    const T value = *reinterpret_cast<const T*>(from);
-    for (int64_t k = 0; k < count; ++k) out[index[k]] = value;
-  } else {
+  if (stride == static_cast<int64_t>(sizeof(T))) {
     const T* in = reinterpret_cast<const T*>(from);
     for (int64_t k = 0; k < count; ++k) out[index[k]] = in[k];
+  } else {
+    for (int64_t k = 0; k < count; ++k) out[index[k]] = *reinterpret_cast<const T*>(from + k * stride);
   }
 }
 
 template <class T>
-void fill(const std::byte* from, std::byte* to, int64_t count) {
-  const T value = *reinterpret_cast<const T*>(from);
-  T* out = reinterpret_cast<T*>(to);
-  for (int64_t k = 0; k < count; ++k) out[k] = value;
+void move(const Column& from, const Column& to, int64_t count) {
+  if (from.stride == 0 && to.stride == static_cast<int64_t>(sizeof(T))) {
+    std::fill_n(to.lane<T>(0), count, *from.lane<const T>(0));
+  } else {
+    for (int64_t k = 0; k < count; ++k) *to.lane<T>(k) = *from.lane<const T>(k);
+  }
 }
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
@@ -143,7 +144,7 @@ void Tables::end(Table* root) {
 std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
   const Slot& slot = table.region->slots[z(number)];
   Column& column = table.columns[number];
-  if (column.block != nullptr && column.stride != 0) return column.data;
+  if (column.block != nullptr && column.stride == slot.bytes && slot.bytes > 0) return column.data;
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   drop(table, number);
   if (slot.offset >= 0) {
@@ -242,46 +243,37 @@ bool Tables::meet(Table& to, int32_t number, Column pred, Column yes, Column no)
   return true;
 }
 
-void Tables::put(const Slot& slot, Column to, const int32_t* places, int64_t at, const Slot& from_slot, Column from,
-                 int64_t first, int64_t count) {
+void Tables::put(const Slot& slot, Column to, const int32_t* places, const Slot& from_slot, Column from,
+                 int64_t count) {
   if (slot.is_dynamic) {
     for (int64_t k = 0; k < count; ++k) {
-      Box* box = to.lane<Box>(places ? places[k] : at + k);
+      Box* box = to.lane<Box>(places != nullptr ? places[k] : k);
       pool.drop(box->block);
-      *box = box_of(from_slot, from, first + k);
+      *box = box_of(from_slot, from, k);
     }
     return;
   }
-  if (slot.bytes == 0) return;
-  const std::byte* source = from.data + first * from.stride;
-  if (places != nullptr) {
-    switch (slot.bytes) {
-      case 1:
-        return scatter<uint8_t>(source, from.stride, places, to.data, count);
-      case 4:
-        return scatter<uint32_t>(source, from.stride, places, to.data, count);
-      case 8:
-        return scatter<uint64_t>(source, from.stride, places, to.data, count);
-      default:
-        for (int64_t k = 0; k < count; ++k)
-          std::memcpy(to.data + places[k] * slot.bytes, source + k * from.stride, z(slot.bytes));
-        return;
-    }
-  }
-  std::byte* out = to.data + at * slot.bytes;
-  if (from.stride != 0) {
-    std::memcpy(out, source, z(count * slot.bytes));
+  const bool is_row = places == nullptr && from.stride == slot.bytes && to.stride == slot.bytes;
+  if (is_row || count == 1) {
+    std::byte* out = places != nullptr ? to.lane<std::byte>(places[0]) : to.data;
+    if (slot.bytes > 0) std::memcpy(out, from.data, z(count * slot.bytes));
     return;
   }
   switch (slot.bytes) {
+    case 0:
+      return;
     case 1:
-      return fill<uint8_t>(source, out, count);
+      return places != nullptr ? scatter<uint8_t>(from.data, from.stride, places, to.data, count)
+                               : move<uint8_t>(from, to, count);
     case 4:
-      return fill<uint32_t>(source, out, count);
+      return places != nullptr ? scatter<uint32_t>(from.data, from.stride, places, to.data, count)
+                               : move<uint32_t>(from, to, count);
     case 8:
-      return fill<uint64_t>(source, out, count);
+      return places != nullptr ? scatter<uint64_t>(from.data, from.stride, places, to.data, count)
+                               : move<uint64_t>(from, to, count);
     default:
-      for (int64_t k = 0; k < count; ++k) std::memcpy(out + k * slot.bytes, source, z(slot.bytes));
+      for (int64_t k = 0; k < count; ++k)
+        std::memcpy(to.lane<std::byte>(places != nullptr ? places[k] : k), from.lane<std::byte>(k), z(slot.bytes));
   }
 }
 

@@ -18,8 +18,9 @@ struct Box {
   const int64_t* shape;
 };
 
-/// The value of a slot for all lanes. Stride 0: one value for all. Without a block it belongs to somebody else who
-/// lives longer. Columns of boxed slots hold boxes, and are never shared between tables.
+/// The value of a slot for all lanes. Stride 0: one value for all. A stride may be more than a value: then the column is
+/// a part of another's rows. Without a block it belongs to somebody else who lives longer. Columns of boxed slots hold
+/// boxes, and are never shared between tables.
 struct Column {
   Block* block = nullptr;
   std::byte* data = nullptr;  ///< null: not there yet
@@ -29,6 +30,9 @@ struct Column {
   T* lane(int64_t k) const {
     return reinterpret_cast<T*>(data + k * stride);
   }
+
+  /// From a lane on, every so many.
+  Column from(int64_t first, int64_t step = 1) const { return {block, data + first * stride, stride * step}; }
 };
 
 struct Table;
@@ -62,9 +66,17 @@ struct Piece {
   int32_t call;
   int64_t from, count;  ///< lanes of the parent
   Table* child;
-  int64_t at;  ///< first lane of the child
+  int64_t at;         ///< first lane of the child
+  int64_t step = 1;   ///< from there to the next: siblings stand between each other, so many
+  size_t oldest = 0;  ///< of the siblings: its number among the pieces of the chunk
   Chunk* chunk;
   Request* request;
+
+  /// The lane of the parent that a lane of the child is called by; -1: none of this piece.
+  int64_t caller_of(const Table* table, int64_t lane) const {
+    const int64_t behind = lane - at;
+    return table == child && behind >= 0 && behind < count * step && behind % step == 0 ? from + behind / step : -1;
+  }
 };
 
 struct NarrowFrame;
@@ -164,9 +176,8 @@ class Tables {
   /// The values of both sides of a branch, each for its lanes, into a slot that is not there yet; false where that is
   /// to be done one by one.
   bool meet(Table& to, int32_t slot, Column pred, Column yes, Column no);
-  /// Write lanes of a value to some lanes of a column that is there: to lane at, at + 1, ..., or where `places` says.
-  void put(const Slot& slot, Column to, const int32_t* places, int64_t at, const Slot& from_slot, Column from,
-           int64_t first, int64_t count);
+  /// Write the first lanes of a value to a column that is there: to its first ones, or where `places` says.
+  void put(const Slot& slot, Column to, const int32_t* places, const Slot& from_slot, Column from, int64_t count);
   /// A value of a static slot as a box.
   Box boxed(const Slot& slot, const Column& column, int64_t lane);
   Box box_of(const Slot& slot, const Column& column, int64_t lane) {

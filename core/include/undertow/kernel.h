@@ -146,6 +146,9 @@ class Kernel {
   /// Where the result is a part of the first operand, as it stands there: how many elements come before it; else -1.
   virtual int64_t part_at(const View& operand) const { return (void)operand, -1; }
 
+  /// Is the result nothing but the operands, one behind the other?
+  virtual bool is_row(const View& result) const { return (void)result, false; }
+
   /// How to work on flat pieces, for operators on each element; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
 

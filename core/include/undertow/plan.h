@@ -32,6 +32,7 @@ struct Slot {
   int64_t offset;         ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
   bool is_inner = false;  ///< made and used up in one pass: it has no column, unless operators run one by one
   int32_t uses = 0;       ///< how often it is read, in all phases
+  bool is_passed = false;  ///< only by calls, which copy it or take it as it is
 
   int rank() const { return static_cast<int>(shape.size()); }
 };
@@ -92,6 +93,9 @@ struct CallItem {
   int32_t asks;  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
   std::vector<int32_t> results;  ///< slots
   std::vector<int32_t> visits;   ///< of the callee, by the visits - 1 of the caller; phase 0 only
+  int32_t family = -1;           ///< of calls whose lanes stand between each other; see siblings.h
+  int32_t sibling = 0;           ///< its place in the family
+  int32_t siblings = 1;          ///< how many there are
 };
 
 struct LoopItem {

@@ -256,6 +256,8 @@ class Join final : public Kernel {
     return {};
   }
 
+  bool is_row(const View& result) const override { return product(result.shape, 0, axis_) == 1; }
+
  private:
   int axis_;
   size_t count_;

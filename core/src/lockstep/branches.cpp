@@ -73,8 +73,8 @@ void Lockstep::leave_branch(Table& table, const BranchItem& item) {
         tables_.take(table, merge.to, from_slot, column, nullptr, table.lanes);
       } else {
         tables_.own(table, merge.to);
-        tables_.put(slot, table.columns[merge.to], reinterpret_cast<const int32_t*>(sides.index[side]->data()), 0,
-                    from_slot, column, 0, sides.count[side]);
+        tables_.put(slot, table.columns[merge.to], reinterpret_cast<const int32_t*>(sides.index[side]->data()),
+                    from_slot, column, sides.count[side]);
       }
     }
   }

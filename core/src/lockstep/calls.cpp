@@ -7,9 +7,7 @@ namespace undertow::lockstep {
 void Lockstep::hand_over(Table& table, int32_t slot, std::span<Piece* const> pieces, size_t argument) {
   const Slot& to = table.region->slots[z(slot)];
   const auto given = [&](const Piece& piece) {
-    const Operand x = piece.request->item->arguments[argument];
-    Column column = tables_.column(*piece.parent, x);
-    column.data += piece.from * column.stride;
+    Column column = tables_.column(*piece.parent, piece.request->item->arguments[argument]).from(piece.from);
     if (is_outermost(piece.chunk)) column.block = nullptr;  // lent: counting is for one thread
     return column;
   };
@@ -17,24 +15,32 @@ void Lockstep::hand_over(Table& table, int32_t slot, std::span<Piece* const> pie
     return tables_.slot(*piece.parent->region, piece.request->item->arguments[argument]);
   };
   const Piece& first = *pieces[0];
-  const Column column = given(first);
+  Column column = given(first);
   int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
   for (const Piece* piece : pieces) lanes += piece->count;
-  bool is_shared = pieces.size() == 1;
-  if (!is_shared && column.stride == 0 && !to.is_dynamic) {
-    is_shared = true;
-    for (const Piece* piece : pieces) {
-      const Column other = given(*piece);
-      is_shared = is_shared && other.stride == 0 && other.data == column.data;
+  if (lanes == table.lanes && table.columns[slot].data == nullptr) {
+    bool is_shared = pieces.size() == 1;
+    const bool is_one = column.stride == 0, are_siblings = z(first.step) == pieces.size();
+    if (!is_shared && !to.is_dynamic && (is_one || are_siblings)) {
+      const int64_t next = is_one ? 0 : to.bytes;  // of siblings, in the rows of one column
+      column.data -= first.at * next;
+      is_shared = is_one || column.stride == first.step * next;
+      for (const Piece* piece : pieces) {
+        const Column other = given(*piece);
+        is_shared = is_shared && other.stride == column.stride && other.block == column.block &&
+                    other.data == column.data + piece->at * next;
+      }
+      column.stride = next;
     }
-  }
-  if (is_shared && lanes == table.lanes && !table.columns[slot].data) {
-    tables_.take(table, slot, slot_of(first), column, nullptr, table.lanes);
-    return;
+    if (is_shared && (column.stride == 0 || column.stride == slot_of(first).bytes)) {
+      tables_.take(table, slot, slot_of(first), column, nullptr, table.lanes);
+      return;
+    }
   }
   tables_.own(table, slot);
   for (const Piece* piece : pieces)
-    tables_.put(to, table.columns[slot], nullptr, piece->at, slot_of(*piece), given(*piece), 0, piece->count);
+    tables_.put(to, table.columns[slot].from(piece->at, piece->step), nullptr, slot_of(*piece), given(*piece),
+                piece->count);
 }
 
 void Lockstep::give_entries(Table& table, std::span<Piece* const> pieces) {
@@ -56,7 +62,7 @@ void Lockstep::give_entries(Table& table, std::span<Piece* const> pieces) {
   Entry** to = reinterpret_cast<Entry**>(table.entries->data());
   for (const Piece* piece : pieces)
     for (int64_t k = 0; k < piece->count; ++k)
-      to[piece->at + k] = piece->request->item->makes_entry
+      to[piece->at + k * piece->step] = piece->request->item->makes_entry
                               ? &piece->parent->calls[z(piece->call)].entries[z(piece->from + k)]
                               : entry_of(*piece->parent, piece->from + k);
 }
@@ -96,19 +102,19 @@ void Lockstep::deliver(const Piece& piece, int32_t phase) {
     const int32_t to = item.results[k];
     if (to == kNoSlot) continue;
     const int32_t from = body.results[z(phase)][k];
-    Column column = piece.child->columns[from];
-    if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+    if (piece.child->columns[from].data == nullptr) throw Stop{Stop::Kind::Internal};
+    const Column column = piece.child->columns[from].from(piece.at, piece.step);
     Table& parent = *piece.parent;
     const Slot& to_slot = parent.region->slots[z(to)];
     const Slot& from_slot = body.slots[z(from)];
     // Arrays stay where they are; small values are copied, or they would keep all that is small in that table.
-    if (piece.count == parent.lanes && (piece.at == 0 || from_slot.offset < 0) && !is_outermost(piece.chunk)) {
-      column.data += piece.at * column.stride;
+    const bool is_whole = piece.count == parent.lanes && !is_outermost(piece.chunk);
+    if (is_whole && ((piece.at == 0 && piece.step == 1) || from_slot.offset < 0)) {
       tables_.take(parent, to, from_slot, column, nullptr, piece.count);
       continue;
     }
     tables_.own(parent, to);
-    tables_.put(to_slot, parent.columns[to], nullptr, piece.from, from_slot, column, piece.at, piece.count);
+    tables_.put(to_slot, parent.columns[to].from(piece.from), nullptr, from_slot, column, piece.count);
   }
 }
 

@@ -52,8 +52,8 @@ bool Lockstep::go_round(Wave& wave, Fiber* self) {
       }
       tables_.own(parent, exit.to);
       for (int64_t k = 0; k < sides.count[1]; ++k)
-        tables_.put(slot, parent.columns[exit.to], &places[z(k)], 0, from_slot, column, gone != nullptr ? gone[k] : k,
-                    1);
+        tables_.put(slot, parent.columns[exit.to].from(places[z(k)]), nullptr, from_slot,
+                    column.from(gone != nullptr ? gone[k] : k), 1);
     }
   }
   const bool goes_on = sides.count[0] > 0;

@@ -53,13 +53,13 @@ std::vector<Label> Lockstep::tag(const Table& table, int64_t lane) const {
   while (at != nullptr && at->region->kind != Region::Kind::Main) {
     switch (at->region->kind) {
       case Region::Kind::Function: {
-        const Piece* found = nullptr;
-        for (const Piece* piece : at->chunk->pieces)
-          if (piece->child == at && lane >= piece->at && lane < piece->at + piece->count) found = piece;
-        if (found == nullptr) return labels;
-        labels.push_back({found->site, -1});
-        lane = found->from + (lane - found->at);
-        at = found->parent;
+        const auto& pieces = at->chunk->pieces;
+        const auto found =
+            std::ranges::find_if(pieces, [&](const Piece* piece) { return piece->caller_of(at, lane) >= 0; });
+        if (found == pieces.end()) return labels;
+        labels.push_back({(*found)->site, -1});
+        lane = (*found)->caller_of(at, lane);
+        at = (*found)->parent;
         continue;
       }
       case Region::Kind::Loop:
@@ -174,9 +174,9 @@ void Lockstep::climb() {
   const Table* at = deepest_.table;
   if (at == nullptr && !deepest_.chunk->roots.empty()) at = deepest_.chunk->roots[0];
   for (const Piece* piece : deepest_.chunk->pieces)
-    if (piece->child == at && deepest_.lane >= piece->at && deepest_.lane < piece->at + piece->count) {
+    if (const int64_t caller = piece->caller_of(at, deepest_.lane); caller >= 0) {
       stats_.deepest.push_back({piece->site, -1});
-      climb(piece->parent, piece->from + (deepest_.lane - piece->at));
+      climb(piece->parent, caller);
       return;
     }
   deepest_ = {};  // it was stopped before there was a lane

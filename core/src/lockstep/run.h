@@ -144,6 +144,7 @@ class Lockstep {
   Wave& begin_wave(Chunk* chunk, int32_t phase);
   void step();
   void make_groups(Wave& wave);
+  static size_t siblings_in(std::span<const Part> parts);
   void start_chunk(Wave& wave);
   int64_t width_now(const Group& group) const;
   int64_t lane_bytes(const Group& group) const;

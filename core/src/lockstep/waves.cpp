@@ -57,6 +57,18 @@ void Lockstep::make_groups(Wave& wave) {
   wave.calls.clear();
 }
 
+/// How many parts, from the first of these on, are the same lanes of all calls of one family; else 1.
+size_t Lockstep::siblings_in(std::span<const Part> parts) {
+  const CallItem& item = *parts[0].request->item;
+  const auto siblings = z(item.siblings);
+  if (siblings == 1 || siblings > parts.size()) return 1;
+  const auto is_one = [&](const Part& part) {
+    return part.request->item->family == item.family && part.request->table == parts[0].request->table &&
+           part.from == parts[0].from && part.count == parts[0].count;
+  };
+  return std::ranges::all_of(parts.first(siblings), is_one) ? siblings : 1;
+}
+
 /// Call as many lanes of a group as a wave may have.
 void Lockstep::start_chunk(Wave& wave) {
   if ((++polls_ & 63) == 0) poll();
@@ -122,21 +134,20 @@ void Lockstep::start_chunk(Wave& wave) {
     chunk->roots.push_back(table);
     const size_t pieces = chunk->pieces.size();
     int64_t at = 0;
-    for (size_t k = first; k < last; ++k) {
-      const Part& part = parts[k];
-      Piece* piece = space_->pieces.take();
-      *piece = {part.request->table,
-                part.request->item->site,
-                part.request->item->call,
-                part.from,
-                part.count,
-                table,
-                at,
-                chunk,
-                part.request};
-      chunk->pieces.push_back(piece);
-      if (!is_outermost(chunk)) piece->parent->calls[z(piece->call)].pieces.push_back(piece);
-      at += part.count;
+    for (size_t k = first; k < last;) {
+      const size_t siblings = siblings_in(std::span(parts).subspan(k, last - k)), oldest = chunk->pieces.size();
+      const int64_t base = at, step = static_cast<int64_t>(siblings);
+      for (const size_t end = k + siblings; k < end; ++k) {
+        const Part& part = parts[k];
+        const CallItem& item = *part.request->item;
+        Piece* piece = space_->pieces.take();
+        const int64_t own = siblings > 1 ? base + item.sibling : base;
+        *piece = {part.request->table, item.site, item.call, part.from, part.count, table,
+                  own,                 step,      oldest,    chunk,     part.request};
+        chunk->pieces.push_back(piece);
+        if (!is_outermost(chunk)) piece->parent->calls[z(piece->call)].pieces.push_back(piece);
+        at += part.count;
+      }
     }
     const std::span<Piece*> own(chunk->pieces.data() + pieces, chunk->pieces.size() - pieces);
     for (size_t k = 0; k < body.params[0].size(); ++k)
@@ -259,9 +270,11 @@ void Lockstep::resume(Wave& wave, Fiber* self, const CallItem& item) {
   const Region& body = plan_.regions[z(item.body)];
   for (Piece* piece : pieces) {
     piece->request = made;
-    for (size_t k = 0; k < item.arguments.size(); ++k) {
+    const auto siblings = std::span(piece->chunk->pieces).subspan(piece->oldest, z(piece->step));
+    const bool are_there = std::ranges::all_of(siblings, [](const Piece* other) { return other->request != nullptr; });
+    for (size_t k = 0; are_there && k < item.arguments.size(); ++k) {
       const int32_t slot = body.params[z(item.phase)][k];
-      if (slot != kNoSlot) hand_over(*piece->child, slot, {&piece, 1}, k);
+      if (slot != kNoSlot) hand_over(*piece->child, slot, siblings, k);
     }
     piece->chunk->asked += piece->count;
     if (piece->chunk->asked == piece->chunk->lanes) wave.resumed.push_back(piece->chunk);
