@@ -111,26 +111,18 @@ View rows_of(View x, int64_t rows) {
   return x;
 }
 
-/// The sum over lanes of transposed x times g: of all rows of all lanes of one entry at once.
-void collect_product(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {
-  View x = view_of(tables, table, item.values[0], 0), g = view_of(tables, table, item.values[1], 0);
-  const int64_t rows = x.rank > 1 ? x.shape[0] : 1,
-                strides[2] = {tables.column(table, item.values[0]).stride, tables.column(table, item.values[1]).stride};
-  // All lanes at once, where their rows stand side by side.
-  const bool is_one =
-      table.entry != nullptr && (rows == 1 || table.lanes == 1 || (strides[0] == x.bytes() && strides[1] == g.bytes()));
-  for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
-    x = view_of(tables, table, item.values[0], k);
-    g = view_of(tables, table, item.values[1], k);
-    if (is_one) {
-      x.stride = strides[0];
-      g.stride = strides[1];
-    }
-    x = rows_of(x, rows);
-    g = rows_of(g, rows);
-    Sum& sum = entry_at(table, k, item.index).sums[z(item.index)];
-    const bool adds = !is_new(tables, sum, x.count() * g.count() * size_of(x.dtype));
-    accumulate_outer(functions(), is_one ? table.lanes * rows : rows, x, g, sum.whole->data(), adds, scratch);
+/// The sum over lanes of transposed x times g: of all rows of all lanes at once, where they stand side by side.
+void collect_product(Tables& tables, Sum& sum, int64_t lanes, const View& x, const View& g, Scratch& scratch) {
+  const int64_t rows = x.rank > 1 ? x.shape[0] : 1;
+  const bool is_one = rows == 1 || lanes == 1 || (x.stride == x.bytes() && g.stride == g.bytes());
+  for (int64_t k = 0; k < (is_one ? 1 : lanes); ++k) {
+    View left = x, right = g;
+    left.data = x.lane<void>(k);
+    right.data = g.lane<void>(k);
+    left = rows_of(left, rows);
+    right = rows_of(right, rows);
+    const bool adds = !is_new(tables, sum, left.count() * right.count() * size_of(x.dtype));
+    accumulate_outer(functions(), is_one ? lanes * rows : rows, left, right, sum.whole->data(), adds, scratch);
   }
 }
 
@@ -239,11 +231,19 @@ void read_entry(Tables& tables, Table& table, const ReadItem& item) {
   }
 }
 
+void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_t lanes, const View* values,
+                   Block* owner, Scratch& scratch) {
+  if (z(item.index) >= entry.sums.size()) throw Stop{Stop::Kind::Internal};
+  Sum& sum = entry.sums[z(item.index)];
+  if (item.kind == 2)
+    collect_product(tables, sum, lanes, values[0], values[1], scratch);
+  else if (item.kind == 1)
+    collect_rows(tables, sum, lanes, values[0], values[1], owner);
+  else
+    collect_whole(tables, sum, lanes, values[0]);
+}
+
 void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {
-  if (item.kind == 2) {
-    collect_product(tables, table, item, scratch);
-    return;
-  }
   const bool is_open =
       tables.slot(*table.region, item.values[0]).is_dynamic || tables.slot(*table.region, item.values[1]).is_dynamic;
   const bool is_one = table.entry != nullptr && !is_open && table.lanes > 0;
@@ -252,11 +252,8 @@ void collect_into_entries(Tables& tables, Table& table, const CollectItem& item,
     View views[2] = {view_of(tables, table, item.values[0], k), view_of(tables, table, item.values[1], k)};
     if (is_one)
       for (int side = 0; side < 2; ++side) views[side].stride = columns[side].stride;
-    Sum& sum = entry_at(table, k, item.index).sums[z(item.index)];
-    if (item.kind == 1)
-      collect_rows(tables, sum, is_one ? table.lanes : 1, views[0], views[1], is_one ? columns[1].block : nullptr);
-    else
-      collect_whole(tables, sum, is_one ? table.lanes : 1, views[0]);
+    collect_lanes(tables, entry_at(table, k, item.index), item, is_one ? table.lanes : 1, views,
+                  is_one ? columns[1].block : nullptr, scratch);
   }
 }
 

@@ -14,6 +14,10 @@ inline Entry* entry_of(const Table& table, int64_t lane) {
 
 void read_entry(Tables& tables, Table& table, const ReadItem& item);
 
+/// Add what some lanes below one entry have. Of rows `owner` is the block, if they are its beginning.
+void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_t lanes, const View* values,
+                   Block* owner, Scratch& scratch);
+
 void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch);
 
 /// What was collected by the entries that the lanes of a table made, one for each lane.

@@ -30,6 +30,7 @@ class Operate {
 
   /// A series of them: each is added, unless it must run alone, and then all run piece by piece; see series.cpp.
   bool add(Table& table, const OpItem& item);
+  bool add(Table& table, const CollectItem& item);
   void add(Table& table, const FusedItem& item);
   void finish(Table& table);
 
@@ -60,10 +61,11 @@ class Operate {
     }
   };
 
-  /// A step of a series: an operator on each element, a kernel, or some operators in one pass.
+  /// A step of a series: an operator on each element, a kernel, some operators in one pass, or a sum over lanes.
   struct Step {
     const OpItem* op;  ///< or
     const FusedItem* fused;
+    const CollectItem* collect;
     bool is_done;  ///< before the pieces: a view of another value, or the same for all lanes
     FlatStep flat;
     std::vector<View> inputs, outputs;
@@ -96,7 +98,7 @@ class Operate {
   void begin(const Table& table);
   Step& next_step();
   bool is_known(const Table& table, const OpItem& item) const;
-  void count_uses(const OpItem& item);
+  void count_uses(std::span<const Operand> operands);
   void find_inner(Table& table);
   void prepare(Table& table, Step& step);
   bool run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch);
@@ -124,6 +126,7 @@ class Operate {
     const int64_t most = std::max<int64_t>(kPiece / bytes, fewest);
     return (lanes + most - 1) / most;
   }
+  static int64_t first_of(int64_t piece, int64_t pieces, int64_t lanes) { return lanes * piece / pieces; }
   template <class Work>
   void in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work);
 
@@ -151,7 +154,7 @@ class Operate {
 template <class Work>
 void Operate::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work) {
   const int64_t pieces = pieces_of(lanes, bytes, fewest), most = (lanes + pieces - 1) / std::max<int64_t>(pieces, 1);
-  const auto first = [&](int64_t piece) { return lanes * piece / pieces; };
+  const auto first = [&](int64_t piece) { return first_of(piece, pieces, lanes); };
   const auto one = [&](int64_t piece, Scratch& scratch) {
     work(first(piece), first(piece + 1) - first(piece), scratch);
   };

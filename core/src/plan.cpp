@@ -8,6 +8,7 @@
 #include "flow.h"
 #include "fuse.h"
 #include "late.h"
+#include "lifetimes.h"
 #include "siblings.h"
 #include "narrow/program.h"
 #include "reader.h"
@@ -492,6 +493,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   narrow = compile_narrow(*this);
   fuse(*this);
   find_siblings(*this);
+  find_lifetimes(*this);
   lane_bytes = lane_bytes_of(*this, shared);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
 }

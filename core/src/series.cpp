@@ -6,11 +6,13 @@
 #include <ranges>
 #include <utility>
 
+#include "entries.h"
 #include "operate.h"
 
 namespace undertow {
 namespace {
 
+constexpr int64_t kMostSum = int64_t{1} << 18;  // bytes of a sum of products that is added to piece by piece
 constexpr int64_t kLarge = int64_t{1} << 20;  // bytes of a matrix that all lanes at once had better be multiplied with
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
@@ -24,8 +26,8 @@ bool Operate::is_known(const Table& table, const OpItem& item) const {
   });
 }
 
-void Operate::count_uses(const OpItem& item) {
-  for (Operand x : item.inputs)
+void Operate::count_uses(std::span<const Operand> operands) {
+  for (Operand x : operands)
     if (x >= 0) ++uses_[z(x)];
 }
 
@@ -53,8 +55,29 @@ bool Operate::add(Table& table, const OpItem& item) {
   lane_bytes_ += bytes;
   if (kernel.is_product()) fewest_ = std::max(fewest_, fewest_rows(shared));
   begin(table);
-  count_uses(item);
+  count_uses(item.inputs);
   next_step().op = &item;
+  return true;
+}
+
+/// A sum over lanes, of each piece while it is in the cache. False for rows, which are kept as they are, and for sums that
+/// would themselves go in and out of the cache with each piece.
+bool Operate::add(Table& table, const CollectItem& item) {
+  if (item.kind == 1 || table.entry == nullptr) return false;
+  int64_t bytes = 0, sum = 1;
+  for (Operand x : item.values) {
+    const Slot& slot = tables_.slot(*table.region, x);
+    if (slot.is_dynamic) return false;
+    bytes += slot.bytes;
+    sum *= slot.rank() > 1 ? slot.count / std::max<int64_t>(slot.shape[0], 1) : slot.count;
+  }
+  sum *= size_of(tables_.slot(*table.region, item.values[0]).dtype);
+  if (item.kind == 2 && sum > kMostSum) return false;
+  lane_bytes_ += bytes;
+  if (item.kind == 2) fewest_ = std::max(fewest_, fewest_rows(sum));
+  begin(table);
+  count_uses(item.values);
+  next_step().collect = &item;
   return true;
 }
 
@@ -71,7 +94,7 @@ void Operate::add(Table& table, const FusedItem& item) {
     if (output.is_first) tables_.drop(table, output.to);
   lane_bytes_ += item.bytes;
   begin(table);
-  for (int32_t op : item.ops) count_uses(plan_.ops[z(op)]);
+  for (int32_t op : item.ops) count_uses(plan_.ops[z(op)].inputs);
   next_step().fused = &item;
 }
 
@@ -84,6 +107,7 @@ Operate::Step& Operate::next_step() {
   Step& step = steps_[count_++];
   step.op = nullptr;
   step.fused = nullptr;
+  step.collect = nullptr;
   step.is_done = false;
   step.flat.flat = nullptr;
   return step;
@@ -101,7 +125,7 @@ void Operate::find_inner(Table& table) {
   for (const Step& step : steps) {
     if (step.op != nullptr)
       std::ranges::for_each(step.op->outputs, may_be);
-    else
+    else if (step.fused != nullptr)
       for (const FusedItem::Output& output : step.fused->outputs)
         if (output.is_first) may_be(output.to);
   }
@@ -146,6 +170,17 @@ void Operate::prepare(Table& table, Step& step) {
       step.moves.push_back(is_inner(item.outputs[k].to) ? 0 : made[k].stride);
     return;
   }
+  if (step.collect != nullptr) {
+    step.inputs.clear();
+    for (Operand x : step.collect->values) {
+      const Slot& slot = tables_.slot(*table.region, x);
+      const Column column = tables_.column(table, x);
+      step.inputs.push_back({column.data, column.stride, slot.shape.data(), slot.rank(), slot.dtype});
+      step.moves.push_back(is_inner(x) ? 0 : column.stride);
+    }
+    stats_.fired[z(step.collect->node)] += table.lanes;
+    return;
+  }
   const OpItem& item = *step.op;
   const Kernel& kernel = *plan_.kernels[z(item.kernel)];
   doing = {item.node, -1};
@@ -182,17 +217,25 @@ void Operate::finish(Table& table) {
   piece_ = 0;
   if (pieces > 1 && options_.threads > 1) stats_.shared_steps += static_cast<int64_t>(steps.size()) - 1;
   std::atomic<bool> has_failed = false;
+  const bool adds_alone = options_.threads > 1;  // in the same order, by one thread
   in_pieces(table.lanes, bytes, fewest, [&](int64_t done, int64_t now, Scratch& scratch) {
-    const auto works = [&](const Step& step) { return run_step(table, step, done, now, scratch); };
+    const auto works = [&](const Step& step) {
+      return (adds_alone && step.collect != nullptr) || run_step(table, step, done, now, scratch);
+    };
     if (!std::ranges::all_of(steps, works)) has_failed = true;
   });
+  for (int64_t piece = 0; adds_alone && !has_failed && piece < pieces; ++piece) {
+    const int64_t done = first_of(piece, pieces, table.lanes), now = first_of(piece + 1, pieces, table.lanes) - done;
+    for (const Step& step : steps)
+      if (step.collect != nullptr) run_step(table, step, done, now, tables_.scratch());
+  }
   for (int32_t slot : inner_) tables_.drop(table, slot);
   inner_.clear();
   if (!has_failed) return;
   for (const Step& step : steps) {  // one by one: the one at fault says so
     if (step.op != nullptr)
       run(table, *step.op);
-    else
+    else if (step.fused != nullptr)
       run(table, *step.fused);
   }
   throw Stop{Stop::Kind::Internal, doing.node};
@@ -202,6 +245,12 @@ void Operate::finish(Table& table) {
 bool Operate::run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch) {
   if (step.is_done) return true;
   const int64_t* moves = step.moves.data();
+  if (step.collect != nullptr) {
+    View values[2] = {step.inputs[0], step.inputs[1]};
+    for (size_t k = 0; k < 2; ++k) values[k].data = static_cast<std::byte*>(values[k].data) + done * moves[k];
+    collect_lanes(tables_, *table.entry, *step.collect, now, values, nullptr, scratch);
+    return true;
+  }
   if (step.flat.flat != nullptr) {
     const FlatStep& flat = step.flat;
     const auto from = [&](int k) { return flat.data[k] + done * moves[k]; };

@@ -133,6 +133,10 @@ struct Chunk {
   int64_t asked = 0;  ///< lanes that have asked for the next phase
 };
 
+inline std::span<Piece* const> siblings_of(const Piece& piece) {
+  return std::span(piece.chunk->pieces).subspan(piece.oldest, static_cast<size_t>(piece.step));
+}
+
 /// What tables need besides blocks.
 struct TableSpace {
   Store<Table> tables;

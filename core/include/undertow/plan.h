@@ -79,6 +79,7 @@ struct BranchItem {
   int32_t programs[2];  ///< which program of each side runs now
   std::vector<Transfer> transfers[2];
   std::vector<MergeRow> merges;
+  std::vector<int32_t> drops;  ///< slots that nobody reads when the sides have them; see lifetimes.h
 };
 
 struct CallItem {
@@ -96,6 +97,7 @@ struct CallItem {
   int32_t family = -1;           ///< of calls whose lanes stand between each other; see siblings.h
   int32_t sibling = 0;           ///< its place in the family
   int32_t siblings = 1;          ///< how many there are
+  std::vector<int32_t> drops;    ///< slots that nobody reads when the callee has them
 };
 
 struct LoopItem {
@@ -189,6 +191,7 @@ struct Stage {
   size_t ahead_from = 0;  ///< the first of what belongs to the next phase
   size_t fused_late_from = 0;
   LateKind late_kind = LateKind::None;
+  std::vector<int32_t> drops;  ///< slots that nobody reads behind the straight run
 };
 
 /// Operators that may wait, until those of many tables run as one. See late.h.

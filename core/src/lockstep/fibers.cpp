@@ -37,6 +37,7 @@ void Lockstep::advance(Wave& wave, Fiber* self) {
     const Stage& stage = self->program->stages[self->stage];
     if (!self->is_past && put_off(self, stage)) return;
     self->is_past = false;
+    for (int32_t slot : stage.drops) tables_.drop(table, slot);
     if (stage.entered.empty()) {
       ++self->stage;
       continue;
@@ -89,10 +90,14 @@ void Lockstep::straight(Table& table, std::span<const Item> items) {
     for (const Item& item : items) straight(table, item);
     return;
   }
+  std::vector<Item>& collects = space_->collects;  // those that nothing here waits for
+  collects.clear();
   for (const Item& item : items) {
     clock_.to(item.kind);
     if (item.kind == Item::Kind::Fused) {
       operate_.add(table, plan_.fuseds[z(item.number)]);
+    } else if (item.kind == Item::Kind::Collect) {
+      if (!operate_.add(table, plan_.collects[z(item.number)])) collects.push_back(item);
     } else if (item.kind != Item::Kind::Op || !operate_.add(table, plan_.ops[z(item.number)])) {
       if (item.kind != Item::Kind::Read) operate_.finish(table);
       straight(table, item);
@@ -100,6 +105,7 @@ void Lockstep::straight(Table& table, std::span<const Item> items) {
   }
   clock_.to(Item::Kind::Op);
   operate_.finish(table);
+  for (const Item& item : collects) straight(table, item);
 }
 
 void Lockstep::enter(Wave& wave, Fiber* self, const Item& item) {

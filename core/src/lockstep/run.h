@@ -97,6 +97,7 @@ struct WaveSpace {
   std::deque<Wave> waves;
   std::vector<Part> parts;
   std::vector<int32_t> index[2];
+  std::vector<Item> collects;
 
   bool is_small() const {
     return std::max({chunks.size(), pieces.size(), fibers.size(), requests.size(), waves.size()}) <

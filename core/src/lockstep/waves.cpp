@@ -158,6 +158,9 @@ void Lockstep::start_chunk(Wave& wave) {
     stats_.activations += lanes;
     first = last;
   }
+  for (const Part& part : parts)
+    if (part.from + part.count == part.request->table->lanes && !is_outermost(chunk))
+      for (int32_t slot : part.request->item->drops) tables_.drop(*part.request->table, slot);
   ++stats_.waves;
   stats_.lanes += chunk->lanes;
   stats_.peak_width = std::max(stats_.peak_width, chunk->lanes);
@@ -268,17 +271,22 @@ void Lockstep::resume(Wave& wave, Fiber* self, const CallItem& item) {
   wave.waiting += table.lanes;
   const std::vector<Piece*>& pieces = table.calls[z(item.call)].pieces;
   const Region& body = plan_.regions[z(item.body)];
+  bool are_all_there = true;
   for (Piece* piece : pieces) {
     piece->request = made;
-    const auto siblings = std::span(piece->chunk->pieces).subspan(piece->oldest, z(piece->step));
+    const auto siblings = siblings_of(*piece);
     const bool are_there = std::ranges::all_of(siblings, [](const Piece* other) { return other->request != nullptr; });
     for (size_t k = 0; are_there && k < item.arguments.size(); ++k) {
       const int32_t slot = body.params[z(item.phase)][k];
       if (slot != kNoSlot) hand_over(*piece->child, slot, siblings, k);
     }
+    are_all_there = are_all_there && are_there;
     piece->chunk->asked += piece->count;
     if (piece->chunk->asked == piece->chunk->lanes) wave.resumed.push_back(piece->chunk);
   }
+  if (!are_all_there || pieces.empty()) return;
+  for (const Piece* other : siblings_of(*pieces[0]))
+    for (int32_t slot : other->request->item->drops) tables_.drop(table, slot);
 }
 
 }  // namespace undertow::lockstep
