@@ -45,8 +45,9 @@ struct GemmFunctions {
   void (*multiply)(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int64_t a_column, const void* b,
                    int64_t row_step, int64_t panel_stride, void* out, int64_t out_row, bool add);
 
-  /// out[i, c] += a[i * a_row] * b[c]: a last row of B that ends where memory does.
-  void (*add_products)(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row);
+  /// out[i, c] = a[i * a_row] * b[c], or out += that: a row of B that ends where memory does.
+  void (*outer)(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row,
+                bool add);
 
   /// out[v * out_row + i * out_step] = the sum of a[i * a_row + j] * x[v * x_row + j] over j < k, for i < m, v < many.
   void (*rows_times)(int64_t m, int64_t many, int64_t k, const void* a, int64_t a_row, const void* x, int64_t x_row,

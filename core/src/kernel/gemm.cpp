@@ -70,9 +70,9 @@ void multiply(const Functions& isa, DType dtype, int64_t m, int64_t n, int64_t k
   const GemmFunctions& gemm = gemm_of(isa, dtype);
   if (b.column == 1 && n >= gemm.vector && k > 0 && !add) {
     // B as it is. What is read behind a row is in the next one, so the last row goes alone.
-    gemm.multiply(m, n, k - 1, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, false);
-    gemm.add_products(m, n, at(a.data, (k - 1) * a.column, dtype), a.row, at(b.data, (k - 1) * b.row, dtype), out,
-                      out_row);
+    if (k > 1) gemm.multiply(m, n, k - 1, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, false);
+    gemm.outer(m, n, at(a.data, (k - 1) * a.column, dtype), a.row, at(b.data, (k - 1) * b.row, dtype), out, out_row,
+               k > 1);
     return;
   }
   // Whole panels of a B that stands row by row need no packing.

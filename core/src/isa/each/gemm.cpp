@@ -36,6 +36,70 @@ constexpr int kPanel = kVectors * kLanes<T>;
 template <class T>
 using Vector [[gnu::vector_size(kBytes)]] = T;
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// Bits that choose the first `count` elements of a vector.
+template <class T>
+inline __m256i first_of(int64_t count) {
+  alignas(32) static const int32_t bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  const int64_t first = 8 - count * static_cast<int64_t>(sizeof(T)) / 4;
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bits + first));
+}
+#endif
+
+/// The first `count` elements of a vector, zeros behind: nothing else is read.
+template <class T>
+inline Vector<T> load_some(const T* from, int64_t count) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (Vector<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+  else
+    return (Vector<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4)
+    return (Vector<T>)_mm256_maskload_ps(from, first_of<T>(count));
+  else
+    return (Vector<T>)_mm256_maskload_pd(from, first_of<T>(count));
+#else
+  T kept[kLanes<T>] = {};
+  for (int64_t j = 0; j < count; ++j) kept[j] = from[j];
+  Vector<T> out;
+  std::memcpy(&out, kept, sizeof(out));
+  return out;
+#endif
+}
+
+/// Nothing but the first `count` elements of a vector is written.
+template <class T>
+inline void store_some(T* to, Vector<T> value, int64_t count) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), (__m512)value);
+  else
+    _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), (__m512d)value);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4)
+    _mm256_maskstore_ps(to, first_of<T>(count), (__m256)value);
+  else
+    _mm256_maskstore_pd(to, first_of<T>(count), (__m256d)value);
+#else
+  for (int64_t j = 0; j < count; ++j) to[j] = value[j];
+#endif
+}
+
+/// Write the first `count` elements of a vector of any size, or add them to what is there.
+template <class T, int Size, class V>
+inline void put(T* to, V value, int64_t count, bool add) {
+  constexpr int64_t kLong = Size / sizeof(T);
+  if (count >= kLong) {
+    auto* place = reinterpret_cast<Loose<T, Size>*>(to);
+    *place = add ? *place + value : value;
+    return;
+  }
+  Vector<T> wide{};
+  std::memcpy(&wide, &value, Size);
+  store_some<T>(to, add ? load_some(to, count) + wide : wide, count);
+}
+
 /// Rows rows and Panels panels, of each of which Vectors vectors of Size bytes are computed.
 template <class T, int Rows, int Panels, int Vectors, int Size>
 void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* panels, int64_t row_step,
@@ -56,19 +120,11 @@ void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* panel
       for (int c = 0; c < kWide; ++c) sums[r][c] += x * b[c];
     }
   }
-  for (int r = 0; r < Rows; ++r) {
-    T* row = out + r * out_row;
-    if (columns == kWide * kLong) {
-      for (int c = 0; c < kWide; ++c) {
-        auto* place = reinterpret_cast<Loose<T, Size>*>(row + c * kLong);
-        *place = add ? *place + sums[r][c] : sums[r][c];
-      }
-    } else {
-      T kept[kWide * kLong];
-      std::memcpy(kept, sums[r], sizeof(kept));
-      for (int64_t c = 0; c < columns; ++c) row[c] = add ? row[c] + kept[c] : kept[c];
-    }
-  }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+    for (int c = 0; c < kWide; ++c)
+      if (columns > c * kLong) put<T, Size>(out + r * out_row + c * kLong, sums[r][c], columns - c * kLong, add);
 }
 
 template <class T>
@@ -139,39 +195,25 @@ void multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int
   }
 }
 
-/// The last step of the chains of multiply-adds, where B has no room behind its last row.
+/// One step of the chains of multiply-adds: the last one, where B has no room behind its last row, or the only one.
 template <class T>
-void add_products(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row) {
+void outer(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row, bool add) {
   const T* x = static_cast<const T*>(a);
-  const T* y = static_cast<const T*>(b);
-  T* z = static_cast<T*>(out);
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t c = 0; c < n; ++c) z[i * out_row + c] += x[i * a_row] * y[c];
-}
-
-/// The first `count` elements of a vector, zeros behind: nothing else is read.
-template <class T>
-inline Vector<T> load_some(const T* from, int64_t count) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4)
-    return (Vector<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
-  else
-    return (Vector<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from);
-#elif defined(__AVX2__)
-  alignas(32) static const int32_t bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-  const int64_t first = 8 - count * static_cast<int64_t>(sizeof(T)) / 4;
-  const __m256i mask = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bits + first));
-  if constexpr (sizeof(T) == 4)
-    return (Vector<T>)_mm256_maskload_ps(from, mask);
-  else
-    return (Vector<T>)_mm256_maskload_pd(from, mask);
-#else
-  T kept[kLanes<T>] = {};
-  for (int64_t j = 0; j < count; ++j) kept[j] = from[j];
-  Vector<T> out;
-  std::memcpy(&out, kept, sizeof(out));
-  return out;
-#endif
+  for (int64_t c = 0; c < n; c += kLanes<T>) {
+    const T* y = static_cast<const T*>(b) + c;
+    T* z = static_cast<T*>(out) + c;
+    if (const int64_t count = n - c; count < kLanes<T>) {
+      const Vector<T> row = load_some(y, count);
+      for (int64_t i = 0; i < m; ++i, z += out_row)
+        store_some<T>(z, add ? load_some(z, count) + x[i * a_row] * row : x[i * a_row] * row, count);
+    } else {
+      const Vector<T> row = *reinterpret_cast<const Loose<T, kBytes>*>(y);
+      for (int64_t i = 0; i < m; ++i, z += out_row) {
+        auto* place = reinterpret_cast<Loose<T, kBytes>*>(z);
+        *place = add ? *place + x[i * a_row] * row : x[i * a_row] * row;
+      }
+    }
+  }
 }
 
 /// The sum of a vector: its halves are added until one element is left.
@@ -267,8 +309,8 @@ void pack(const void* b, int64_t row_stride, int64_t column_stride, int64_t k, i
 }  // namespace
 
 extern const GemmFunctions kGemmF32 = {kPanel<float>,    kLanes<float>,        &pack<float>,
-                                       &multiply<float>, &add_products<float>, &rows_times<float>};
+                                       &multiply<float>, &outer<float>, &rows_times<float>};
 extern const GemmFunctions kGemmF64 = {kPanel<double>,    kLanes<double>,        &pack<double>,
-                                       &multiply<double>, &add_products<double>, &rows_times<double>};
+                                       &multiply<double>, &outer<double>, &rows_times<double>};
 
 }  // namespace undertow::UNDERTOW_ISA
