@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 namespace undertow {
@@ -19,6 +18,30 @@ void add_row(void* to, const void* row, int64_t width) {
   T* out = static_cast<T*>(to);
   const T* in = static_cast<const T*>(row);
   for (int64_t k = 0; k < width; ++k) out[k] += in[k];
+}
+
+/// A row that is given, and the row of the table that it is for.
+struct Given {
+  int64_t place, number;
+};
+
+/// By place; those for one keep their order. Digit by digit, where there are many.
+void sort(std::vector<Given>& all, int64_t length) {
+  constexpr size_t kFew = 128, kDigits = size_t{1} << 11;
+  if (all.size() < kFew) {
+    std::ranges::stable_sort(all, {}, &Given::place);
+    return;
+  }
+  std::vector<Given> sorted(all.size());
+  std::vector<size_t> first(kDigits + 1);
+  for (int shift = 0; (length - 1) >> shift > 0; shift += 11) {
+    const auto digit = [&](const Given& given) { return z(given.place >> shift) % kDigits; };
+    std::ranges::fill(first, 0);
+    for (const Given& given : all) ++first[digit(given) + 1];
+    for (size_t k = 1; k < kDigits; ++k) first[k] += first[k - 1];
+    for (const Given& given : all) sorted[first[digit(given)]++] = given;
+    std::swap(all, sorted);
+  }
 }
 
 }  // namespace
@@ -43,22 +66,22 @@ bool update_table(const Functions& isa, int number, DType dtype, int64_t count, 
     for (int64_t k = 0; k < count; ++k) change(place(k), row(k));
     return true;
   }
-  std::vector<std::pair<int64_t, int64_t>> order;  // (row of the table, row that is given): so equal ones keep theirs
+  std::vector<Given> order;
   order.reserve(z(count));
-  for (int64_t k = 0; k < count; ++k) order.emplace_back(place(k), k);
-  std::sort(order.begin(), order.end());
+  for (int64_t k = 0; k < count; ++k) order.push_back({place(k), k});
+  sort(order, length);
   std::vector<std::byte> total(z(bytes));
   for (size_t k = 0; k < order.size();) {
     size_t next = k + 1;
-    const void* g = row(order[k].second);
-    for (; next < order.size() && order[next].first == order[k].first; ++next) {
+    const void* g = row(order[k].number);
+    for (; next < order.size() && order[next].place == order[k].place; ++next) {
       if (next == k + 1 && bytes > 0) std::memcpy(total.data(), g, z(bytes));
       if (dtype == DType::F32)
-        add_row<float>(total.data(), row(order[next].second), width);
+        add_row<float>(total.data(), row(order[next].number), width);
       else
-        add_row<double>(total.data(), row(order[next].second), width);
+        add_row<double>(total.data(), row(order[next].number), width);
     }
-    change(order[k].first, next == k + 1 ? g : total.data());
+    change(order[k].place, next == k + 1 ? g : total.data());
     k = next;
   }
   return true;

@@ -74,7 +74,7 @@ bool Operate::add(Table& table, const CollectItem& item) {
   sum *= size_of(tables_.slot(*table.region, item.values[0]).dtype);
   if (item.kind == 2 && sum > kMostSum) return false;
   lane_bytes_ += bytes;
-  if (item.kind == 2) fewest_ = std::max(fewest_, fewest_rows(sum));
+  if (item.kind == 2) fewest_ = std::max(fewest_, sum > (int64_t{1} << 17) ? 128 : fewest_rows(sum));
   begin(table);
   count_uses(item.values);
   next_step().collect = &item;

@@ -68,23 +68,24 @@ void multiply(const Functions& isa, DType dtype, int64_t m, int64_t n, int64_t k
   if (is_wide(dtype, m, n, k) && is_stored(a) && is_stored(b))
     return multiply_wide(dtype, m, n, k, a, b, out, out_row, add);
   const GemmFunctions& gemm = gemm_of(isa, dtype);
+  // Whole panels of a B that stands row by row are read as they are.
+  const int64_t ready = b.column == 1 ? n / gemm.panel * gemm.panel : 0, rest = n - ready;
+  if (ready > 0) gemm.multiply(m, ready, k, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, add);
+  if (rest == 0) return;
+  const void* columns = at(b.data, ready * b.column, dtype);
+  void* place = at(out, ready, dtype);
   if (b.column == 1 && n >= gemm.vector && k > 0 && !add) {
-    // B as it is. What is read behind a row is in the next one, so the last row goes alone.
-    if (k > 1) gemm.multiply(m, n, k - 1, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, false);
-    gemm.outer(m, n, at(a.data, (k - 1) * a.column, dtype), a.row, at(b.data, (k - 1) * b.row, dtype), out, out_row,
-               k > 1);
+    // And so are the others: what is read behind a row is in the next one, so the last row goes alone.
+    if (k > 1)
+      gemm.multiply(m, rest, k - 1, a.data, a.row, a.column, columns, b.row, gemm.panel, place, out_row, false);
+    gemm.outer(m, rest, at(a.data, (k - 1) * a.column, dtype), a.row, at(columns, (k - 1) * b.row, dtype), place,
+               out_row, k > 1);
     return;
   }
-  // Whole panels of a B that stands row by row need no packing.
-  const int64_t ready = b.column == 1 ? n / gemm.panel * gemm.panel : 0;
-  if (ready > 0) gemm.multiply(m, ready, k, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, add);
-  if (ready == n) return;
-  const int64_t rest = n - ready;
   const int64_t panels = (rest + gemm.panel - 1) / gemm.panel * gemm.panel;
   void* packed = scratch.get(panels * std::max<int64_t>(k, 1) * size_of(dtype));
-  gemm.pack(at(b.data, ready * b.column, dtype), b.row, b.column, k, rest, packed);
-  gemm.multiply(m, rest, k, a.data, a.row, a.column, packed, gemm.panel, k * gemm.panel, at(out, ready, dtype), out_row,
-                add);
+  gemm.pack(columns, b.row, b.column, k, rest, packed);
+  gemm.multiply(m, rest, k, a.data, a.row, a.column, packed, gemm.panel, k * gemm.panel, place, out_row, add);
 }
 
 int64_t PackedMatrix::bytes_of(const Functions& isa, DType dtype, int64_t k, int64_t n) {
