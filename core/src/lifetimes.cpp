@@ -29,8 +29,7 @@ class Lifetimes {
  public:
   explicit Lifetimes(Plan& plan) : plan_(plan), lasts_(plan.regions.size()) {
     for (size_t r = 0; r < lasts_.size(); ++r) lasts_[r].resize(plan.regions[r].slots.size());
-    for (int kind = 0; kind < 2; ++kind)
-      written_[kind].assign(kind == 0 ? plan.calls.size() : plan.branches.size(), 0);
+    for (int kind = 0; kind < 2; ++kind) written_[kind].assign(kind == 0 ? plan.calls.size() : plan.branches.size(), 0);
   }
 
   void find() {

@@ -9,9 +9,9 @@
 #include "fuse.h"
 #include "late.h"
 #include "lifetimes.h"
-#include "siblings.h"
 #include "narrow/program.h"
 #include "reader.h"
+#include "siblings.h"
 #include "width.h"
 
 namespace undertow {

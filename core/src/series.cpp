@@ -60,8 +60,8 @@ bool Operate::add(Table& table, const OpItem& item) {
   return true;
 }
 
-/// A sum over lanes, of each piece while it is in the cache. False for rows, which are kept as they are, and for sums that
-/// would themselves go in and out of the cache with each piece.
+/// A sum over lanes, of each piece while it is in the cache. False for rows, which are kept as they are, and for sums
+/// that would themselves go in and out of the cache with each piece.
 bool Operate::add(Table& table, const CollectItem& item) {
   if (item.kind == 1 || table.entry == nullptr) return false;
   int64_t bytes = 0, sum = 1;

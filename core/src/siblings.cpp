@@ -28,15 +28,16 @@ class Families {
   void find_passed() {
     for (size_t k = 0; k < region_.slots.size(); ++k) {
       Slot& slot = region_.slots[k];
-      slot.is_passed = slot.offset < 0 && !slot.is_dynamic && slot.uses > 0 && arguments_[static_cast<int32_t>(k)] == slot.uses;
+      slot.is_passed =
+          slot.offset < 0 && !slot.is_dynamic && slot.uses > 0 && arguments_[static_cast<int32_t>(k)] == slot.uses;
     }
   }
 
  private:
   struct Source {
-    int32_t call;         // number in Plan::calls
-    size_t result;        // of it
-    const Stage* stage;   // where it is made
+    int32_t call;        // number in Plan::calls
+    size_t result;       // of it
+    const Stage* stage;  // where it is made
   };
 
   void look(const CallItem& call, int32_t number, const Stage* stage) {

@@ -18,9 +18,9 @@ struct Box {
   const int64_t* shape;
 };
 
-/// The value of a slot for all lanes. Stride 0: one value for all. A stride may be more than a value: then the column is
-/// a part of another's rows. Without a block it belongs to somebody else who lives longer. Columns of boxed slots hold
-/// boxes, and are never shared between tables.
+/// The value of a slot for all lanes. Stride 0: one value for all. A stride may be more than a value: then the column
+/// is a part of another's rows. Without a block it belongs to somebody else who lives longer. Columns of boxed slots
+/// hold boxes, and are never shared between tables.
 struct Column {
   Block* block = nullptr;
   std::byte* data = nullptr;  ///< null: not there yet

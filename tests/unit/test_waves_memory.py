@@ -128,3 +128,23 @@ def test_gradients_of_inputs_that_stay() -> None:
         assert not np.shares_memory(grad, grads[0])
         np.testing.assert_array_equal(grad, grads[0])
     np.testing.assert_allclose(grads[0], ut.grad(loss).run(w, x, 5, engine="reference"), rtol=1e-10)
+
+
+def test_what_nobody_reads_any_more_goes() -> None:
+    """Every level is there until the last has come back; what it has used up is not."""
+
+    @ut.function
+    def deep(w: ut.f64[N], x: ut.f64[N], n: ut.i64) -> ut.f64[N]:
+        if n == 0:
+            return x
+        return ut.sin(deep(w, ut.cos(x * w), n - 1) * w)
+
+    @ut.function
+    def loss(w: ut.f64[N], x: ut.f64[N], n: ut.i64) -> ut.f64:
+        return ut.sum(deep(w, x, n))
+
+    w, x = np.linspace(0.5, 1.5, N), np.linspace(-1, 1, N)
+    _, stats = deep.run(w, x, 100, stats=True)
+    assert stats.peak_bytes < 1.5 * 100 * x.nbytes  # an argument of each
+    _, stats = ut.grad(loss).run(w, x, 100, stats=True)
+    assert stats.peak_bytes < 5 * 100 * x.nbytes

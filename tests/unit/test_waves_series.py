@@ -70,6 +70,23 @@ def test_gradients(params: dict[str, Any]) -> None:
         np.testing.assert_array_equal(several[name], all_at_once[name])
 
 
+def test_sums_over_lanes_are_taken_while_a_piece_is_there(params: dict[str, Any]) -> None:
+    """The gradient of a matrix of each lane is added up, and never there for all lanes."""
+
+    @ut.function
+    def plain(params, x: ut.f32[D]) -> ut.f32[D]:
+        matrix = ut.reshape(x @ ut.reshape(params["V"], (D, D * D)), (D, D))
+        return ut.tanh(x @ matrix + params["b"])
+
+    @ut.function
+    def loss(params, x: ut.f32[None, D]) -> ut.f32:
+        return ut.sum(ut.map(lambda row: ut.sum(plain(params, row)), x))
+
+    x = np.random.default_rng(4).normal(size=(LANES, D)).astype(np.float32)
+    _, stats = ut.grad(loss).run(params, x, engine="waves", threads=1, stats=True)
+    assert stats.peak_bytes < LANES * D * D * 4 / 2
+
+
 def test_a_value_that_is_the_same_at_first_only() -> None:
     """The slots of a loop are written again in every iteration."""
 

@@ -26,12 +26,12 @@ constexpr int64_t kUnknown = -1;  // a length that only the run knows
 struct Slot {
   DType dtype;
   std::vector<int64_t> shape;
-  bool is_dynamic;        ///< some length is known only at run time: the column holds boxes
-  int64_t count;          ///< elements, if not dynamic
-  int64_t bytes;          ///< of one lane: of its elements, or of its box
-  int64_t offset;         ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
-  bool is_inner = false;  ///< made and used up in one pass: it has no column, unless operators run one by one
-  int32_t uses = 0;       ///< how often it is read, in all phases
+  bool is_dynamic;         ///< some length is known only at run time: the column holds boxes
+  int64_t count;           ///< elements, if not dynamic
+  int64_t bytes;           ///< of one lane: of its elements, or of its box
+  int64_t offset;          ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
+  bool is_inner = false;   ///< made and used up in one pass: it has no column, unless operators run one by one
+  int32_t uses = 0;        ///< how often it is read, in all phases
   bool is_passed = false;  ///< only by calls, which copy it or take it as it is
 
   int rank() const { return static_cast<int>(shape.size()); }

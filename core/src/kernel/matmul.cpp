@@ -103,7 +103,9 @@ class FloatMatmul final : public Matmul {
       } else if (x.rank == 2 && (x.stride == 0 || lanes == 1)) {  // one matrix, a vector for each lane
         turned(lanes, form, inputs, out, scratch, keeper);
       } else {
+        const int64_t bytes = form.m * form.k * element;
         each_product(lanes, x, y, out, form, [&](std::byte* a, std::byte* b, std::byte* z) {
+          for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(a + bytes + line, 0, 2);  // the next one
           gemm_.rows_times(form.m, 1, form.k, a, form.k, b, 0, z, 0, 1);
         });
       }

@@ -63,8 +63,8 @@ void Lockstep::give_entries(Table& table, std::span<Piece* const> pieces) {
   for (const Piece* piece : pieces)
     for (int64_t k = 0; k < piece->count; ++k)
       to[piece->at + k * piece->step] = piece->request->item->makes_entry
-                              ? &piece->parent->calls[z(piece->call)].entries[z(piece->from + k)]
-                              : entry_of(*piece->parent, piece->from + k);
+                                            ? &piece->parent->calls[z(piece->call)].entries[z(piece->from + k)]
+                                            : entry_of(*piece->parent, piece->from + k);
 }
 
 void Lockstep::make_entries(Table& table, const CallItem& item) {

@@ -142,8 +142,8 @@ void Lockstep::start_chunk(Wave& wave) {
         const CallItem& item = *part.request->item;
         Piece* piece = space_->pieces.take();
         const int64_t own = siblings > 1 ? base + item.sibling : base;
-        *piece = {part.request->table, item.site, item.call, part.from, part.count, table,
-                  own,                 step,      oldest,    chunk,     part.request};
+        *piece = {part.request->table, item.site, item.call, part.from, part.count, table, own, step, oldest, chunk,
+                  part.request};
         chunk->pieces.push_back(piece);
         if (!is_outermost(chunk)) piece->parent->calls[z(piece->call)].pieces.push_back(piece);
         at += part.count;

@@ -107,6 +107,13 @@ void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* panel
   constexpr int kWide = Panels * Vectors, kLong = Size / static_cast<int>(sizeof(T));
   typedef T V [[gnu::vector_size(Size)]];
   V sums[Rows][kWide] = {};
+  if constexpr (Rows * kWide >= 16) {  // what is written at the end is on its way from now on
+    for (int r = 0; r < Rows; ++r) {
+      const T* row = out + r * out_row;
+      for (int at = 0; at < kWide * kLong; at += 64 / static_cast<int>(sizeof(T))) __builtin_prefetch(row + at, 1);
+      __builtin_prefetch(row + kWide * kLong - 1, 1);
+    }
+  }
   for (int64_t i = 0; i < k; ++i) {
     V b[kWide];
 #pragma GCC unroll 16
@@ -308,9 +315,9 @@ void pack(const void* b, int64_t row_stride, int64_t column_stride, int64_t k, i
 
 }  // namespace
 
-extern const GemmFunctions kGemmF32 = {kPanel<float>,    kLanes<float>,        &pack<float>,
+extern const GemmFunctions kGemmF32 = {kPanel<float>,    kLanes<float>, &pack<float>,
                                        &multiply<float>, &outer<float>, &rows_times<float>};
-extern const GemmFunctions kGemmF64 = {kPanel<double>,    kLanes<double>,        &pack<double>,
+extern const GemmFunctions kGemmF64 = {kPanel<double>,    kLanes<double>, &pack<double>,
                                        &multiply<double>, &outer<double>, &rows_times<double>};
 
 }  // namespace undertow::UNDERTOW_ISA
