@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("subgraph",),
     ("__init__",),
     ("compat", "data models train", "interop"),
-    ("cli cli_data cli_train console demo demo_programs manual __main__",),
+    ("cli cli_data cli_predict cli_train console demo demo_programs manual __main__",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for part in layer for name in part.split()}
 PART = {name: part for layer in LAYERS for part in layer for name in part.split()}
@@ -41,8 +41,8 @@ PART = {name: part for layer in LAYERS for part in layer for name in part.split(
 # Packages from elsewhere, and which parts (or files) may import them. NumPy is everywhere.
 GUESTS = {
     "igraph": ("viz",),
-    "rich": ("cli", "cli_train", "console", "demo"),
-    "typer": ("cli", "cli_data", "cli_train", "console"),
+    "rich": ("cli", "cli_predict", "cli_train", "console", "demo"),
+    "typer": ("cli", "cli_data", "cli_predict", "cli_train", "console"),
     "llvmlite": ("engines/jit",),
     "ray": ("engines/ray",),
     "safetensors": ("api/archive.py", "train/checkpoint.py"),
@@ -134,7 +134,7 @@ def test_imports_point_left(file: Path) -> None:
         ("subgraph.py", "from undertow.compat import v1", "subgraph must not import compat"),
         ("api/function.py", "import undertow.compat.v1", "api must not import compat"),
         ("__init__.py", "from undertow import compat", "__init__ must not import compat"),
-        ("api/function.py", "from rich import box", "only cli, cli_train, console, demo may import rich"),
+        ("api/function.py", "from rich import box", "only cli, cli_predict, cli_train, console, demo may import rich"),
         ("cli.py", "import rich.table, typer, undertow", ""),
         ("engines/reference.py", "import torch", "only interop/torch.py may import torch"),
         ("engines/waves/plan.py", "from undertow import _core", ""),

@@ -32,7 +32,8 @@ import undertow as ut
 from undertow.api.function import GraphView
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
 from undertow.cli_data import app as data_app
-from undertow.cli_train import predict, train
+from undertow.cli_predict import predict
+from undertow.cli_train import train
 from undertow.console import make_console, table, telling_errors
 from undertow.engines.contract import Stats, rows_of
 from undertow.errors import UndertowError

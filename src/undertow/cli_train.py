@@ -1,11 +1,9 @@
-"""The commands `undertow train` and `undertow predict`: models of trees, from first parameters to pictures."""
+"""The command `undertow train`: a model of trees, from first parameters to a report."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import os
-import re
 import signal
 import threading
 import time
@@ -22,24 +20,20 @@ from rich.text import Text
 
 import undertow as ut
 from undertow.console import make_console, telling_errors
-from undertow.data.expressions import LISTOPS_OPERATORS, listops_values
-from undertow.data.files import format_of, text_of
-from undertow.data.picture import lines_of
-from undertow.errors import UndertowError, brief
-from undertow.models.classifier import check
+from undertow.errors import UndertowError
 from undertow.models.ranges import check_ranges
 from undertow.train.growth import perplexity
+from undertow.train.source import SOURCES
 
 _MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
-_FILE = "checkpoint.safetensors"
+FILE = "checkpoint.safetensors"
 _SAVE_SECONDS = 60.0  # between checkpoints within an epoch
 _TELL_SECONDS = 10.0  # between lines within an epoch, where there is no bar
-_COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
 
 
 def train(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=_MODELS)],
-    data: Annotated[str, typer.Option(help="sst:FOLDER, listops, listops:FILE or grammar.")] = "grammar",
+    data: Annotated[str, typer.Option(help=f"{SOURCES}.")] = "grammar",
     trees: Annotated[int, typer.Option(help="How many to make by rule, where no file has them.")] = 2000,
     width: Annotated[int | None, typer.Option(help="Of the vector of a node; each model has its own default.")] = None,
     embedding: Annotated[int | None, typer.Option(help="Width of words, in the LSTMs.")] = None,
@@ -62,7 +56,15 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Train anew, over the folder's checkpoint.")] = False,
 ) -> None:
-    """Train a model on trees: a checkpoint, a log, a learning curve and a report go to a folder."""
+    """Train a model on trees: a checkpoint, a log, a learning curve and a report go to a folder.
+
+    With --data trees:PATH on your own, in any format that `undertow data` reads.
+    PATH is a file, of which the seed takes a tenth for dev and one to report on;
+    or a folder with files train and dev, and perhaps test. childsum and drnn
+    take any number of children, the others two or none.
+
+    Example: undertow train childsum --data trees:reviews.txt
+    """
     console, folder = make_console(), output or Path("build/train") / model
     with telling_errors(), _threads(threads):
         kind = _kind(model)
@@ -82,8 +84,10 @@ def train(
         source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
         source = source if labels else source.with_words()
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
-        origin = f"sst:{Path(data[4:])}" if data.startswith("sst:") else f"{data}, {trees} trees"
-        held = ut.train.Checkpoint(chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, origin)
+        first = ut.train.start(chosen, recipe)
+        held = ut.train.Checkpoint(
+            chosen, recipe, first, source.vocabulary, _origin(data, trees), source.labels if labels else None
+        )
         if resume:
             held = _resumed(folder, held)
             if held.state.epoch >= epochs:
@@ -93,14 +97,14 @@ def train(
             run(console, folder, held, source)
         except KeyboardInterrupt:
             # Only a second Ctrl-C comes here, or one while the report is made.
-            kept = "--resume goes on from its checkpoint" if (folder / _FILE).is_file() else "nothing is saved yet"
+            kept = "--resume goes on from its checkpoint" if (folder / FILE).is_file() else "nothing is saved yet"
             typer.echo(f"\nStopped at once. {folder}: {kept}", err=True)
             raise typer.Exit(130) from None
 
 
 def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
-    file, saved, told_at = folder / _FILE, time.monotonic(), time.monotonic()
+    file, saved, told_at = folder / FILE, time.monotonic(), time.monotonic()
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
         for event in ut.train.fit(held.model, source.train, source.dev, held.recipe, held.state):
@@ -131,56 +135,13 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     labels = isinstance(held.model, ut.models.TreeClassifier)
     report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
-    console.print(f"\nThe best epoch's parameters, on {len(source.test):,} trees that it has not seen:\n")
+    trees = f"{len(source.test):,} trees that it has not seen"
+    if source.test is source.dev:
+        trees = f"the {len(source.dev):,} dev trees, by which it was chosen"
+    console.print(f"\nThe best epoch's parameters, on {trees}:\n")
     console.print(str(report), markup=False)
-    console.print(f"\nWrote {folder}: {_FILE}, log.csv, log.jsonl, curve.png, report.txt", markup=False)
+    console.print(f"\nWrote {folder}: {FILE}, log.csv, log.jsonl, curve.png, report.txt", markup=False)
     return held
-
-
-def predict(
-    checkpoint: Annotated[Path, typer.Argument(help="What `undertow train` wrote: the file, or its folder.")],
-    trees: Annotated[str, typer.Argument(metavar="TREES", help="A file of trees, or a tree as text.")],
-    source: Annotated[str | None, typer.Option("--from", help="brackets, sexpressions or listops, if unclear.")] = None,
-    most: Annotated[int, typer.Option(help="How many trees to show.", min=1)] = 10,
-) -> None:
-    """Colour trees with the labels that a trained model gives their nodes."""
-    console = make_console()
-    with telling_errors():
-        held = ut.train.load(checkpoint / _FILE if checkpoint.is_dir() else checkpoint)
-        if not isinstance(held.model, ut.models.TreeClassifier):
-            raise UndertowError(
-                f"{type(held.model).__name__} grows trees and labels none",
-                hint="ut.train.load(FILE) has its model and params; model.sample(params, seed=0) grows a tree",
-            )
-        forest = _parsed(trees, source, held)
-        if not len(forest):
-            raise ut.DataError(f"{trees!r} holds no trees", hint="a tree is written (a b), (1 word) or [MAX 2 3 ]")
-        check(held.model, forest)
-        for tree in forest[:most]:
-            console.print(coloured(tree, held.model.node_labels(held.params, tree), held.model.classes))
-        if len(forest) > most:
-            console.print(f"... and {len(forest) - most} more trees")
-
-
-def coloured(tree: Any, given: Any, classes: int) -> Text:
-    """A tree drawn with letters, each node in the colour of its given label; another true label stands beside it."""
-    shown = ut.data.Forest.from_depths(
-        tree.depths, tree.word, given, binary=tree.is_binary, vocabulary=tree.vocabulary, labels=tree.labels
-    )
-    made = Text()
-    for node, line in lines_of(shown, 0, shown.size):
-        if node is None:
-            made.append(f"{line}\n", style="dim")
-            continue
-        label, true = given[node], tree.label[node]
-        place = round(int(label) * (len(_COLOURS) - 1) / max(classes - 1, 1))
-        branch = re.match(r"[│├└─ ]*", line)
-        cut = branch.end() if branch else 0
-        made.append(line[:cut], style="dim")
-        made.append(line[cut:], style=_COLOURS[min(place, len(_COLOURS) - 1)])
-        made.append(f"   (is {true})\n" if 0 <= true != label else "\n", style="dim")
-    made.right_crop(1)
-    return made
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -205,11 +166,17 @@ def _kind(name: str) -> Any:
     return kinds[name]
 
 
+def _origin(data: str, trees: int) -> str:
+    """What is trained on, for people and for going on. Files have as many trees as they have."""
+    kind, _, path = data.partition(":")
+    return f"{kind}:{Path(path)}" if kind in ("trees", "sst") else f"{data}, {trees} trees"
+
+
 def _check_folder(folder: Path, resume: bool, force: bool) -> None:
     """Nothing that was trained is lost by accident, and there is something to go on from."""
     if folder.exists() and not folder.is_dir():
         raise UndertowError(f"{folder} is a file", hint="--output names a folder")
-    there = (folder / _FILE).is_file()
+    there = (folder / FILE).is_file()
     if resume and force:
         raise UndertowError("--resume goes on, and --force begins anew", hint="give one of them")
     if resume and not there:
@@ -256,7 +223,7 @@ def _leave(stop: list[int], folder: Path) -> None:
 
 def _resumed(folder: Path, wanted: Any) -> Any:
     """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
-    held = ut.train.load(folder / _FILE)
+    held = ut.train.load(folder / FILE)
     longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
     now = replace(held, recipe=longer, state=wanted.state)
     if now == wanted:
@@ -319,38 +286,3 @@ def _line(event: Any, nodes: float) -> str:
         f"epoch {r.epoch:3}  loss {r.train_loss:8.3f}  dev loss {r.dev_loss:8.3f}  {good}  "
         f"{r.trees_per_second:8,.0f} trees/s{mark}"
     )
-
-
-def _parsed(trees: str, source: str | None, held: Any) -> Any:
-    """Trees of a file or as they are, with the words of the model."""
-    text = trees
-    if not re.match(r"\s*[(\[\d]", trees) or os.path.isfile(trees):  # a tree may be longer than any name
-        source = format_of(trees, source)
-        text = text_of(trees)
-    elif source is None:
-        source = "listops" if "[" in trees else "brackets" if re.match(r"\s*\(\s*\d", trees) else "sexpressions"
-    if source == "listops":
-        return _listops(text, binary=not held.model.any_children)
-    if source == "brackets":
-        return ut.data.parse_brackets(text, held.vocabulary)
-    if source == "sexpressions":
-        return ut.data.parse_sexpressions(text, held.vocabulary, head=held.model.any_children)
-    raise ut.DataError(f"trees of {source} are not read here", hint="convert them: undertow data convert")
-
-
-def _listops(text: str, binary: bool) -> Any:
-    """Expressions with or without their values and the parentheses of the published files."""
-    bodies = "\n".join(line.rpartition("\t")[2] for line in text.splitlines())
-    plain = bodies.translate(str.maketrans("[]", "()", "()"))
-    for token in plain.replace("(", " ").replace(")", " ").split():
-        if token not in ut.data.LISTOPS.words:
-            raise ut.DataError(f"{brief(token)} is neither a digit nor one of {' '.join(LISTOPS_OPERATORS)}")
-    try:
-        forest = ut.data.parse_sexpressions(plain, ut.data.LISTOPS, binary=False, per_line=True)
-    except ut.DataError as fault:
-        fault.what = fault.what.translate(str.maketrans("()", "[]"))  # as they were written
-        raise
-    valued = ut.data.Forest.from_depths(
-        forest.depths, forest.word, listops_values(forest), binary=False, vocabulary=ut.data.LISTOPS
-    )
-    return ut.data.parse_listops(ut.data.to_listops(valued), binary=binary)

@@ -70,7 +70,7 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
     """The format that is asked for, or else the one that a file's name ends in."""
-    found = format or _ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
+    found = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
     if found not in FORMATS:
         known = ", ".join(FORMATS)
         raise DataError(f"{brief(format or Path(path).name)} is no format of trees", hint=f"the formats are {known}")
@@ -146,7 +146,7 @@ WRITERS: dict[str, Callable[[Forest], str]] = {
     "listops": to_listops,
     "jsonl": to_jsonl,
 }
-_ENDINGS = {
+ENDINGS = {
     "txt": "brackets", "mrg": "brackets", "ptb": "brackets", "bracket": "brackets", "brackets": "brackets",
     "sexp": "sexpressions", "lisp": "sexpressions", "sexpressions": "sexpressions",
     "tsv": "listops", "json": "jsonl", "jsonl": "jsonl", "npz": "npz",

@@ -198,6 +198,10 @@ class Forest:
         """Disjoint forests with these parts of the trees, the last taking the rest: `train, test = f.split(0.9)`."""
         return select.split(self, parts, seed)
 
+    def with_vocabulary(self, vocabulary: Vocabulary) -> Forest:
+        """The same trees, their words numbered as in this vocabulary; what it does not have is its unknown word."""
+        return select.with_vocabulary(self, vocabulary)
+
     @functools.cached_property
     def ends(self) -> Array:
         """For each tree, the number after its last node."""

@@ -1,4 +1,4 @@
-"""Which trees of a forest: batches, shuffles, splits; and parents and depths of nodes. All by whole arrays.
+"""Which trees of a forest: batches, shuffles, splits; words by other numbers; parents and depths. All by whole arrays.
 
 A forest keeps its trees one after the other, so what is below a root is a range, and a batch is a few gathers.
 """
@@ -6,6 +6,7 @@ A forest keeps its trees one after the other, so what is below a root is a range
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from undertow.errors import DataError, brief
 
 if TYPE_CHECKING:
     from undertow.data.forest import Forest
+    from undertow.data.vocabulary import Vocabulary
 
 Array = npt.NDArray[Any]
 
@@ -139,6 +141,23 @@ def join(parts: Sequence[Forest]) -> Forest:
         parts[0].vocabulary,
         parts[0].labels,
     )
+
+
+def with_vocabulary(forest: Forest, vocabulary: Vocabulary) -> Forest:
+    """The same trees with the numbers that another vocabulary has for their words."""
+    if forest.vocabulary == vocabulary:
+        return forest
+    if forest.vocabulary is None:
+        raise DataError("these words are numbers without names", hint="make the forest with vocabulary=")
+    return replace(forest, word=renumbered(forest.word, forest.vocabulary, vocabulary), vocabulary=vocabulary)
+
+
+def renumbered(numbers: Array, old: Vocabulary, new: Vocabulary) -> Array:
+    """The numbers of the same names in another vocabulary; -1 stays. Only names that occur must be there."""
+    used = np.unique(numbers[numbers >= 0])
+    table = np.full(len(old) + 1, -1, np.int32)  # the last one is found by -1
+    table[used] = new.ids(old.word(number) for number in used.tolist())
+    return table[numbers]
 
 
 def _order(forest: Forest, seed: int | None) -> Array:

@@ -38,6 +38,7 @@ class Checkpoint:
     state: State
     vocabulary: Vocabulary | None = None
     source: str = ""
+    labels: Vocabulary | None = None  # the names of classes, if they have names
 
     @property
     def params(self) -> Params:
@@ -52,7 +53,6 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     arrays |= {f"best/{name}": value for name, value in (state.best or {}).items()}
     for slot, held in state.optimizer.slots.items():
         arrays |= {f"slots/{slot}/{name}": value for name, value in held.items()}
-    words = checkpoint.vocabulary
     told = {
         "format": FORMAT,
         "model": next(name for name, kind in _KINDS.items() if kind is type(checkpoint.model)),
@@ -63,7 +63,8 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "updates": int(state.optimizer.step),
         "tally": asdict(state.tally),
         "history": [asdict(record) for record in state.history],
-        "vocabulary": None if words is None else {"words": list(words.words), "unknown": words.unknown},
+        "vocabulary": _told(checkpoint.vocabulary),
+        "labels": _told(checkpoint.labels),
         "source": checkpoint.source,
     }
     packed = {name: np.array(arrays[name], order="C") for name in sorted(arrays)}
@@ -95,7 +96,6 @@ def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
     if {name: value.shape for name, value in params.items()} != model.shapes():
         raise ValueError("its arrays are not those of its model")
     slots = {slot: _below(arrays, f"slots/{slot}/") for slot in recipe.make_optimizer().slots}
-    words = told["vocabulary"]
     state = State(
         params=_in_order(params, model),
         optimizer=ut.optim.State(np.int64(told["updates"]), {k: _in_order(v, model) for k, v in slots.items()}),
@@ -105,8 +105,16 @@ def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
         history=tuple(Record(**{f.name: record[f.name] for f in fields(Record)}) for record in told["history"]),
         best=_in_order(best, model) if (best := _below(arrays, "best/")) else None,
     )
-    vocabulary = None if words is None else Vocabulary(tuple(words["words"]), words["unknown"])
-    return Checkpoint(model, recipe, state, vocabulary, str(told["source"]))
+    vocabulary, labels = _names(told["vocabulary"]), _names(told.get("labels"))
+    return Checkpoint(model, recipe, state, vocabulary, str(told["source"]), labels)
+
+
+def _told(names: Vocabulary | None) -> Any:
+    return None if names is None else {"words": list(names.words), "unknown": names.unknown}
+
+
+def _names(told: Any) -> Vocabulary | None:
+    return None if told is None else Vocabulary(tuple(told["words"]), told["unknown"])
 
 
 def _below(arrays: dict[str, Any], start: str) -> dict[str, Any]:

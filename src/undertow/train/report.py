@@ -20,6 +20,7 @@ class Report:
     given: Any  # [trees]
     lengths: Any  # [trees]: leaves
     classes: int
+    names: tuple[str, ...] = ()  # of the classes, if they have names
 
     @property
     def accuracy(self) -> float:
@@ -61,10 +62,12 @@ class Report:
         for least, most, trees, right in self.by_length():
             lines.append(f"{least:5} - {most:<5} {trees:8,}   {right:5.1%}")
         lines += ["", "rows: what it is; columns: what the model says"]
-        width = max(5, len(f"{self.confusion.max(initial=0):,}") + 1)
-        lines.append(" " * 5 + "".join(f"{k:>{width}}" for k in range(self.classes)))
-        for k, row in enumerate(self.confusion):
-            lines.append(f"{k:>5}" + "".join(f"{count:>{width},}" for count in row))
+        names = [self.names[k] if k < len(self.names) else str(k) for k in range(self.classes)]
+        first = max(5, *map(len, names))
+        width = max(5, len(f"{self.confusion.max(initial=0):,}") + 1, *(len(name) + 1 for name in names))
+        lines.append(" " * first + "".join(f"{name:>{width}}" for name in names))
+        for name, row in zip(names, self.confusion, strict=True):
+            lines.append(f"{name:>{first}}" + "".join(f"{count:>{width},}" for count in row))
         return "\n".join(lines)
 
 
@@ -74,4 +77,5 @@ def report(model: TreeClassifier, params: Params, forest: Forest) -> Report:
     leaves = np.concatenate([[0], np.cumsum(np.diff(forest.offsets) == 0)])
     lengths = leaves[forest.ends] - leaves[forest.roots]
     known = label >= 0
-    return Report(label[known], predicted(model, params, forest)[known], lengths[known], model.classes)
+    names = () if forest.labels is None else forest.labels.words
+    return Report(label[known], predicted(model, params, forest)[known], lengths[known], model.classes, names)

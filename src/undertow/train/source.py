@@ -1,4 +1,4 @@
-"""Where trees to train on come from: `sst:FOLDER`, `listops`, `listops:FILE`, `grammar`."""
+"""Where trees to train on come from: `trees:PATH`, `sst:FOLDER`, `listops`, `listops:FILE`, `grammar`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from undertow.data.forest import Forest
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 from undertow.models.ranges import check_ranges
+from undertow.train.own_trees import parts_of, some
 
+SOURCES = "trees:PATH, sst:FOLDER, listops, listops:FILE or grammar"
 INNER = "·"  # the word of nodes that have none
 
 
 @dataclass(frozen=True)
 class Source:
-    """Trees to train on, to choose by, and to report on in the end."""
+    """Trees to train on, to choose by, and to report on in the end; the last two may be the same ones."""
 
     train: Forest
     dev: Forest
@@ -38,8 +40,16 @@ class Source:
         """How many labels there are."""
         top = max(int(part.label.max(initial=-1)) for part in (self.train, self.dev, self.test))
         if top < 0:
-            raise DataError("no node has a label", hint="a model that labels trees learns from labels")
+            raise DataError(
+                "no node has a label",
+                hint="write (label word) and (label child child); topdown and drnn grow trees, and need no labels",
+            )
         return top + 1
+
+    @property
+    def labels(self) -> Vocabulary | None:
+        """The names of the labels, if they have names."""
+        return self.train.labels
 
     def with_words(self) -> Source:
         """The same with a word at every node, as generators need: where there is none, one of its own."""
@@ -48,33 +58,39 @@ class Source:
             return self
         words = self.vocabulary
         more = Vocabulary((*words.words, INNER), words.unknown)
-        return Source(
-            *(replace(p, word=np.where(p.word < 0, np.int32(len(words)), p.word), vocabulary=more) for p in parts)
+        train, dev, test = (
+            replace(p, word=np.where(p.word < 0, np.int32(len(words)), p.word), vocabulary=more) for p in parts
         )
+        return Source(train, dev, dev if self.test is self.dev else test)
 
 
 def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
     """The trees that `spec` names.
 
-    `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets; words rarer than `min_count` become the unknown one.
+    `trees:FILE` is any file that `ut.data.read` reads: the seed chooses a tenth of its trees for dev, and a tenth for
+    the test. `trees:FOLDER` has files train and dev, such as train.jsonl and dev.jsonl, and perhaps test; without that
+    one, dev is the test. `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets. In all these, words rarer than
+    `min_count` become the unknown one.
     `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each; no two trees of
     ListOps are alike. `listops:FILE` makes trees to train on by rule and takes those of the file for the test.
     `binary` insists on two children or none; of ListOps it takes the pairs.
     """
     check_ranges(trees=trees, seed=seed, min_count=min_count)
     kind, _, path = spec.partition(":")
+    if kind == "trees" and path:
+        return Source(*parts_of(Path(path), seed, binary, min_count))
     if kind == "sst" and path:
         return _treebank(Path(path), min_count, binary)
     if min_count != 1:
         raise DataError(f"min_count is {min_count}, and {spec} has a fixed set of words", hint="leave min_count out")
     more = trees + 2 * max(trees // 10, 1)
     if kind == "listops":
-        test = _some(read(path, "listops", binary=binary), path) if path else None
+        test = some(read(path, "listops", binary=binary), path) if path else None
         made = generate.listops(more, seed=seed, binary=binary, distinct=True)
     elif spec == "grammar":
         made, test = sentiment(more, seed=seed), None
     else:
-        raise DataError(f"there is no source {brief(spec)}", hint="write sst:FOLDER, listops, listops:FILE or grammar")
+        raise DataError(f"there is no source {brief(spec)}", hint=f"write {SOURCES}")
     cuts = np.cumsum([trees, (more - trees) // 2])
     parts = [made.batch(some) for some in np.split(np.arange(more), cuts)]
     return Source(parts[0], parts[1], parts[2] if test is None else test)
@@ -87,16 +103,9 @@ def _treebank(folder: Path, min_count: int, binary: bool) -> Source:
             f"{str(folder)!r} has no {' and no '.join(missing)}",
             hint="the folder of the Stanford Sentiment Treebank holds train.txt, dev.txt and test.txt",
         )
-    train = _some(read(folder / "train.txt", binary=binary or None, min_count=min_count), folder / "train.txt")
+    train = some(read(folder / "train.txt", binary=binary or None, min_count=min_count), folder / "train.txt")
     rest = [
-        _some(read(folder / name, binary=binary or None, vocabulary=train.vocabulary), folder / name)
+        some(read(folder / name, binary=binary or None, vocabulary=train.vocabulary), folder / name)
         for name in ("dev.txt", "test.txt")
     ]
     return Source(train, *rest)
-
-
-def _some(forest: Forest, path: str | Path) -> Forest:
-    """The same trees, if there are any."""
-    if not len(forest):
-        raise DataError(f"{str(path)!r} holds no trees", hint="each of the files needs at least one")
-    return forest

@@ -1,0 +1,133 @@
+"""The command `undertow predict`: trees in the colours of the labels that a trained model gives them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text
+
+import undertow as ut
+from undertow.cli_train import FILE
+from undertow.console import make_console, telling_errors
+from undertow.data.expressions import LISTOPS_OPERATORS, listops_values
+from undertow.data.files import FORMATS, check_file, format_of, text_of
+from undertow.data.nested import name_of
+from undertow.data.picture import lines_of
+from undertow.data.select import renumbered
+from undertow.data.vocabulary import Vocabulary
+from undertow.errors import UndertowError, brief
+from undertow.models.classifier import check
+
+_COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
+
+
+def predict(
+    checkpoint: Annotated[Path, typer.Argument(help="What `undertow train` wrote: the file, or its folder.")],
+    trees: Annotated[str, typer.Argument(metavar="TREES", help="A file of trees, or a tree as text.")],
+    source: Annotated[
+        str | None, typer.Option("--from", help="brackets, sexpressions, listops or jsonl, if unclear.")
+    ] = None,
+    most: Annotated[int, typer.Option(help="How many trees to show.", min=1)] = 10,
+) -> None:
+    """Colour trees with the labels that a trained model gives their nodes."""
+    console = make_console()
+    with telling_errors():
+        held = ut.train.load(checkpoint / FILE if checkpoint.is_dir() else checkpoint)
+        if not isinstance(held.model, ut.models.TreeClassifier):
+            raise UndertowError(
+                f"{type(held.model).__name__} grows trees and labels none",
+                hint="ut.train.load(FILE) has its model and params; model.sample(params, seed=0) grows a tree",
+            )
+        forest = _read(trees, source, held)
+        if not len(forest):
+            raise ut.DataError(f"{trees!r} holds no trees", hint="a tree is written (a b), (1 word) or [MAX 2 3 ]")
+        forest = _as_known(forest, held)
+        check(held.model, forest)
+        for tree in forest[:most]:
+            console.print(coloured(tree, held.model.node_labels(held.params, tree), held.model.classes))
+        if len(forest) > most:
+            console.print(f"... and {len(forest) - most} more trees")
+
+
+def coloured(tree: Any, given: Any, classes: int) -> Text:
+    """A tree drawn with letters, each node in the colour of its given label; another true label stands beside it."""
+    shown = ut.data.Forest.from_depths(
+        tree.depths, tree.word, given, binary=tree.is_binary, vocabulary=tree.vocabulary, labels=tree.labels
+    )
+    made = Text()
+    for node, line in lines_of(shown, 0, shown.size):
+        if node is None:
+            made.append(f"{line}\n", style="dim")
+            continue
+        label, true = given[node], tree.label[node]
+        place = round(int(label) * (len(_COLOURS) - 1) / max(classes - 1, 1))
+        branch = re.match(r"[│├└─ ]*", line)
+        cut = branch.end() if branch else 0
+        made.append(line[:cut], style="dim")
+        made.append(line[cut:], style=_COLOURS[min(place, len(_COLOURS) - 1)])
+        made.append(f"   (is {name_of(true, tree.labels)})\n" if 0 <= true != label else "\n", style="dim")
+    made.right_crop(1)
+    return made
+
+
+def _read(trees: str, source: str | None, held: Any) -> Any:
+    """Trees of a file or as they are, with words and labels of their own."""
+    any_children = held.model.any_children
+    is_file = not re.match(r"\s*[(\[\d]", trees) or os.path.isfile(trees)  # a tree may be longer than any name
+    if is_file:
+        check_file(trees)
+        source = format_of(trees, source)
+        if source == "npz":
+            return ut.data.load(trees)
+    text = text_of(trees) if is_file else trees
+    source = _format(text, held.labels) if source is None else source
+    if source == "listops":
+        return _listops(text, binary=not any_children)
+    options = {"head": any_children} if source == "sexpressions" else {}
+    if source not in FORMATS or source == "npz":
+        raise ut.DataError(f"{source} is no format of text", hint="write --from brackets, sexpressions or listops")
+    return FORMATS[source](text, **options)
+
+
+def _format(text: str, labels: Any) -> str:
+    """How a tree on the command line seems to be written."""
+    first = re.match(r"\s*\(\s*([^\s()]+)", text)
+    is_label = first is not None and (first[1].isdecimal() or (labels is not None and first[1] in labels))
+    return "listops" if "[" in text else "brackets" if is_label else "sexpressions"
+
+
+def _as_known(forest: Any, held: Any) -> Any:
+    """The same trees with the model's numbers of words and labels; a label that it does not know is none."""
+    if held.vocabulary is None:
+        raise UndertowError("the checkpoint holds no words", hint="ut.train.Checkpoint(..., vocabulary=) saves them")
+    label, known = forest.label, held.labels
+    if (forest.labels is None) != (known is None):
+        label = np.full_like(label, -1)
+    elif known is not None:
+        label = renumbered(label, forest.labels, Vocabulary(("", *known.words), unknown="")) - 1
+        label = np.maximum(label, -1)
+    return replace(forest.with_vocabulary(held.vocabulary), label=label, labels=known)
+
+
+def _listops(text: str, binary: bool) -> Any:
+    """Expressions with or without their values and the parentheses of the published files."""
+    bodies = "\n".join(line.rpartition("\t")[2] for line in text.splitlines())
+    plain = bodies.translate(str.maketrans("[]", "()", "()"))
+    for token in plain.replace("(", " ").replace(")", " ").split():
+        if token not in ut.data.LISTOPS.words:
+            raise ut.DataError(f"{brief(token)} is neither a digit nor one of {' '.join(LISTOPS_OPERATORS)}")
+    try:
+        forest = ut.data.parse_sexpressions(plain, ut.data.LISTOPS, binary=False, per_line=True)
+    except ut.DataError as fault:
+        fault.what = fault.what.translate(str.maketrans("()", "[]"))  # as they were written
+        raise
+    valued = ut.data.Forest.from_depths(
+        forest.depths, forest.word, listops_values(forest), binary=False, vocabulary=ut.data.LISTOPS
+    )
+    return ut.data.parse_listops(ut.data.to_listops(valued), binary=binary)

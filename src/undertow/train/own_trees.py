@@ -1,0 +1,134 @@
+"""One's own trees to train on: a file that is split, or a folder of files; words and labels mean the same in all parts.
+
+Files are read each as it is. Then all take the words of the trees to train on, whatever the format: what occurs only in
+the others has never been seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from undertow.data.files import ENDINGS, check_file, format_of, read
+from undertow.data.forest import Forest
+from undertow.data.select import renumbered
+from undertow.data.vocabulary import Vocabulary
+from undertow.errors import DataError
+
+Parts = tuple[Forest, Forest, Forest]  # to train on, to choose by, to report on
+
+
+def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
+    """The trees of a file or folder. `binary` insists on two children or none; of ListOps it takes the pairs."""
+    if not path.is_dir():
+        return _split(_alike([_read(path, binary)], path)[0], path, seed, min_count)
+    files = _files(path)
+    parts = _alike([_read(file, binary) for file in files], path)
+    words = _words(parts[0], path, min_count)
+    train, dev, *test = (part.with_vocabulary(words) for part in parts)
+    return train, dev, test[0] if test else dev
+
+
+def some(forest: Forest, path: str | Path) -> Forest:
+    """The same trees, if there are any."""
+    if not len(forest):
+        raise DataError(f"{str(path)!r} holds no trees", hint="each of the files needs at least one")
+    return forest
+
+
+def _split(forest: Forest, path: Path, seed: int, min_count: int) -> Parts:
+    """A tenth of the trees is for dev and a tenth for the test, each at least one."""
+    few = max(len(forest) // 10, 1)
+    if len(forest) < 3:
+        raise DataError(
+            f"{str(path)!r} holds {len(forest)} trees", hint="give 3 at least: to train on, to choose by, to report on"
+        )
+    order = np.random.default_rng(seed).permutation(len(forest))
+    dev, test, train = (forest.batch(chosen) for chosen in np.split(order, [few, 2 * few]))
+    words = _words(train, path, min_count)
+    return train.with_vocabulary(words), dev.with_vocabulary(words), test.with_vocabulary(words)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files train, dev and perhaps test of a folder, all of one format."""
+    found: list[Path] = []
+    for part in ("train", "dev", "test"):
+        files = sorted(p for p in folder.iterdir() if p.stem == part and p.suffix[1:].lower() in ENDINGS)
+        if len(files) > 1:
+            raise DataError(
+                f"{str(folder)!r} has {' and '.join(file.name for file in files)}", hint="leave one of them there"
+            )
+        if not files and part != "test":
+            raise DataError(
+                f"{str(folder)!r} has no file {part} of trees",
+                hint="it needs train and dev, such as train.txt and dev.txt; trees:FILE splits one file",
+            )
+        found += files
+    if len({format_of(file, None) for file in found}) > 1:
+        names = " and ".join(file.name for file in found)
+        raise DataError(f"{names} are not of one format", hint="`undertow data convert` writes any of them")
+    return found
+
+
+def _read(path: Path, binary: bool) -> Forest:
+    check_file(path)
+    if path.suffix[1:].lower() not in ENDINGS:
+        raise DataError(
+            f"the name {path.name!r} does not say what format it has",
+            hint=f"undertow data convert {path.name} trees.npz --from brackets",
+        )
+    format = format_of(path, None)
+    forest = some(read(path, format, **({"binary": binary} if format == "listops" else {})), path)
+    if binary and not forest.is_binary:
+        counts = np.diff(forest.offsets)
+        node = int(np.flatnonzero((counts != 0) & (counts != 2))[0])
+        tree = int(np.searchsorted(forest.roots, node, "right")) - 1
+        many = f"{counts[node]} child{'' if counts[node] == 1 else 'ren'}"
+        raise DataError(
+            f"{path}: node {node - forest.roots[tree]} of tree {tree} has {many}, and two or none are asked for",
+            hint="the models childsum and drnn take any number of children; in Python, binary=False does",
+        )
+    return replace(_named(forest), fields={})  # no model looks at other fields
+
+
+def _named(forest: Forest) -> Forest:
+    """The same trees with names for their words: a word that is a number is called what it is written as."""
+    if forest.vocabulary is not None:
+        return forest
+    used = np.unique(forest.word[forest.word >= 0])
+    names = Vocabulary(tuple(map(str, used.tolist())))
+    word = np.where(forest.word < 0, -1, 1 + np.searchsorted(used, forest.word))  # 0 is the unknown word
+    return replace(forest, word=word.astype(np.int32), vocabulary=names)
+
+
+def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
+    """The words that occur often enough; all of them, where there is none that stands for others."""
+    known = train.vocabulary
+    assert known is not None
+    if known.unknown is None:
+        if min_count != 1:
+            raise DataError(
+                f"min_count is {min_count}, and {str(path)!r} has a fixed set of words", hint="leave min_count out"
+            )
+        return known
+    names = np.array(known.words, object)[train.word[train.word >= 0]]
+    return Vocabulary.of(names.tolist(), min_count, unknown=known.unknown)
+
+
+def _alike(parts: Sequence[Forest], path: Path) -> list[Forest]:
+    """The same trees with the same numbers for labels of the same names; any part may have further ones."""
+    names = [part.labels for part in parts if (part.label >= 0).any()]
+    if all(found is None for found in names):
+        return list(parts)
+    if any(found is None for found in names):
+        raise DataError(
+            f"{str(path)!r} has files with numbers as labels, and others have names", hint="write all in one way"
+        )
+    every = Vocabulary(tuple(dict.fromkeys(name for found in names if found for name in found)), unknown=None)
+    return [
+        part if part.labels is None else replace(part, label=renumbered(part.label, part.labels, every), labels=every)
+        for part in parts
+    ]

@@ -1,0 +1,192 @@
+"""Training on one's own trees: files and folders in all formats, and what is said of those that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import undertow as ut
+from undertow import cli
+
+REVIEWS = ut.data.sentiment(30, seed=2)
+BUSHES = "(S (NP the old dog) (VP saw (NP it)))\n(S (NP it) (VP slept))\n"
+SMALL = ["--width", "4", "--epochs", "1"]
+
+
+def invoke(*arguments: str | Path, code: int = 0) -> str:
+    done = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
+
+
+def words_of(forest: Any) -> set[str]:
+    return {forest.vocabulary.word(n) for n in forest.word.tolist() if n >= 0}
+
+
+@pytest.mark.parametrize("ending", ["txt", "jsonl", "npz"])
+def test_a_file_is_split_by_the_seed(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"reviews.{ending}"
+    ut.data.write(REVIEWS, path)
+    source = ut.train.open_source(f"trees:{path}", seed=1)
+    assert [len(part) for part in (source.train, source.dev, source.test)] == [24, 3, 3]
+    texts = [ut.data.to_brackets(part).splitlines() for part in (source.train, source.dev, source.test)]
+    known = source.train.vocabulary
+    assert all(part.vocabulary == known for part in (source.dev, source.test))
+    written = ut.data.to_brackets(REVIEWS).splitlines()
+    assert sorted(texts[0]) == sorted(line for line in written if line in texts[0])
+    assert ut.train.open_source(f"trees:{path}", seed=1).train == source.train
+    assert ut.train.open_source(f"trees:{path}", seed=2).train != source.train
+    assert source.classes == 5
+
+
+def test_words_are_those_of_the_trees_to_train_on(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("".join(f"(1 (0 the) (1 word{k}))\n" for k in range(20)))
+    source = ut.train.open_source(f"trees:{path}")
+    assert len(source.vocabulary) == 1 + 1 + len(source.train)
+    assert words_of(source.dev) == words_of(source.test) == {"<unk>", "the"}
+    assert ut.train.open_source(f"trees:{path}", min_count=2).vocabulary.words == ("<unk>", "the")
+
+
+def test_words_that_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"label": 1, "children": [{"word": 7, "label": 0}, {"word": 900000000, "label": 1}]}\n' * 3)
+    source = ut.train.open_source(f"trees:{path}")
+    assert source.vocabulary.words == ("<unk>", "7", "900000000")
+    assert source.train.word.tolist() == [-1, 1, 2]
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("(pos (neg not) (neg bad))\n(neg (neg bad) (pos film))\n")
+    (tmp_path / "dev.txt").write_text("(pos (pos fine) (meh film))\n")
+    (tmp_path / "readme.md").write_text("# trees")
+    source = ut.train.open_source(f"trees:{tmp_path}")
+    assert source.test is source.dev and source.classes == 3
+    names = source.labels.words
+    assert names == ("neg", "pos", "meh") and source.dev.labels.words == names
+    assert [names[k] for k in source.dev.label] == ["pos", "pos", "meh"]
+    assert source.vocabulary.words == ("<unk>", "bad", "not", "film")
+    assert source.dev.word.tolist() == [-1, 0, 3]
+    (tmp_path / "test.txt").write_text("(neg (neg not) (pos good))\n")
+    again = ut.train.open_source(f"trees:{tmp_path}")
+    assert again.test.label.tolist() == [0, 0, 1]
+
+
+FOLDERS = [
+    ({"train.txt": "(1 a)"}, r"has no file dev"),
+    ({"dev.sexp": "a"}, r"has no file train"),
+    ({"train.txt": "(1 a)", "train.sexp": "a", "dev.txt": "(1 a)"}, r"has train\.sexp and train\.txt"),
+    ({"train.txt": "(1 a)", "dev.sexp": "a"}, r"train\.txt and dev\.sexp are not of one format"),
+    ({"train.txt": "(1 a)", "dev.txt": "(x a)"}, "numbers as labels, and others have names"),
+    ({"train.txt": "(1 a)", "dev.txt": ""}, r"dev\.txt' holds no trees"),
+]
+
+
+@pytest.mark.parametrize(("files", "told"), FOLDERS)
+def test_folders_that_do_not_fit(files: dict[str, str], told: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ut.DataError, match=told):
+        ut.train.open_source(f"trees:{tmp_path}")
+
+
+def test_files_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        ut.train.open_source(f"trees:{tmp_path / 'none.txt'}")
+    for name, text, told in (
+        ("two.txt", "(1 a)\n(2 b)\n", "holds 2 trees"),
+        ("bad.txt", "(1 a\n", "misses 1"),
+        ("t.dat", "(1 a)\n", "undertow data convert"),
+        ("bush.txt", BUSHES * 3, "node 1 of tree 0 has 3 children(?s:.*)childsum and drnn"),
+        ("list.tsv", "3\t[MAX 2 3 ]\n" * 3, None),
+    ):
+        (tmp_path / name).write_text(text)
+        if told is not None:
+            with pytest.raises(ut.DataError, match=told):
+                ut.train.open_source(f"trees:{tmp_path / name}")
+    bushes = ut.train.open_source(f"trees:{tmp_path / 'bush.txt'}", binary=False)
+    assert not bushes.train.is_binary and bushes.labels.words[0] in ("NP", "VP", "S")
+    lists = ut.train.open_source(f"trees:{tmp_path / 'list.tsv'}", binary=False)
+    assert lists.vocabulary is ut.data.LISTOPS and lists.classes == 4
+    with pytest.raises(ut.DataError, match="min_count is 2"):
+        ut.train.open_source(f"trees:{tmp_path / 'list.tsv'}", binary=False, min_count=2)
+    with pytest.raises(ut.DataError, match="trees:PATH"):
+        ut.train.open_source("trees:")
+
+
+def test_with_vocabulary() -> None:
+    forest = ut.data.from_nested([("a", ("b", "c"))])
+    other = ut.data.Vocabulary(("c", "a"))
+    moved = forest.with_vocabulary(other)
+    assert moved.word.tolist() == [-1, 2, -1, 0, 1] and moved.vocabulary == other
+    assert forest.with_vocabulary(forest.vocabulary) is forest
+    with pytest.raises(ut.DataError, match="'b' is not in the vocabulary"):
+        forest.with_vocabulary(ut.data.Vocabulary(("a", "c"), unknown=None))
+    numbered = ut.data.from_nested([(3, 4)])
+    with pytest.raises(ut.DataError, match="numbers without names"):
+        numbered.with_vocabulary(other)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The command line
+
+
+@pytest.mark.slow
+def test_trained_from_the_command_line(tmp_path: Path) -> None:
+    ut.data.write(REVIEWS, tmp_path / "reviews.txt")
+    told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'reviews.txt'}", *SMALL, "-o", tmp_path / "a")
+    assert "24 trees" in told and "on 3 trees that it has not seen" in told
+    held = ut.train.load(tmp_path / "a" / "checkpoint.safetensors")
+    assert held.source == f"trees:{tmp_path / 'reviews.txt'}" and held.labels is None
+
+
+@pytest.mark.slow
+def test_labels_have_their_names(tmp_path: Path) -> None:
+    """Trees with any number of children, and labels that are names: in the report, and when trees are labelled."""
+    (tmp_path / "train.txt").write_text(BUSHES * 6)
+    (tmp_path / "dev.txt").write_text(BUSHES)
+    options = ["--data", f"trees:{tmp_path}", *SMALL, "--embedding", "3", "--rate", "0.05", "--epochs", "20"]
+    told = invoke("train", "childsum", *options, "-o", tmp_path / "a")
+    assert "on the 2 dev trees, by which it was chosen" in told
+    report = (tmp_path / "a" / "report.txt").read_text()
+    names = ut.train.load(tmp_path / "a" / "checkpoint.safetensors").labels.words
+    assert set(names) == {"S", "NP", "VP"} and all(f"{name:>5}" in report for name in names)
+    tree = invoke("predict", tmp_path / "a", "(S (VP slept) (NP it))")
+    assert tree.split()[0] in names and ("VP slept" in tree or "slept (is VP)" in tree)
+    for trees in ("(VP slept)", tmp_path / "dev.txt"):
+        assert "slept" in invoke("predict", tmp_path / "a", trees)
+    ut.data.write(ut.data.read(tmp_path / "dev.txt"), tmp_path / "some.npz")
+    assert invoke("predict", tmp_path / "a", tmp_path / "some.npz") == invoke(
+        "predict", tmp_path / "a", tmp_path / "dev.txt"
+    )
+    grown = invoke("train", "drnn", *options[:-2], "--epochs", "1", "-o", tmp_path / "b")
+    assert "perplexity" in grown
+
+
+def test_what_the_command_line_says_of_trees_that_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "bush.txt").write_text(BUSHES * 6)
+    (tmp_path / "bare.sexp").write_text("(a b c)\n" * 6)
+    options = [*SMALL, "-o", tmp_path / "a"]
+    told = invoke("train", "treelstm", "--data", f"trees:{tmp_path / 'bush.txt'}", *options, code=1)
+    assert "DataError" in told and "has 3 children" in told and "hint: the models childsum and drnn" in told
+    told = invoke("train", "childsum", "--data", f"trees:{tmp_path / 'bare.sexp'}", *options, code=1)
+    assert "no node has a label" in told and "topdown and drnn" in told
+    assert "trees:PATH" in invoke("train", "--help")
+
+
+def test_label_names_are_saved(tmp_path: Path) -> None:
+    model, recipe = ut.models.TreeRNN(3, 2, width=2), ut.train.Recipe()
+    names = ut.data.Vocabulary(("neg", "pos"), unknown=None)
+    for labels in (None, names):
+        held = ut.train.Checkpoint(model, recipe, ut.train.start(model, recipe), names, "grammar", labels)
+        ut.train.save(tmp_path / "c", held)
+        assert ut.train.load(tmp_path / "c").labels == labels
+
+
+def test_report_with_names() -> None:
+    found = ut.train.Report(np.array([0, 1]), np.array([0, 0]), np.array([1, 1]), 2, ("neg", "positive"))
+    assert "      neg positive\n" in str(found) and "positive        1" in str(found)
