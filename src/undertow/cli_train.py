@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
+import shlex
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,13 +28,15 @@ from undertow.train.growth import perplexity
 from undertow.train.source import SOURCES
 
 _MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
+_SIZES = {"width": None, "embedding": None, "dropout": 0.0}  # of models, if not given
 FILE = "checkpoint.safetensors"
 _SAVE_SECONDS = 60.0  # between checkpoints within an epoch
 _TELL_SECONDS = 10.0  # between lines within an epoch, where there is no bar
 
 
 def train(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=_MODELS)],
+    context: typer.Context,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODELS)] = None,
     data: Annotated[str, typer.Option(help=f"{SOURCES}.")] = "grammar",
     trees: Annotated[int, typer.Option(help="How many to make by rule, where no file has them.")] = 2000,
     width: Annotated[int | None, typer.Option(help="Of the vector of a node; each model has its own default.")] = None,
@@ -64,34 +68,31 @@ def train(
     take any number of children, the others two or none.
 
     Example: undertow train childsum --data trees:reviews.txt
+
+    With --resume, what is left out is as the folder has it: undertow train --resume -o FOLDER
     """
-    console, folder = make_console(), output or Path("build/train") / model
+    console, folder = make_console(), _folder(model, output, resume)
     with telling_errors(), _threads(threads):
-        kind = _kind(model)
-        recipe = ut.train.Recipe(
-            optimizer=optimizer, rate=rate, epochs=epochs, batch=batch, at=at, decay=decay, warmup=warmup,
-            clip=clip or None, l2=l2, patience=patience, seed=seed, embed_rate=embed_rate,
-        )  # fmt: skip
-        labels = model in ut.models.CLASSIFIERS
-        given = {"width": width, "embedding": embedding, "dropout": dropout if dropout != 0 else None}
-        sizes = {name: value for name, value in given.items() if value is not None}
-        known = {field.name for field in fields(kind)}
-        for name in [*sizes, *(["at"] if at != "nodes" else [])]:
-            if name not in known and (name != "at" or not labels):
-                raise UndertowError(f"{model} has no --{name}", hint="leave it out")
-        check_ranges(**sizes)
+        asked = context.params
+        if resume:
+            _check_folder(folder, resume, force)
+            asked = _as_before(context, folder, ut.train.load(folder / FILE))
+        kind, recipe, sizes = _checked(asked)
         _check_folder(folder, resume, force)
-        source = ut.train.open_source(data, trees, seed, binary=not kind.any_children, min_count=min_count)
+        source = ut.train.open_source(
+            asked["data"], asked["trees"], recipe.seed, not kind.any_children, asked["min_count"]
+        )
+        labels = issubclass(kind, ut.models.TreeClassifier)
         source = source if labels else source.with_words()
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
-        first = ut.train.start(chosen, recipe)
         held = ut.train.Checkpoint(
-            chosen, recipe, first, source.vocabulary, _origin(data, trees), source.labels if labels else None
-        )
+            chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _origin(asked),
+            source.labels if labels else None,
+        )  # fmt: skip
         if resume:
             held = _resumed(folder, held)
-            if held.state.epoch >= epochs:
-                console.print(f"It has had its {epochs} epochs: a larger --epochs goes on", markup=False)
+            if held.state.epoch >= recipe.epochs:
+                console.print(f"It has had its {recipe.epochs} epochs: a larger --epochs goes on", markup=False)
         console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
         try:
             run(console, folder, held, source)
@@ -154,6 +155,50 @@ def _threads(count: int | None) -> Iterator[None]:
         yield
 
 
+def _folder(model: str | None, output: Path | None, resume: bool) -> Path:
+    """Where all is written to; without a model, that of a run that goes on."""
+    if model is None and not resume:
+        raise typer.BadParameter(f"name one: {_MODELS} --resume goes on without", param_hint="MODEL")
+    if output is not None:
+        return output
+    if model is None:
+        raise typer.BadParameter("name the folder to go on from with --output, or its MODEL", param_hint="--resume")
+    return Path("build/train") / model
+
+
+def _checked(asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The kind of model, the recipe and the sizes that these options say."""
+    model, kind = asked["model"], _kind(asked["model"])
+    recipe = {field.name: asked[field.name] for field in fields(ut.train.Recipe)}
+    recipe["clip"] = recipe["clip"] or None
+    sizes = {name: asked[name] for name, usual in _SIZES.items() if asked[name] != usual}
+    known = {field.name for field in fields(kind)} | ({"at"} if model in ut.models.CLASSIFIERS else set())
+    for name in [*sizes, *(["at"] if asked["at"] != "nodes" else [])]:
+        if name not in known:
+            raise UndertowError(f"{model} has no --{name}", hint="leave it out")
+    check_ranges(**sizes)
+    return kind, ut.train.Recipe(**recipe), sizes
+
+
+def _as_before(context: typer.Context, folder: Path, held: Any) -> dict[str, Any]:
+    """All options, those that are not given as the checkpoint has them."""
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if (origin := context.get_parameter_source(name)) is not None and origin.name != "DEFAULT"
+    }
+    kinds: dict[str, Any] = {**ut.models.CLASSIFIERS, **ut.models.GENERATORS}
+    model = next(name for name, kind in kinds.items() if kind is type(held.model))
+    if given.get("model", model) != model:
+        raise UndertowError(f"{folder} holds another model: {model}", hint="leave the name out, or change --output")
+    if not held.source and "data" not in given:
+        raise UndertowError(f"{folder} does not say what it was trained on", hint="say it with --data")
+    sizes = {name: getattr(held.model, name) for name in _SIZES if hasattr(held.model, name)}
+    recipe = asdict(held.recipe)
+    recipe["clip"] = recipe["clip"] or 0.0
+    return {**context.params, "model": model, **_told(held.source), **sizes, **recipe, **given}
+
+
 def _kind(name: str) -> Any:
     if name == "experts":
         raise UndertowError(
@@ -166,10 +211,19 @@ def _kind(name: str) -> Any:
     return kinds[name]
 
 
-def _origin(data: str, trees: int) -> str:
+def _origin(asked: dict[str, Any]) -> str:
     """What is trained on, for people and for going on. Files have as many trees as they have."""
-    kind, _, path = data.partition(":")
-    return f"{kind}:{Path(path)}" if kind in ("trees", "sst") else f"{data}, {trees} trees"
+    kind, _, path = asked["data"].partition(":")
+    count = asked["min_count"]
+    told = f"{kind}:{Path(path)}" if kind in ("trees", "sst") else f"{asked['data']}, {asked['trees']} trees"
+    return told if count == 1 else f"{told}, min_count {count}"
+
+
+def _told(origin: str) -> dict[str, Any]:
+    """The options that `_origin` told."""
+    found = re.fullmatch(r"(.*?)(?:, (?P<trees>\d+) trees)?(?:, min_count (?P<min_count>\d+))?", origin, re.DOTALL)
+    assert found is not None  # it may be anything
+    return {"data": found[1]} | {name: int(count) for name, count in found.groupdict().items() if count is not None}
 
 
 def _check_folder(folder: Path, resume: bool, force: bool) -> None:
@@ -217,7 +271,7 @@ def _asked_to_stop() -> Iterator[list[int]]:
 
 def _leave(stop: list[int], folder: Path) -> None:
     if stop:
-        typer.echo(f"\nStopped and saved. The same command with --resume goes on from {folder}", err=True)
+        typer.echo(f"\nStopped and saved. To go on: undertow train --resume -o {shlex.quote(str(folder))}", err=True)
         raise typer.Exit(130)
 
 
@@ -228,14 +282,11 @@ def _resumed(folder: Path, wanted: Any) -> Any:
     now = replace(held, recipe=longer, state=wanted.state)
     if now == wanted:
         return replace(wanted, state=held.state)
-    if type(now.model) is not type(wanted.model):
-        kind = type(now.model).__name__
-        raise UndertowError(f"{folder} holds another model: {kind}", hint="name that one, or another --output")
     pairs = [(f"--{name.replace('_', '-')}", old, new) for name, old, new in _differences(now, wanted)]
     told = "; ".join(f"{name} {'none' if old is None else old} before, {new} now" for name, old, new in pairs)
     raise UndertowError(
-        f"{folder} was trained otherwise: {told or 'on trees with other words'}",
-        hint="give the options that it was trained with, or another --output",
+        f"{folder} was trained otherwise: {told or 'on trees with other words or labels'}",
+        hint="leave these options out, or name another --output",
     )
 
 

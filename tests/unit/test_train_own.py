@@ -190,3 +190,56 @@ def test_label_names_are_saved(tmp_path: Path) -> None:
 def test_report_with_names() -> None:
     found = ut.train.Report(np.array([0, 1]), np.array([0, 0]), np.array([1, 1]), 2, ("neg", "positive"))
     assert "      neg positive\n" in str(found) and "positive        1" in str(found)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Going on
+
+
+@pytest.mark.slow
+def test_resumed_with_nothing_but_the_folder(tmp_path: Path) -> None:
+    """What is left out is as the folder has it; what is given must agree."""
+    ut.data.write(REVIEWS, tmp_path / "reviews.txt")
+    folder = tmp_path / "a"
+    data = ["--data", f"trees:{tmp_path / 'reviews.txt'}", "--min-count", "2", "--dropout", "0.1", "--clip", "0"]
+    options = ["treelstm", *data, "--width", "3", "--embedding", "4", "--rate", "0.02", "--seed", "5", "--at", "root"]
+    invoke("train", *options, "--epochs", "2", "-o", folder)
+    before = ut.train.load(folder / "checkpoint.safetensors")
+    assert before.source.endswith("reviews.txt, min_count 2")
+    assert "had its 2 epochs" in invoke("train", "--resume", "-o", folder)
+    told = invoke("train", "--resume", "-o", folder, "--epochs", "3")
+    assert "epoch 3" in told and "epoch 2 " not in told
+    invoke("train", *options, "--epochs", "3", "-o", tmp_path / "whole")
+    one, other = (ut.train.load(path / "checkpoint.safetensors") for path in (folder, tmp_path / "whole"))
+    assert (one.model, one.recipe, one.vocabulary, one.source) == (
+        other.model, other.recipe, other.vocabulary, other.source,
+    )  # fmt: skip
+    assert all(np.array_equal(one.state.params[name], other.state.params[name]) for name in one.state.params)
+    told = invoke("train", "--resume", "-o", folder, "--epochs", "4", "--rate", "0.5", "--width", "9", code=1)
+    assert "trained otherwise: --width 3 before, 9 now; --rate 0.02 before, 0.5 now" in told
+    assert "holds another model: treelstm" in invoke("train", "rntn", "--resume", "-o", folder, code=1)
+    other_words = invoke("train", "treelstm", "--resume", "-o", folder, "--min-count", "1", code=1)
+    assert "--data" in other_words and "min_count 2 before" in other_words
+
+
+@pytest.mark.slow
+def test_resumed_with_trees_made_by_rule(tmp_path: Path) -> None:
+    made = ["--data", "listops", "--trees", "20", "--patience", "7"]
+    invoke("train", "drnn", *made, *SMALL, "--embedding", "3", "-o", tmp_path)
+    told = invoke("train", "--resume", "-o", tmp_path, "--epochs", "2")
+    assert "epoch 2" in told and "20 trees" in told
+    held = ut.train.load(tmp_path / "checkpoint.safetensors")
+    assert held.source == "listops, 20 trees" and held.recipe.patience == 7
+    assert "--data listops, 20 trees before" in invoke("train", "--resume", "-o", tmp_path, "--trees", "30", code=1)
+
+
+def test_what_is_missing_to_train_or_to_go_on(tmp_path: Path) -> None:
+    assert "width is 0" in invoke("train", "treernn", "--width", "0", "-o", tmp_path, code=1)
+    assert "MODEL" in invoke("train", code=2) and "MODEL" in invoke("train", "-o", tmp_path, code=2)
+    assert "--output" in invoke("train", "--resume", code=2)
+    assert "has no checkpoint" in invoke("train", "--resume", "-o", tmp_path, code=1)
+    model, recipe = ut.models.TreeRNN(3, 2, width=2), ut.train.Recipe()
+    ut.train.save(
+        tmp_path / "checkpoint.safetensors", ut.train.Checkpoint(model, recipe, ut.train.start(model, recipe))
+    )
+    assert "does not say what it was trained on" in invoke("train", "--resume", "-o", tmp_path, code=1)
