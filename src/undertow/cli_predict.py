@@ -23,6 +23,7 @@ from undertow.data.select import renumbered
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import UndertowError, brief
 from undertow.models.classifier import check
+from undertow.train.own_trees import named
 
 _COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
 
@@ -44,36 +45,46 @@ def predict(
                 f"{type(held.model).__name__} grows trees and labels none",
                 hint="ut.train.load(FILE) has its model and params; model.sample(params, seed=0) grows a tree",
             )
-        forest = _read(trees, source, held)
+        forest = named(_read(trees, source, held))
         if not len(forest):
             raise ut.DataError(f"{trees!r} holds no trees", hint="a tree is written (a b), (1 word) or [MAX 2 3 ]")
-        forest = _as_known(forest, held)
-        check(held.model, forest)
-        for tree in forest[:most]:
-            console.print(coloured(tree, held.model.node_labels(held.params, tree), held.model.classes))
+        known = _as_known(forest, held)
+        check(held.model, known)
+        for typed, tree in zip(forest[:most], known[:most], strict=True):
+            given = held.model.node_labels(held.params, tree)
+            shown = replace(tree, word=typed.word, vocabulary=typed.vocabulary)
+            console.print(coloured(shown, given, held.model.classes, _unknown(typed, held.vocabulary)))
         if len(forest) > most:
             console.print(f"... and {len(forest) - most} more trees")
 
 
-def coloured(tree: Any, given: Any, classes: int) -> Text:
-    """A tree drawn with letters, each node in the colour of its given label; another true label stands beside it."""
-    shown = ut.data.Forest.from_depths(
-        tree.depths, tree.word, given, binary=tree.is_binary, vocabulary=tree.vocabulary, labels=tree.labels
-    )
+def coloured(tree: Any, given: Any, classes: int, unknown: Any = ()) -> Text:
+    """A tree drawn with letters, each node in the colour of its given label.
+
+    Beside it stands what else there is to say: that the model does not know its word, for these nodes, and its true
+    label, where that is another.
+    """
     made = Text()
-    for node, line in lines_of(shown, 0, shown.size):
+    for node, line in lines_of(replace(tree, label=given), 0, tree.size):
         if node is None:
             made.append(f"{line}\n", style="dim")
             continue
-        label, true = given[node], tree.label[node]
-        place = round(int(label) * (len(_COLOURS) - 1) / max(classes - 1, 1))
+        label, true = int(given[node]), int(tree.label[node])
+        place = round(label * (len(_COLOURS) - 1) / max(classes - 1, 1))
         branch = re.match(r"[│├└─ ]*", line)
         cut = branch.end() if branch else 0
         made.append(line[:cut], style="dim")
         made.append(line[cut:], style=_COLOURS[min(place, len(_COLOURS) - 1)])
-        made.append(f"   (is {name_of(true, tree.labels)})\n" if 0 <= true != label else "\n", style="dim")
+        notes = ["unknown word"] * (node in unknown) + [f"is {name_of(true, tree.labels)}"] * (0 <= true != label)
+        made.append(f"   ({', '.join(notes)})\n" if notes else "\n", style="dim")
     made.right_crop(1)
     return made
+
+
+def _unknown(tree: Any, vocabulary: Any) -> set[int]:
+    """The nodes whose words are not in the vocabulary."""
+    new = [number for number, word in enumerate(tree.vocabulary) if word not in vocabulary]
+    return set(np.flatnonzero(np.isin(tree.word, new)).tolist())
 
 
 def _read(trees: str, source: str | None, held: Any) -> Any:

@@ -243,3 +243,26 @@ def test_what_is_missing_to_train_or_to_go_on(tmp_path: Path) -> None:
         tmp_path / "checkpoint.safetensors", ut.train.Checkpoint(model, recipe, ut.train.start(model, recipe))
     )
     assert "does not say what it was trained on" in invoke("train", "--resume", "-o", tmp_path, code=1)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is drawn
+
+
+def test_unknown_words_are_drawn_as_they_are_typed(tmp_path: Path) -> None:
+    words = ut.data.Vocabulary(("a", "film"))
+    model, recipe = ut.models.TreeRNN(len(words), 2, width=2), ut.train.Recipe()
+    held = ut.train.Checkpoint(model, recipe, ut.train.start(model, recipe), words, "grammar")
+    ut.train.save(tmp_path / "c", held)
+    told = invoke("predict", tmp_path / "c", "((a zany) (<unk> film))")
+    assert "zany (unknown word)" in told and told.count("unknown") == 1 and "a ├─" not in told
+    assert "<unk>" in told and "film" in told
+    told = invoke("predict", tmp_path / "c", "(0 (0 zany) (1 film))")
+    assert "zany (unknown word" in told and told.count("<unk>") == 0
+    (tmp_path / "numbers.jsonl").write_text("[1, 2]")
+    assert "1 (unknown word)" in invoke("predict", tmp_path / "c", tmp_path / "numbers.jsonl")
+    ut.train.save(tmp_path / "d", ut.train.Checkpoint(model, recipe, held.state, None))
+    assert "holds no words" in invoke("predict", tmp_path / "d", "(a film)", code=1)
+    fixed = ut.data.Vocabulary(("a", "b", "c"), unknown=None)
+    ut.train.save(tmp_path / "e", ut.train.Checkpoint(model, recipe, held.state, fixed))
+    assert "'zany' is not in the vocabulary" in invoke("predict", tmp_path / "e", "(a zany)", code=1)

@@ -39,6 +39,16 @@ def some(forest: Forest, path: str | Path) -> Forest:
     return forest
 
 
+def named(forest: Forest) -> Forest:
+    """The same trees with names for their words: a word that is a number is called what it is written as."""
+    if forest.vocabulary is not None:
+        return forest
+    used = np.unique(forest.word[forest.word >= 0])
+    names = Vocabulary(tuple(map(str, used.tolist())))
+    word = np.where(forest.word < 0, -1, 1 + np.searchsorted(used, forest.word))  # 0 is the unknown word
+    return replace(forest, word=word.astype(np.int32), vocabulary=names)
+
+
 def _split(forest: Forest, path: Path, seed: int, min_count: int) -> Parts:
     """A tenth of the trees is for dev and a tenth for the test, each at least one."""
     few = max(len(forest) // 10, 1)
@@ -91,17 +101,7 @@ def _read(path: Path, binary: bool) -> Forest:
             f"{path}: node {node - forest.roots[tree]} of tree {tree} has {many}, and two or none are asked for",
             hint="the models childsum and drnn take any number of children; in Python, binary=False does",
         )
-    return replace(_named(forest), fields={})  # no model looks at other fields
-
-
-def _named(forest: Forest) -> Forest:
-    """The same trees with names for their words: a word that is a number is called what it is written as."""
-    if forest.vocabulary is not None:
-        return forest
-    used = np.unique(forest.word[forest.word >= 0])
-    names = Vocabulary(tuple(map(str, used.tolist())))
-    word = np.where(forest.word < 0, -1, 1 + np.searchsorted(used, forest.word))  # 0 is the unknown word
-    return replace(forest, word=word.astype(np.int32), vocabulary=names)
+    return replace(named(forest), fields={})  # no model looks at other fields
 
 
 def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
