@@ -73,10 +73,11 @@ def train(
     """
     console, folder = make_console(), _folder(model, output, resume)
     with telling_errors(), _threads(threads):
-        asked = context.params
+        asked, before = context.params, None
         if resume:
             _check_folder(folder, resume, force)
-            asked = _as_before(context, folder, ut.train.load(folder / FILE))
+            before = ut.train.load(folder / FILE)
+            asked = _as_before(context, folder, before)
         kind, recipe, sizes = _checked(asked)
         _check_folder(folder, resume, force)
         source = ut.train.open_source(
@@ -89,8 +90,9 @@ def train(
             chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _origin(asked),
             source.labels if labels else None,
         )  # fmt: skip
-        if resume:
-            held = _resumed(folder, held)
+        if before is not None:
+            held = _resumed(folder, before, held)
+            _tell_rates(console, before.recipe, recipe)
             if held.state.epoch >= recipe.epochs:
                 console.print(f"It has had its {recipe.epochs} epochs: a larger --epochs goes on", markup=False)
         console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
@@ -275,9 +277,18 @@ def _leave(stop: list[int], folder: Path) -> None:
         raise typer.Exit(130)
 
 
-def _resumed(folder: Path, wanted: Any) -> Any:
+def _tell_rates(console: Console, before: Any, now: Any) -> None:
+    """A rate that falls towards the last epoch was another at every step, if the last epoch was another."""
+    if now.decay != "none" and now.epochs != before.epochs:
+        console.print(
+            f"The rate falls ({now.decay}) over {now.epochs} epochs now, and fell over {before.epochs} before: "
+            f"not as in one run of {now.epochs}",
+            markup=False,
+        )
+
+
+def _resumed(folder: Path, held: Any, wanted: Any) -> Any:
     """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
-    held = ut.train.load(folder / FILE)
     longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
     now = replace(held, recipe=longer, state=wanted.state)
     if now == wanted:

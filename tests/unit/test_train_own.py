@@ -266,3 +266,14 @@ def test_unknown_words_are_drawn_as_they_are_typed(tmp_path: Path) -> None:
     fixed = ut.data.Vocabulary(("a", "b", "c"), unknown=None)
     ut.train.save(tmp_path / "e", ut.train.Checkpoint(model, recipe, held.state, fixed))
     assert "'zany' is not in the vocabulary" in invoke("predict", tmp_path / "e", "(a zany)", code=1)
+
+
+@pytest.mark.slow
+def test_more_epochs_under_decay_are_told(tmp_path: Path) -> None:
+    options = ["--trees", "20", *SMALL, "-o", tmp_path / "a"]
+    invoke("train", "treernn", *options, "--decay", "cosine")
+    told = invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2")
+    assert "rate falls (cosine) over 2 epochs now, and fell over 1 before: not as in one run of 2" in told
+    assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2")
+    invoke("train", "treernn", *options[:-1], tmp_path / "b")
+    assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "b", "--epochs", "2")
