@@ -108,6 +108,7 @@ def train(
 def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
     file, saved, told_at = folder / FILE, time.monotonic(), time.monotonic()
+    nodes = tuple(part.size / len(part) for part in (source.train, source.dev))  # of a tree, on average
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
         for event in ut.train.fit(held.model, source.train, source.dev, held.recipe, held.state):
@@ -132,8 +133,8 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
             ut.train.save(file, held)
             saved = time.monotonic()
             ut.train.write_log(folder, event.state.history)
-            (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history))
-            bar.console.print(_line(event, source.dev.size / len(source.dev)), markup=False)
+            (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history, nodes))
+            bar.console.print(_line(event, nodes[1]), markup=False)
             _leave(stop, folder)
     labels = isinstance(held.model, ut.models.TreeClassifier)
     report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)

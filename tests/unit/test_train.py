@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import undertow as ut
 from undertow import cli, cli_train
+from undertow.train import curve
 
 SOURCE = ut.train.open_source("grammar", trees=40, seed=1)
 MODEL = ut.models.TreeRNN(len(SOURCE.vocabulary), SOURCE.classes, width=4, dropout=0.2)
@@ -386,3 +387,31 @@ def test_stopped_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cli_train, "_TELL_SECONDS", 0.0)
     assert "epoch 1: 1 of 2  loss" in invoke(*options, "-o", tmp_path / "told")
     invoke(*options, "-o", tmp_path / "a", "--force")
+
+
+def pixels(png: bytes) -> Any:
+    wide, high = struct.unpack(">II", png[16:24])
+    size = struct.unpack(">I", png[33:37])[0]
+    rows = np.frombuffer(zlib.decompress(png[41 : 41 + size]), np.uint8).reshape(high, 3 * wide + 1)
+    return rows[:, 1:].reshape(high, wide, 3)
+
+
+def test_one_epoch_is_visible() -> None:
+    """A marker for each epoch, in both panels, of training and dev set."""
+    record = ut.train.Record(1, 5, 0.1, 2.0, 0.2, 1.5, 0.3, 0.4, 99.5)
+    picture = pixels(ut.train.curve_png([record]))[30:-30]
+    for panel in (picture[:, :360], picture[:, 360:]):
+        for colour in (curve._TRAIN, curve._DEV):
+            assert (panel == colour).all(axis=2).sum() >= 20
+
+
+def test_curves_of_generators_show_perplexity() -> None:
+    nan = float("nan")
+    history = [ut.train.Record(k, k, 0.1, 9.0 / k, nan, 8.0 / k, nan, nan, 1.0) for k in (1, 2, 3)]
+    ink = [(pixels(ut.train.curve_png(history, nodes))[30:-30, 360:] == curve._DEV).all(axis=2).any(axis=0)
+           for nodes in (None, (4.0, 4.0))]  # fmt: skip
+    assert ink[1][60:330].all()
+    # Nobody knows how many nodes trees have: then the loss has the whole width.
+    assert ink[0][:330].all()
+    huge = [ut.train.Record(1, 1, 0.1, 1e6, nan, 9e5, nan, nan, 1.0)]
+    assert ut.train.curve_png(huge, (2.0, 2.0)).startswith(b"\x89PNG")

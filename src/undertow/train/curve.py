@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from undertow.train.growth import perplexity
 from undertow.train.loop import Record
 
 _WIDE, _HIGH, _EDGE = 720, 300, 46
+_MARKED = 40  # as many epochs have a mark each; of more, the marks would be a thick line
 _INK, _GRID, _TRAIN, _DEV = (31, 35, 40), (225, 228, 232), (154, 161, 171), (47, 111, 196)
 
 # Letters of three columns and five rows, each row as three bits: all that the captions need.
@@ -19,26 +21,44 @@ _FONT = {
     "0": 0o75557, "1": 0o26227, "2": 0o71747, "3": 0o71717, "4": 0o55711, "5": 0o74717, "6": 0o74757, "7": 0o71122,
     "8": 0o75757, "9": 0o75717, ".": 0o00002, "%": 0o51245, "-": 0o00700, " ": 0o00000,
     "a": 0o25755, "c": 0o34443, "d": 0o65556, "e": 0o74647, "h": 0o55755, "i": 0o72227, "l": 0o44447, "n": 0o65555,
-    "o": 0o25552, "p": 0o65644, "r": 0o65655, "s": 0o34216, "t": 0o72222, "u": 0o55557, "v": 0o55552, "y": 0o55222,
+    "o": 0o25552, "p": 0o65644, "r": 0o65655, "s": 0o34216, "t": 0o72222, "u": 0o55557, "v": 0o55552, "x": 0o55255,
+    "y": 0o55222, "+": 0o02720,
 }  # fmt: skip
 
 
-def curve_png(history: Sequence[Record]) -> bytes:
-    """Loss and accuracy by epoch, of the training and the dev set, as the bytes of a PNG file."""
+def curve_png(history: Sequence[Record], nodes: tuple[float, float] | None = None) -> bytes:
+    """Loss and accuracy by epoch, of the training and the dev set, as the bytes of a PNG file.
+
+    Of a model that grows trees nobody knows an accuracy. Then perplexity is shown, if it is known how many `nodes` a
+    tree of the training and of the dev set has on average; else loss alone.
+    """
     picture = np.full((_HIGH, _WIDE, 3), 255, np.uint8)
     half = _WIDE // 2
     losses = [[r.train_loss for r in history], [r.dev_loss for r in history]]
     hits = [[r.train_accuracy for r in history], [r.dev_accuracy for r in history]]
-    top = max([1e-9, *(x for row in losses for x in row if np.isfinite(x))])
-    _panel(picture, 0, "loss", losses, top, "{:.2f}" if top < 100 else "{:.0f}")
-    _panel(picture, half, "accuracy", hits, 1.0, "{:.0%}")
+    if not np.isnan(hits).all():
+        _panel(picture, half, _WIDE, "accuracy", hits, 1.0, "{:.0%}")
+    elif nodes is not None:
+        found = [[perplexity(loss, count) for loss in row] for row, count in zip(losses, nodes, strict=True)]
+        _panel(picture, half, _WIDE, "perplexity", found, *_scale(found))
+    else:
+        half = _WIDE
+    _panel(picture, 0, half, "loss", losses, *_scale(losses))
     for k, (name, colour) in enumerate((("train", _TRAIN), ("dev", _DEV))):
         _write(picture, _WIDE - 110 + 60 * k, 8, name, colour)
     return _encoded(picture)
 
 
-def _panel(picture: Any, left: int, title: str, rows: Sequence[Sequence[float]], top: float, form: str) -> None:
-    x0, x1, y0, y1 = left + _EDGE, left + _WIDE // 2 - 16, _HIGH - 34, 30
+def _scale(rows: Sequence[Sequence[float]]) -> tuple[float, str]:
+    """The highest number that there is, and how captions are written."""
+    top = max([1e-9, *(x for row in rows for x in row if np.isfinite(x))])
+    return top, "{:.2f}" if top < 100 else "{:.0f}" if top < 1e5 else "{:.0e}"
+
+
+def _panel(
+    picture: Any, left: int, right: int, title: str, rows: Sequence[Sequence[float]], top: float, form: str
+) -> None:
+    x0, x1, y0, y1 = left + _EDGE, right - 16, _HIGH - 34, 30
     _write(picture, x0, 8, title, _INK)
     for part in range(5):
         y = round(y0 + (y1 - y0) * part / 4)
@@ -46,16 +66,20 @@ def _panel(picture: Any, left: int, title: str, rows: Sequence[Sequence[float]],
         caption = form.format(top * part / 4)
         _write(picture, max(x0 - 8 * len(caption) - 4, left), y - 5, caption, _INK)
     epochs = len(rows[0])
-    last = str(epochs)
-    _write(picture, x0, y0 + 10, "1" if epochs > 1 else "", _INK)
-    _write(picture, (x0 + x1) // 2 - 20, y0 + 10, "epoch", _INK)
-    _write(picture, x1 - 8 * len(last), y0 + 10, last, _INK)
+    middle = (x0 + x1) // 2
+    if epochs > 1:
+        _write(picture, x0, y0 + 10, "1", _INK)
+        _write(picture, middle - 20, y0 + 10, "epoch", _INK)
+        _write(picture, x1 - 8 * len(str(epochs)), y0 + 10, str(epochs), _INK)
+    else:
+        _write(picture, middle - 28, y0 + 10, f"epoch {epochs}", _INK)
+    xs = np.linspace(x0, x1, epochs) if epochs > 1 else np.full(epochs, middle)
     for row, colour in zip(rows, (_TRAIN, _DEV), strict=True):
-        if np.isnan(row).all():  # of those that grow trees nobody knows an accuracy
-            continue
-        xs = np.linspace(x0, x1, epochs) if epochs > 1 else np.array([(x0 + x1) / 2])
         ys = y0 + (y1 - y0) * np.clip(np.nan_to_num(np.array(row), nan=0.0, posinf=top, neginf=0.0) / top, 0, 1)
         _line(picture, xs, ys, colour)
+        if epochs <= _MARKED:
+            for x, y in zip(xs.round().astype(int), ys.round().astype(int), strict=True):
+                picture[y - 3 : y + 3, x - 3 : x + 4] = colour
 
 
 def _line(picture: Any, xs: Any, ys: Any, colour: tuple[int, int, int]) -> None:

@@ -38,7 +38,8 @@ class Growth:
 
 def perplexity(loss: float, nodes: float) -> float:
     """Of a node, where trees have this loss and so many nodes on average."""
-    return float(np.exp(loss / nodes))
+    with np.errstate(over="ignore"):  # infinite, where it is too large to be told
+        return float(np.exp(loss / nodes))
 
 
 def growth(model: TreeGenerator, params: Params, forest: Forest, samples: int = 3) -> Growth:
