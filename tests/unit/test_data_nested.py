@@ -177,3 +177,22 @@ def test_maps_over_what_is_no_array():
     for wrong in (["a"], (x for x in range(3)), "abc"):
         with pytest.raises(ut.TypeMismatch, match="which is no array of numbers"):
             twice.map(wrong)
+
+
+@pytest.mark.parametrize("tree", [("a", "b"), ("a", ("b", "c")), {"word": "a"}, {"children": ["a", "b"]}, ()])
+def test_a_tree_without_a_list_around_it(tree):
+    """Each part of it would silently be a tree of its own."""
+    with pytest.raises(ut.DataError, match=r"is one tree, not a list of trees(?s:.*)from_nested\(\[tree\]\)"):
+        ut.data.from_nested(tree)
+
+
+def test_one_tree_of_nltk_or_a_forest_is_no_list_of_trees():
+    class Tree(list):
+        def label(self):
+            return "S"
+
+    for tree in (Tree(["a", "b"]), ut.data.from_nested(["a"])):
+        with pytest.raises(ut.DataError, match="not a list of trees"):
+            ut.data.from_nested(tree)
+    assert len(ut.data.from_nested(tree for tree in ("a", "b"))) == len(ut.data.from_nested(["a", "b"])) == 2
+    assert len(ut.data.from_nested([])) == 0

@@ -30,7 +30,7 @@ def from_nested(
     min_count: int = 1,
     binary: bool | None = None,
 ) -> Forest:
-    """A forest from trees that are values of Python.
+    """A forest from a list of trees that are values of Python; one tree is a list of one, `from_nested([tree])`.
 
     A word (text, or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has any
     of `word`, `label`, `children` (or `left` and `right`), and what else it has becomes a field of the forest. What has
@@ -39,6 +39,12 @@ def from_nested(
     """
     if isinstance(trees, (str, bytes)) or not isinstance(trees, Iterable):
         raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), also for one tree")
+    if isinstance(trees, Forest):
+        raise DataError(f"{trees!r} is a forest already, not a list of trees", hint="use it as it is")
+    # A tuple may be a tree that somebody forgot to put into a list: each of its parts would be a tree of its own.
+    if isinstance(trees, (tuple, Mapping)) or callable(getattr(trees, "label", None)):
+        hint = "write from_nested([tree]), also for one tree; if a tuple holds several, from_nested(list(trees))"
+        raise DataError(f"{brief(trees)} is one tree, not a list of trees", hint=hint)
     if labels is not None and not isinstance(labels, Vocabulary):
         labels = Vocabulary(tuple(labels), unknown=None)
     depths: list[int] = []
