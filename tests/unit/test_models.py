@@ -11,6 +11,7 @@ import pytest
 from tests.unit import model_references as by_hand
 
 import undertow as ut
+from undertow.train.score import judged
 
 WORDS = 13
 SIZES = {"treernn": {}, "rntn": {}, "treelstm": {"embedding": 3}, "childsum": {"embedding": 3}, "mvrnn": {}}
@@ -101,6 +102,19 @@ def test_loss_and_labels(name: str, at: str) -> None:
     assert model.predict(params, forest).tolist() == best[forest.roots].tolist()
     if at == "nodes":
         assert model.node_labels(params, forest).tolist() == best.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*NAMES, *ut.models.GENERATORS])
+def test_no_trees_have_no_loss(name: str) -> None:
+    """0.0, as in `ut.train.score`; and nothing is to be learnt of them."""
+    model = classifier(name) if name in NAMES else ut.models.GENERATORS[name](3, width=2, embedding=2)
+    none = (some_trees(name) if name in NAMES else ut.data.from_nested([("a", "b")]))[:0]
+    for at in ("nodes", "root") if name in NAMES else ("nodes",):
+        loss = judged(model, at)
+        (found, hits), slopes = ut.value_and_grad(loss, has_aux=True)(parameters(model), none)
+        assert found == 0.0 == ut.train.score(model, parameters(model), none, at).loss
+        assert hits.tolist() == [0, 0] and not any(np.any(slope) for slope in slopes.values())
 
 
 @pytest.mark.slow

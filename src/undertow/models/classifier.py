@@ -59,6 +59,11 @@ def plus(*noted):
     return functools.reduce(lambda a, b: a + b, noted)
 
 
+def per_tree(losses, forest):
+    """The mean of the losses of all trees; of no trees 0, as nothing is wrong with them."""
+    return ut.sum(losses) / ut.astype(ut.maximum(ut.shape(forest.roots)[0], 1), ut.f32)
+
+
 def drop(x, width, rate):
     """Dropout, with the scaling at training time. Which places are dropped depends on the tag and the run's seed."""
     if rate == 0:
@@ -116,8 +121,9 @@ class TreeClassifier:
     def loss(self, at: str = "nodes") -> ut.Function:
         """The function loss(params, forest) -> (loss, counts): losses `at` all nodes or at each `root`.
 
-        The loss is the mean over trees of what their nodes sum up to; counts are [roots right, nodes right], where
-        nodes are only looked at with at="nodes". For `ut.value_and_grad(..., has_aux=True)`.
+        The loss is the mean over trees of what their nodes sum up to; of a forest without trees it is 0. Counts are
+        [roots right, nodes right], where nodes are only looked at with at="nodes". For
+        `ut.value_and_grad(..., has_aux=True)`.
         """
         _check_at(at)
         encode = self.encoder(JUDGED if at == "nodes" else NOTHING)
@@ -133,7 +139,7 @@ class TreeClassifier:
 
             missed, at_roots, at_nodes = ut.map(of_tree, forest.roots)
             hits = ut.astype(ut.stack([ut.sum(at_roots), ut.sum(at_nodes)]), ut.i32)
-            return ut.sum(missed) / ut.astype(ut.shape(forest.roots)[0], ut.f32), hits
+            return per_tree(missed, forest), hits
 
         return loss
 

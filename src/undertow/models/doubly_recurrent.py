@@ -11,6 +11,7 @@ import functools
 from dataclasses import dataclass
 
 import undertow as ut
+from undertow.models.classifier import per_tree
 from undertow.models.generator import TreeGenerator, choose, decide, unlikely
 
 HERE, DOWN, ACROSS = 0, 1, 2
@@ -121,7 +122,7 @@ class DoublyRecurrent(TreeGenerator):
                 )
 
             trees = ut.shape(forest.roots)[0]
-            return ut.mean(ut.map(of_tree, ut.astype(ut.arange(trees), ut.i32)))
+            return per_tree(ut.map(of_tree, ut.astype(ut.arange(trees), ut.i32)), forest)
 
         return loss
 

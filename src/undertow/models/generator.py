@@ -56,7 +56,7 @@ class TreeGenerator:
         raise NotImplementedError
 
     def loss(self) -> ut.Function:
-        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees."""
+        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees; of none, 0."""
         raise NotImplementedError
 
     def words_of(self, sampled: bool = False) -> ut.Function:

@@ -11,6 +11,7 @@ import functools
 from dataclasses import dataclass
 
 import undertow as ut
+from undertow.models.classifier import per_tree
 from undertow.models.generator import TreeGenerator, choose, decide, unlikely
 
 LEFT, RIGHT = 0, 1
@@ -121,6 +122,6 @@ class TopDownTreeLSTM(TreeGenerator):
             def of_tree(root):
                 return below(params, forest, root, *self.cell(params, LEFT, params["start"], zero, zero))
 
-            return ut.mean(ut.map(of_tree, forest.roots))
+            return per_tree(ut.map(of_tree, forest.roots), forest)
 
         return loss
