@@ -15,13 +15,10 @@ from rich.text import Text
 import undertow as ut
 from undertow.cli_train import FILE
 from undertow.console import make_console, telling_errors
-from undertow.data.expressions import LISTOPS_OPERATORS, listops_values
 from undertow.data.files import FORMATS, check_file, format_of, text_of
 from undertow.data.nested import name_of
 from undertow.data.picture import lines_of
-from undertow.data.select import renumbered
-from undertow.data.vocabulary import Vocabulary
-from undertow.errors import UndertowError, brief
+from undertow.errors import UndertowError
 from undertow.models.classifier import check
 from undertow.train.own_trees import named
 
@@ -98,9 +95,7 @@ def _read(trees: str, source: str | None, held: Any) -> Any:
             return ut.data.load(trees)
     text = text_of(trees) if is_file else trees
     source = _format(text, held.labels) if source is None else source
-    if source == "listops":
-        return _listops(text, binary=not any_children)
-    options = {"head": any_children} if source == "sexpressions" else {}
+    options = {"sexpressions": {"head": any_children}, "listops": {"binary": not any_children}}.get(source, {})
     if source not in FORMATS or source == "npz":
         raise ut.DataError(f"{source} is no format of text", hint="write --from brackets, sexpressions or listops")
     return FORMATS[source](text, **options)
@@ -121,24 +116,6 @@ def _as_known(forest: Any, held: Any) -> Any:
     if (forest.labels is None) != (known is None):
         label = np.full_like(label, -1)
     elif known is not None:
-        label = renumbered(label, forest.labels, Vocabulary(("", *known.words), unknown="")) - 1
-        label = np.maximum(label, -1)
+        numbers = [known.numbers.get(name, -1) for name in forest.labels]
+        label = np.array([*numbers, -1], np.int32)[label]  # the last one is found by -1
     return replace(forest.with_vocabulary(held.vocabulary), label=label, labels=known)
-
-
-def _listops(text: str, binary: bool) -> Any:
-    """Expressions with or without their values and the parentheses of the published files."""
-    bodies = "\n".join(line.rpartition("\t")[2] for line in text.splitlines())
-    plain = bodies.translate(str.maketrans("[]", "()", "()"))
-    for token in plain.replace("(", " ").replace(")", " ").split():
-        if token not in ut.data.LISTOPS.words:
-            raise ut.DataError(f"{brief(token)} is neither a digit nor one of {' '.join(LISTOPS_OPERATORS)}")
-    try:
-        forest = ut.data.parse_sexpressions(plain, ut.data.LISTOPS, binary=False, per_line=True)
-    except ut.DataError as fault:
-        fault.what = fault.what.translate(str.maketrans("()", "[]"))  # as they were written
-        raise
-    valued = ut.data.Forest.from_depths(
-        forest.depths, forest.word, listops_values(forest), binary=False, vocabulary=ut.data.LISTOPS
-    )
-    return ut.data.parse_listops(ut.data.to_listops(valued), binary=binary)

@@ -214,6 +214,22 @@ def test_listops_as_binary_trees() -> None:
     assert forest.label.tolist().count(-1) == forest.size - 3 - 7  # three expressions and seven digits have values
 
 
+def test_listops_without_values_or_pairs() -> None:
+    """Values are computed anyway, and pairs follow from the expression."""
+    bare = "[MAX 2 [MIN 9 9 ] ]\n( ( ( ( ( [MED 1 ) 7 ) 3 ) 6 ) ] )\n7\n"
+    assert data.parse_listops(bare)[:2] == data.parse_listops(LINES)
+    assert data.parse_listops(bare).label[-1] == 7
+    for text in (bare, "9\t[MAX 2 [MIN 9 9 ] ]\n4\t[MED 1 7 3 6]\n7\t7", "[MAX 2 [MIN 9 9]]\n4\t[MED 1 7 3 6]\n7"):
+        assert data.parse_listops(text, binary=True)[:2] == data.parse_listops(LINES, binary=True)
+        assert data.parse_listops(text, binary=True).label[-1] == 7
+    with pytest.raises(ut.DataError, match="line 2: FOO is neither a digit nor one of"):
+        data.parse_listops("[MAX 2 3 ]\n[FOO 2 ]")
+    with pytest.raises(ut.DataError, match="12 is neither a digit nor one of"):
+        data.parse_listops("[MAX 2 12 ]", binary=True)
+    assert data.parse_listops("\x1c3\t[MAX 2 3 ]").label[0] == 3
+    assert len(data.parse_listops("\n\n")) == 0 and data.to_listops(data.parse_listops("\n")[:0]) == ""
+
+
 def test_bad_listops() -> None:
     lines = [
         "3\t[MAX 2 3 ]",
@@ -252,13 +268,14 @@ def test_bad_listops_in_pairs() -> None:
         "2\t( ( ( [MAX 2 ) 3 ) ] )",
         "3\t[MAX 2 3 ]",
         "3\t( ( ( [FOO 2 ) 3 ) ] )",
+        "3\t( [MAX 2 ) 3 ]",
     ]
     with pytest.raises(ut.DataError) as caught:
         data.parse_listops("\n".join(lines), binary=True)
     found = dict(caught.value.lines)
-    assert list(found) == [2, 3, 4, 5]
+    assert list(found) == [2, 3, 5, 6]
     assert found[2] == "1 `)` is missing" and found[3] == "the value is 3, not 2"
-    assert found[4] == "these are not pairs in round brackets"
+    assert found[6] == "these are not pairs in round brackets"
     assert "5: FOO is neither" in str(caught.value)
     assert "3\t( ( ( [MAX 2 ) 3 ) ]" in str(caught.value)  # lines are shown as they were given
 

@@ -247,7 +247,7 @@ def test_commands(tmp_path: Path) -> None:
     otherwise = invoke("train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1)
     assert "trained otherwise: --l2 0.0 before, 1.0 now" in " ".join(otherwise.split())
     assert "had its 3 epochs" in invoke("train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume")
-    assert "12' is neither a digit nor one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
+    assert "12 is neither a digit nor one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
     assert "`]` is missing" in invoke("predict", folder, "[MAX 2 3", code=1)
     deep = "[MAX 1 " * 70 + "2" + " ]" * 70
     assert "... and 20 more nodes below" in invoke("predict", folder, deep)

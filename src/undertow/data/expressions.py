@@ -61,6 +61,31 @@ def _apply(forest: Forest, nodes: Array, counts: Array, values: Array) -> Array:
     return found
 
 
+def listops_pairs(forest: Forest) -> list[str]:
+    """The text of n-ary ListOps trees, with brackets that read it in pairs: `( ( ( [MAX 2 ) 9 ) ] )`."""
+    if not forest.size:
+        return []
+    words = [LISTOPS.word(n) for n in forest.word.tolist()]
+    counts = np.diff(forest.offsets).tolist()
+    # One bracket for each argument and one for the end, then one closes after each.
+    heads = [f"{'( ' * (n + 1)}[{word}" if n else word for word, n in zip(words, counts, strict=True)]
+    closes = np.maximum(forest.depths - np.append(forest.depths[1:], 0) + (np.array(counts) == 0) - 1, 0)
+    ends = np.append(forest.depths[1:] == 0, True)
+    lines: list[str] = []
+    line: list[str] = []
+    for head, count, depth, close, end in zip(
+        heads, counts, forest.depths.tolist(), closes.tolist(), ends.tolist(), strict=True
+    ):
+        line.append(head)
+        if count == 0 and depth > 0:
+            line.append(")" + " ] ) )" * close)
+        if end:
+            text = " ".join(line)
+            lines.append(text.removesuffix(" )") if depth > 0 else text)
+            line = []
+    return lines
+
+
 def boolean_values(forest: Forest) -> Array:
     """The value of every node of boolean expressions, 0 or 1."""
     rules: dict[int, Callable[[list[int]], int]] = {

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undertow.data.checks import check_text
-from undertow.data.expressions import LISTOPS, listops_values
+from undertow.data.expressions import LISTOPS, listops_pairs, listops_values
 from undertow.data.forest import Forest
 from undertow.data.scan import ATOM, CLOSE, OPEN, OUTSIDE, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
 from undertow.data.vocabulary import Vocabulary
@@ -26,6 +26,7 @@ from undertow.errors import DataError, brief
 Array = npt.NDArray[Any]
 NO_LABEL = "-1"  # how brackets say that a node has no label
 NO_WORD = "_"  # how S-expressions say that a node has no word
+_NO_PARENTHESES = str.maketrans("", "", "()")
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -111,19 +112,17 @@ def parse_sexpressions(
 def parse_listops(text: str, binary: bool = False) -> Forest:
     """The lines of ListOps (Nangia and Bowman 2018): a value, a tab, an expression such as `[MAX 2 9 [MIN 4 7 ] ]`.
 
-    Words are those of `undertow.data.LISTOPS`. Values are computed: each node has its own as label, and a line whose
-    value is another is bad. `binary=True` keeps the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in which tokens are
-    leaves; then only digits and whole expressions have labels.
+    Words are those of `undertow.data.LISTOPS`. Values are computed: each node has its own as label. They may be left
+    out; a line whose value is another is bad. `binary=True` gives the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in
+    which tokens are leaves; then only digits and whole expressions have labels. Without them it pairs as they would.
     """
     check_text(text)
-    pairs = [line.split("\t") for line in text.split("\n")]
+    pairs = [line.split("\t") if line.strip() else [""] for line in text.split("\n")]
     problems: dict[int, str] = {}
     for number, pair in enumerate(pairs, 1):
-        if pair == [""]:
-            continue
-        if len(pair) != 2 or not pair[0].strip().isdecimal():
+        if len(pair) > 2 or (len(pair) == 2 and not pair[0].strip().isdecimal()):
             problems[number] = "this is not a value, a tab and an expression"
-        elif not pair[1].strip():
+        elif pair != [""] and not pair[-1].translate(_NO_PARENTHESES).strip():
             problems[number] = "there is no expression"
     bodies = "\n".join("" if n in problems else pair[-1] for n, pair in enumerate(pairs, 1))
     # Without the parentheses, which only say how to read it in pairs, an expression is what its square brackets hold.
@@ -136,7 +135,8 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     _note(problems, _misplaced(tokens), "an operator comes first in its brackets, and has arguments")
     pieces = bodies.replace("[", "")
     if binary:
-        for number, why in by_line(scan(pieces))[1].items():
+        in_pairs = "\n".join(piece if "(" in piece else "" for piece in pieces.split("\n"))
+        for number, why in by_line(scan(in_pairs))[1].items():
             problems.setdefault(number, why if ")" in why else "these are not pairs in round brackets")
     # The values of good lines are looked at although others are bad: all that is wrong is told at once.
     good = [number for number, pair in enumerate(pairs, 1) if pair != [""] and number not in problems]
@@ -144,13 +144,18 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     forest = parse_sexpressions("\n".join(rest[number - 1] for number in good), LISTOPS, binary=False, per_line=True)
     values = listops_values(forest)
     for number, value in zip(good, values[forest.roots].tolist(), strict=True):
-        wanted = int(pairs[number - 1][0])
+        wanted = int(pairs[number - 1][0].strip()) if len(pairs[number - 1]) == 2 else value
         if value != wanted:
             problems[number] = f"the value is {value}, not {wanted}"
     refuse(problems, text, _VALUE)
     if not binary:
         return _with_labels(forest, values)
-    paired = parse_sexpressions(pieces, LISTOPS, head=False, binary=True, per_line=True)
+    rest = pieces.split("\n")
+    lines = [rest[number - 1] for number in good]
+    plain_ones = [k for k, line in enumerate(lines) if "(" not in line]
+    for k, line in zip(plain_ones, listops_pairs(forest.batch(plain_ones)), strict=True):
+        lines[k] = line.replace("[", "")
+    paired = parse_sexpressions("\n".join(lines), LISTOPS, head=False, binary=True, per_line=True)
     label = np.where((paired.word >= 0) & (paired.word < 10), paired.word, -1)
     closes = np.flatnonzero((paired.right >= 0) & (paired.word[paired.right] == LISTOPS["]"]))
     inner = values[forest.word >= 10]
@@ -180,7 +185,7 @@ def _misplaced(tokens: Tokens) -> Array:
 
 _TREE = "each should be a tree"
 _PART = "brackets should belong to trees"
-_VALUE = "each should be an expression and its value"
+_VALUE = "each should be an expression, with or without its value"
 _BAD = -(2**40)  # no label has this number
 
 

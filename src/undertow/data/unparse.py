@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.data.expressions import LISTOPS
+from undertow.data.expressions import LISTOPS, listops_pairs
 from undertow.data.forest import Forest
 from undertow.data.nested import name_of, to_nested
 from undertow.data.parse import NO_LABEL, NO_WORD
@@ -77,23 +77,5 @@ def to_listops(forest: Forest) -> str:
     """
     if forest.vocabulary is not LISTOPS or forest.is_binary:
         raise DataError("these are not trees of n-ary ListOps", hint="ut.data.listops and parse_listops make them")
-    words = [LISTOPS.word(n) for n in forest.word.tolist()]
-    counts = np.diff(forest.offsets).tolist()
-    # In pairs: `( ( ( [MAX 2 ) 9 ) ] )`. One bracket for each argument and one for the end, then one closes after each.
-    heads = [f"{'( ' * (n + 1)}[{word}" if n else word for word, n in zip(words, counts, strict=True)]
-    closes = np.maximum(forest.depths - np.append(forest.depths[1:], 0) + (np.array(counts) == 0) - 1, 0)
-    ends = np.append(forest.depths[1:] == 0, True)
-    lines: list[str] = []
-    line: list[str] = []
-    for head, count, depth, close, end in zip(
-        heads, counts, forest.depths.tolist(), closes.tolist(), ends.tolist(), strict=True
-    ):
-        line.append(head)
-        if count == 0 and depth > 0:
-            line.append(")" + " ] ) )" * close)
-        if end:
-            text = " ".join(line)
-            lines.append(text.removesuffix(" )") if depth > 0 else text)
-            line = []
     values = forest.label[forest.roots].tolist()
-    return "".join(f"{value}\t{text}\n" for value, text in zip(values, lines, strict=True))
+    return "".join(f"{value}\t{text}\n" for value, text in zip(values, listops_pairs(forest), strict=True))
