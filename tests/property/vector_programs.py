@@ -1,4 +1,4 @@
-"""Random recursive programs on vectors of a known length: calls whose results are put side by side, parts that are handed on."""
+"""Random recursive programs on vectors of a known length: results of calls side by side, parts that are handed on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ _HEAD = "import undertow as ut\n\nD = {length}\n"
 _SIGNATURE = "(w: ut.f64[3 * D, D], x: ut.f64[D], n: ut.i64) -> tuple[ut.f64[D], ut.f64]:"
 _VECTORS = [
     "ut.tanh({v} + {v})", "({v}) * {s}", "ut.tanh({v} @ w[:D])", "ut.concat([{v}, {v}])[{k}:{k} + D]", "ut.flip({v})",
-    "({v} if {s} > 0.1 else {v})", "ut.concat([({v})[D // 2:], ({v})[:D // 2]])", "ut.map(lambda e: e * 0.5 + {s}, {v})",
+    "({v} if {s} > 0.1 else {v})", "ut.concat([({v})[D // 2:], ({v})[:D // 2]])",
+    "ut.map(lambda e: e * 0.5 + {s}, {v})",
 ]  # fmt: skip
 _SIDES = [
-    "ut.tanh(ut.concat([{a}, {b}]) @ w[:2 * D])", "ut.concat([{b}, {a}])[{k}:{k} + D]", "ut.sum(ut.stack([{a}, {b}]), axis=0)",
+    "ut.tanh(ut.concat([{a}, {b}]) @ w[:2 * D])", "ut.concat([{b}, {a}])[{k}:{k} + D]",
+    "ut.sum(ut.stack([{a}, {b}]), axis=0)",
     "ut.tanh(ut.reshape(ut.stack([{a}, {b}, {c}]), (-1,)) @ w)", "ut.tanh(ut.concat([{c}, {a}, {b}]) @ w)",
     "ut.tanh(ut.reshape(ut.stack([{b}, {a}]), (-1,)) @ w[D:])",
 ]  # fmt: skip
