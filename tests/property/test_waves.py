@@ -23,6 +23,7 @@ import pytest
 from tests.property.random_programs import random_program
 from tests.property.sources import write
 from tests.property.test_programs import argument
+from tests.property.vector_programs import LENGTH, vector_program
 
 import undertow as ut
 from undertow.api.function import make_library
@@ -119,6 +120,17 @@ def plain(args: Sequence[Any]) -> list[Any]:
     return [np.asarray(value)[()] for value in args]
 
 
+def loaded(text: str, folder: Path) -> Any:
+    """The module of a text."""
+    path = folder / f"waves_program_{next(_NUMBERS)}.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @contextlib.contextmanager
 def told(seed: int, source: str) -> Iterator[None]:
     try:
@@ -162,19 +174,36 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
     for seed in seeds(shard, 15):
         random = Random(seed)
         source = write(random)
-        path = tmp_path / f"waves_program_{next(_NUMBERS)}.py"
-        path.write_text(source.text, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        function = getattr(module, source.main)
+        function = getattr(loaded(source.text, tmp_path), source.main)
         with told(seed, source.text):
             cases = [tuple(argument(random, letter) for letter in source.params) for _ in range(2)]
             for graph in graphs(function, (0, *cases[0])):
                 for args in cases:
                     for fuel in (0, 2, 4):
                         agree(graph, function._arguments((fuel, *args), {}).leaves, random)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(4))
+def test_vectors(shard: int, tmp_path: Path) -> None:
+    """Vectors of a known length, and their gradients: results of calls side by side, parts that are handed on."""
+    random = np.random.default_rng(shard)
+    w, x = random.normal(size=(3 * LENGTH, LENGTH)) * 0.4, random.normal(size=LENGTH)
+    for seed in seeds(shard, 8):
+        chance = Random(seed)
+        source = vector_program(chance)
+        function = loaded(source, tmp_path).first
+
+        @ut.function
+        def loss(w: ut.f64[3 * LENGTH, LENGTH], x: ut.f64[LENGTH], n: ut.i64) -> ut.f64:
+            vector, number = function(w, x, n)  # noqa: B023
+            return ut.sum(vector * vector) + number
+
+        with told(seed, source):
+            for made in (function, ut.grad(loss, (0, 1))):
+                for graph in graphs(made, (w, x, 3)):
+                    for n in (0, 1, 3):
+                        agree(graph, plain((w, x, n)), chance, 1e-9)
 
 
 # --------------------------------------------------------------------------------------------------------------
