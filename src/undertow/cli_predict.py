@@ -87,7 +87,7 @@ def _unknown(tree: Any, vocabulary: Any) -> set[int]:
 def _read(trees: str, source: str | None, held: Any) -> Any:
     """Trees of a file or as they are, with words and labels of their own."""
     any_children = held.model.any_children
-    is_file = not re.match(r"\s*[(\[\d]", trees) or os.path.isfile(trees)  # a tree may be longer than any name
+    is_file = not re.match(r"\s*[(\[{\d]", trees) or os.path.isfile(trees)  # a tree may be longer than any name
     if is_file:
         check_file(trees)
         source = format_of(trees, source)
@@ -103,6 +103,8 @@ def _read(trees: str, source: str | None, held: Any) -> Any:
 
 def _format(text: str, labels: Any) -> str:
     """How a tree on the command line seems to be written."""
+    if text.lstrip().startswith("{"):
+        return "jsonl"
     first = re.match(r"\s*\(\s*([^\s()]+)", text)
     is_label = first is not None and (first[1].isdecimal() or (labels is not None and first[1] in labels))
     return "listops" if "[" in text else "brackets" if is_label else "sexpressions"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,30 @@ def test_more_epochs_under_decay_are_told(tmp_path: Path) -> None:
     assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2")
     invoke("train", "treernn", *options[:-1], tmp_path / "b")
     assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "b", "--epochs", "2")
+
+
+def test_of_epochs_with_equal_roots_the_one_with_more_nodes_right_is_best() -> None:
+    """Where all roots have one label, as in trees of sentences, roots say nothing: the first epoch would be best."""
+    nan = float("nan")
+    first = ut.train.Record(1, 5, 0.1, 9.0, 1.0, 9.0, 1.0, 0.4, 1.0)
+    model, recipe = ut.models.TreeRNN(3, 2, width=2), ut.train.Recipe()
+    state = ut.train.start(model, recipe)
+    for second, best in (
+        (replace(first, epoch=2, dev_node_accuracy=0.9), 2),
+        (replace(first, epoch=2), 1),
+        (replace(first, epoch=2, dev_accuracy=0.9, dev_node_accuracy=0.9), 1),
+    ):
+        assert replace(state, history=(first, second)).best_record.epoch == best
+    at_root = replace(first, dev_node_accuracy=nan)
+    assert replace(state, history=(at_root, replace(at_root, epoch=2))).best_record.epoch == 1
+    grown = replace(at_root, dev_accuracy=nan)
+    assert replace(state, history=(grown, replace(grown, epoch=2, dev_loss=8.0))).best_record.epoch == 2
+
+
+def test_json_may_be_typed(tmp_path: Path) -> None:
+    words = ut.data.Vocabulary(("a", "film"))
+    model, recipe = ut.models.TreeRNN(len(words), 2, width=2), ut.train.Recipe()
+    held = ut.train.Checkpoint(model, recipe, ut.train.start(model, recipe), words, "grammar")
+    ut.train.save(tmp_path / "c", held)
+    assert "film" in invoke("predict", tmp_path / "c", '{"label": 1, "children": ["a", "film"]}')
+    assert "film" in invoke("predict", tmp_path / "c", '["a", "film"]', "--from", "jsonl")

@@ -38,9 +38,14 @@ class Record:
     trees_per_second: float
 
     @property
-    def quality(self) -> float:
-        """What the best epoch has most of: accuracy on the dev set, or, where nothing is labelled, little loss."""
-        return -self.dev_loss if np.isnan(self.dev_accuracy) else self.dev_accuracy
+    def quality(self) -> tuple[float, float]:
+        """What the best epoch has most of: dev roots that are right, and of equals nodes; else little loss.
+
+        Where all roots have the same label, as sentences have, nodes decide. The loss does where nothing is labelled.
+        """
+        if np.isnan(self.dev_accuracy):
+            return -self.dev_loss, 0.0
+        return self.dev_accuracy, 0.0 if np.isnan(self.dev_node_accuracy) else self.dev_node_accuracy
 
 
 @dataclass(frozen=True)
