@@ -157,6 +157,7 @@ def test_a_batch_has_arrays_of_its_own() -> None:
         for array in (batch.word, batch.label, batch.roots, *batch.sides, batch.field("weight")):
             array[...] = 7
     assert forest == small() and forest.left.tolist() == small().left.tolist()
+    assert forest.batch([1]) == small().batch([1]) and forest.batch([1]).left.tolist() == [1, -1, -1]
 
 
 def test_items() -> None:

@@ -208,6 +208,11 @@ class Forest:
         return np.append(self.roots, np.int32(self.size))[1:]
 
     @functools.cached_property
+    def _alone(self) -> select.Alone:
+        """What forests of one tree each are made of."""
+        return select.alone(self)
+
+    @functools.cached_property
     def depths(self) -> Array:
         """The depth of every node below its root."""
         return select.depths(self)

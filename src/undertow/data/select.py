@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from undertow.data.vocabulary import Vocabulary
 
 Array = npt.NDArray[Any]
+Alone = tuple[list[tuple[int, int]], Array, Array, tuple[Array, Array] | None]
 
 
 def batch(forest: Forest, indices: Any) -> Forest:
@@ -80,6 +81,8 @@ def _are_neighbours(indices: list[Any], count: int) -> bool:
 
 def _neighbours(forest: Forest, first: int, last: int) -> Forest:
     """The trees from one number to another: ranges, all moved by the same step. Several times as fast as gathers."""
+    if first == last:
+        return _one(forest, first)
     start, stop = int(forest.roots[first]), int(forest.ends[last])
     edge = start - first
     sides = None
@@ -98,6 +101,40 @@ def _neighbours(forest: Forest, first: int, last: int) -> Forest:
         forest.vocabulary,
         forest.labels,
     )
+
+
+def _one(forest: Forest, number: int) -> Forest:
+    """One tree: parts of arrays in which every tree is numbered from 0. Training one by one makes many of these."""
+    spans, offsets, child, sides = forest._alone
+    start, stop = spans[number]
+    edge = start - number
+    return type(forest)(
+        forest.word[start:stop].copy(),
+        forest.label[start:stop].copy(),
+        offsets[start + number : stop + number + 1].copy(),
+        child[edge : stop - number - 1].copy(),
+        np.zeros(1, np.int32),
+        None if sides is None else (sides[0][start:stop].copy(), sides[1][start:stop].copy()),
+        {name: values[start:stop].copy() for name, values in forest.fields.items()},
+        forest.vocabulary,
+        forest.labels,
+    )
+
+
+def alone(forest: Forest) -> Alone:
+    """Where each tree begins and ends; offsets, children and sides as they are in a forest of one tree."""
+    starts, ends = forest.roots, forest.ends
+    sizes = ends - starts
+    shift = starts.repeat(sizes)
+    trees = np.arange(len(forest), dtype=np.int32)
+    offsets = np.insert(forest.offsets, ends[:-1], forest.offsets[ends[:-1]])  # the end of one tree is not the next's 0
+    offsets = offsets - (starts - trees).repeat(sizes + 1) if len(forest) else offsets
+    child = forest.child - starts.repeat(sizes - 1)
+    sides = None
+    if forest.sides is not None:
+        shift[forest.sides[0] < 0] = 0
+        sides = forest.sides[0] - shift, forest.sides[1] - shift
+    return list(zip(starts.tolist(), ends.tolist(), strict=True)), offsets, child, sides
 
 
 def batches(forest: Forest, size: int, seed: int | None, drop_last: bool) -> Iterator[Forest]:

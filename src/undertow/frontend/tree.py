@@ -159,6 +159,12 @@ def along(
     >>> along(flatten({"a": (1, 2), "b": 3})[1], {"b": 30, "a": None})
     [None, None, 30]
     """
+    first = structure[0]
+    if type(value) is dict and first[0] == "dict" and len(value) == structure.count(LEAF) == len(structure) - 1:
+        try:  # parameters, most of the time
+            return [value[key] for key in first[2]]
+        except KeyError:
+            return None
     found: list[Any] = []
     stack: list[Any] = [value]
     for token in structure:
