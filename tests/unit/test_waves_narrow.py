@@ -127,3 +127,96 @@ def test_faults_know_their_operands() -> None:
             down.run(3, 3, engine=engine)
         said.append(str(caught.value))
     assert said[0] == said[1] == said[2]
+
+
+# -- elements of arrays ------------------------------------------------------------------------------------------------
+
+
+@ut.function
+def total(x: ut.f64[None], n: ut.i64) -> ut.f64:
+    return 0.0 if n == 0 else x[n] * 2.0 + total(x, n - 1)
+
+
+@ut.function
+def diagonal(w: ut.f32[None, None], i: ut.i32, j: ut.i32) -> ut.f32:
+    """Two places, one of them from the end; on both sides of a branch."""
+    if i < 0:
+        return w[0, j] * w[-1, -1]
+    return w[i, j] + diagonal(w, i - 1, (j + 1) % 3)
+
+
+@ut.function
+def search(x: ut.i64[8], key: ut.i64, low: ut.i64, high: ut.i64) -> ut.i64:
+    """A length that is known, and a tail call in each of two branches."""
+    if low >= high:
+        return low
+    middle = (low + high) // 2
+    if x[middle] < key:
+        return search(x, key, middle + 1, high)
+    return search(x, key, low, middle)
+
+
+@ut.function
+def jumps(links: ut.i32[None], n: ut.i64, at: ut.i32) -> ut.i64:
+    """A constant, a loop that looks into an array, and a place that is found in one."""
+    steps = ut.asarray([1, 5, 9], dtype=ut.i64)
+    if n == 0:
+        return 0
+    found = steps[n % 3]
+    for k in range(2):
+        found = found + ut.astype(links[k], ut.i64)
+    return found + at + jumps(links, n - 1, links[at])
+
+
+@ut.function
+def twice(x: ut.f64[None], n: ut.i64) -> ut.f64:
+    """One such function calls another."""
+    return 0.0 if n == 0 else total(x, n) * x[0] + twice(x, n - 1)
+
+
+X, W, LINKS = np.linspace(1, 2, 60), np.arange(12, dtype=np.float32).reshape(4, 3), np.array([3, 0, 1, 2], np.int32)
+LOOKS: list[tuple[Any, tuple[Any, ...]]] = [
+    (total, (X, 50)),
+    (diagonal, (W, np.int32(3), np.int32(1))),
+    (search, (np.arange(8) * 10, 45, 0, 8)),
+    (jumps, (LINKS, 30, np.int32(2))),
+    (twice, (X, 9)),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), LOOKS, ids=lambda x: getattr(x, "__name__", ""))
+def test_elements_of_arrays(function: Any, args: tuple[Any, ...]) -> None:
+    expected, counted = function.run(*args, engine="reference", stats=True)
+    found, stats = function.run(*args, engine="waves", stats=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert (stats.activations, stats.max_depth) == (counted.activations, counted.max_depth)
+    if function is not twice:  # there `twice` goes wave by wave, only `total` is narrow, and several are deepest
+        assert stats.waves == 1
+        assert stats.deepest_tag == counted.deepest_tag
+
+
+@pytest.mark.parametrize(("function", "args"), [LOOKS[0], LOOKS[1], LOOKS[4]], ids=lambda x: getattr(x, "__name__", ""))
+def test_gradients_of_elements(function: Any, args: tuple[Any, ...]) -> None:
+    gradient = ut.grad(function)
+    np.testing.assert_allclose(gradient.run(*args), gradient.run(*args, engine="reference"), rtol=1e-6)
+    rows = ut.grad(function, sparse_rows=True)
+    np.testing.assert_allclose(rows.run(*args).dense(), gradient.run(*args, engine="reference"), rtol=1e-6)
+
+    @ut.function
+    def squared(*args: Any) -> Any:
+        return ut.sum(ut.grad(function)(*args) ** 2) + function(*args) ** 2
+
+    second = ut.grad(squared)
+    np.testing.assert_allclose(second.run(*args), second.run(*args, engine="reference"), rtol=1e-5, atol=1e-6)
+
+
+def test_a_place_that_is_not_there() -> None:
+    texts = set()
+    for engine in ("reference", "waves"):
+        with pytest.raises(ut.RunError) as caught:
+            total.run(X, 62, engine=engine)
+        texts.add((str(caught.value), str(caught.value.calls)))
+        with pytest.raises(ut.RunError) as caught:
+            jumps.run(np.array([1, 7], np.int32), 3, 0, engine=engine)
+        texts.add((str(caught.value), str(caught.value.calls)))
+    assert len(texts) == 2

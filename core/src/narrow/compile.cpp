@@ -119,6 +119,9 @@ class Compiler {
     if (found == kNoSlot || found < 0) found = fresh();
     return found;
   }
+  const Slot& slot(int32_t region, Operand x) const {
+    return x < 0 ? plan_.constants[z(~x)].slot : plan_.regions[z(region)].slots[z(x)];
+  }
 
   void move(Cell from, int32_t to) {
     if (from == to) return;
@@ -290,23 +293,30 @@ class Compiler {
         return op(region, plan_.ops[z(item.number)]);
       case Item::Kind::Read: {
         const ReadItem& read = plan_.reads[z(item.number)];
+        const Slot& slot = this->slot(region, read.to);
+        const bool is_array = slot.is_dynamic || slot.rank() > 0;
         const int32_t to = define(region, read.to);
-        NarrowInstr& instr = emit(read.is_shared ? Code::ReadShared : Code::ReadEntry);
+        if (is_array) fresh();  // of its shape
+        NarrowInstr& instr = emit(is_array ? (read.is_shared ? Code::ReadSharedArray : Code::ReadArray)
+                                           : (read.is_shared ? Code::ReadShared : Code::ReadEntry));
         instr.to = to;
         instr.extra = read.index;
-        instr.a = static_cast<int32_t>(plan_.regions[z(region)].slots[z(read.to)].bytes);
+        instr.a = static_cast<int32_t>(slot.bytes);
         return;
       }
       case Item::Kind::Collect: {
         const CollectItem& collect = plan_.collects[z(item.number)];
-        const Cell value = cell(region, collect.values[0]);
-        const Slot& slot = collect.values[0] < 0 ? plan_.constants[z(~collect.values[0])].slot
-                                                 : plan_.regions[z(region)].slots[z(collect.values[0])];
-        NarrowInstr& instr = emit(Code::Collect);
-        instr.a = value;
+        const bool is_at = collect.kind == 1;
+        const Operand value = collect.values[is_at ? 1 : 0];
+        NarrowInstr& instr = emit(is_at ? Code::CollectAt : Code::Collect);
+        instr.a = cell(region, value);
         instr.extra = collect.index;
-        instr.b = slot.dtype == DType::F32 ? 4 : 8;
+        instr.b = slot(region, value).dtype == DType::F32 ? 4 : 8;
         instr.node = collect.node;
+        if (is_at) {
+          body_->asides.back().c = cell(region, collect.values[0]);
+          instr.constant = static_cast<uint64_t>(size_of(slot(region, collect.values[0]).dtype));
+        }
         return;
       }
       default: {
@@ -325,6 +335,17 @@ class Compiler {
 
   void op(int32_t region, const OpItem& item) {
     const std::string_view name = plan_.kernel_ops[z(item.kernel)];
+    if (name == "index") {
+      NarrowPick pick{plan_.kernels[z(item.kernel)].get(), {}};
+      for (Operand x : item.inputs) pick.inputs.push_back({cell(region, x), &slot(region, x)});
+      const int32_t to = define(region, item.outputs[0]);
+      NarrowInstr& instr = emit(Code::Pick);
+      instr.to = to;
+      instr.extra = static_cast<int32_t>(program_.picks.size());
+      instr.node = item.node;
+      program_.picks.push_back(std::move(pick));
+      return;
+    }
     Cell x[3] = {0, 0, 0};
     for (size_t k = 0; k < item.inputs.size(); ++k) x[k] = cell(region, item.inputs[k]);
     const int32_t to = define(region, item.outputs[0]);

@@ -1,4 +1,6 @@
 // Which functions run narrow: they, and all that they enter, are scalar and linear.
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "narrow/program.h"
@@ -7,8 +9,6 @@ namespace undertow {
 namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-bool is_scalar(const Slot& slot) { return !slot.is_dynamic && slot.rank() == 0; }
 
 /// Looks at all that a group can reach.
 class Finder {
@@ -20,7 +20,9 @@ class Finder {
     for (size_t number = 0; number < plan.regions.size(); ++number) {
       const Region& region = plan.regions[number];
       bool good = true;
-      for (const Slot& slot : region.slots) good = good && is_scalar(slot);
+      for (const auto* ends : {&region.params, &region.results})
+        for (const auto& slots : *ends)
+          for (int32_t slot : slots) good = good && (slot == kNoSlot || is_scalar(number, slot));
       for (const Program& program : region.phases)
         for (const Stage& stage : program.stages) {
           int calls = 0;
@@ -55,47 +57,74 @@ class Finder {
   }
 
  private:
+  const Slot& slot(size_t region, Operand x) const {
+    return x < 0 ? plan_.constants[z(~x)].slot : plan_.regions[region].slots[z(x)];
+  }
+
+  bool is_scalar(size_t region, Operand x) const {
+    return x == kNoSlot || (!slot(region, x).is_dynamic && slot(region, x).rank() == 0);
+  }
+
+  bool are_scalar(size_t region, std::span<const Operand> all) const {
+    return std::ranges::all_of(all, [&](Operand x) { return is_scalar(region, x); });
+  }
+
+  /// Values are numbers. An array may come from the entry, be handed on to branches and loops, and be looked into.
   bool fits(size_t region, const Item& item, int& calls) {
     const auto at = z(item.number);
     switch (item.kind) {
-      case Item::Kind::Op: {
-        const OpItem& op = plan_.ops[at];
-        if (op.kernel < 0 || op.outputs.size() != 1 || op.outputs[0] == kNoSlot || op.inputs.size() > 3) return false;
-        for (Operand x : op.inputs)
-          if (x < 0 && !is_scalar(plan_.constants[z(~x)].slot)) return false;
-        const std::string_view name = plan_.kernel_ops[z(op.kernel)];
-        if (name == "identity" || name == "stop_gradient" || name == "fill") return op.inputs.size() == 1;
-        return plan_.kernels[z(op.kernel)]->elementwise() != nullptr;
-      }
+      case Item::Kind::Op:
+        return fits(region, plan_.ops[at]);
       case Item::Kind::Branch: {
-        for (const MergeRow& merge : plan_.branches[at].merges)
-          for (Operand x : merge.sides)
-            if (x < 0 && !is_scalar(plan_.constants[z(~x)].slot)) return false;
+        const BranchItem& branch = plan_.branches[at];
+        for (const MergeRow& merge : branch.merges) {
+          if (!is_scalar(region, merge.to)) return false;
+          for (int side = 0; side < 2; ++side)
+            if (!is_scalar(z(branch.regions[side]), merge.sides[side])) return false;
+        }
         // Calls on both sides are one call of each lane.
         calls += has_calls(Item{Item::Kind::Branch, item.number}) ? 1 : 0;
         return true;
       }
-      case Item::Kind::Call:
+      case Item::Kind::Call: {
+        const CallItem& call = plan_.calls[at];
         ++calls;
-        enters_[region].push_back(plan_.calls[at].body);
-        for (Operand x : plan_.calls[at].arguments)
-          if (x < 0 && !is_scalar(plan_.constants[z(~x)].slot)) return false;
-        return true;
-      case Item::Kind::Loop:
+        enters_[region].push_back(call.body);
+        return are_scalar(region, call.arguments) && are_scalar(region, call.hoists) &&
+               are_scalar(region, call.results);
+      }
+      case Item::Kind::Loop: {
+        const LoopItem& loop = plan_.loops[at];
         calls += has_calls(item) ? 1 : 0;
-        enters_[region].push_back(plan_.loops[at].body);
-        return true;
+        enters_[region].push_back(loop.body);
+        return std::ranges::all_of(loop.variables, [&](const Transfer& t) { return is_scalar(region, t.from); }) &&
+               std::ranges::all_of(loop.exits, [&](const LoopItem::Exit& exit) { return is_scalar(region, exit.to); });
+      }
       case Item::Kind::Map:
       case Item::Kind::Fused:
         return false;
       case Item::Kind::Read:
         return true;
-      case Item::Kind::Collect:
-        return plan_.collects[at].kind == 0;
-      case Item::Kind::Collected:
-        return plan_.collecteds[at].to[1] == kNoSlot && plan_.collecteds[at].to[0] != kNoSlot;
+      case Item::Kind::Collect: {
+        const CollectItem& collect = plan_.collects[at];
+        return collect.kind < 2 && are_scalar(region, collect.values);
+      }
+      case Item::Kind::Collected: {
+        const CollectedItem& collected = plan_.collecteds[at];
+        return collected.to[1] == kNoSlot && collected.to[0] != kNoSlot && is_scalar(region, collected.to[0]);
+      }
     }
     return false;
+  }
+
+  bool fits(size_t region, const OpItem& op) const {
+    if (op.kernel < 0 || op.outputs.size() != 1 || op.outputs[0] == kNoSlot || !is_scalar(region, op.outputs[0]))
+      return false;
+    const std::string_view name = plan_.kernel_ops[z(op.kernel)];
+    if (name == "index") return are_scalar(region, std::span(op.inputs).subspan(1));
+    if (op.inputs.size() > 3 || !are_scalar(region, op.inputs)) return false;
+    if (name == "identity" || name == "stop_gradient" || name == "fill") return op.inputs.size() == 1;
+    return plan_.kernels[z(op.kernel)]->elementwise() != nullptr;
   }
 
   /// In which phases of which regions calls are made. What stands inside has a higher number; where not, say yes.

@@ -1,8 +1,9 @@
 // Narrow waves: where lanes are few and cannot become more, each goes its way alone, one scalar operation at a time.
 //
 // A group of functions is *linear* if no activation makes two calls at once, so that its waves never widen; and
-// *scalar* if all its values are single numbers. Of such groups the plan also has code in a simple form: a frame is a
-// row of 8-byte cells, a branch is a jump, a Switch is nothing at all.
+// *scalar* if all its values are single numbers, but for arrays that its entry was given and that it only takes
+// elements of. Of such groups the plan also has code in a simple form: a frame is a row of 8-byte cells, a branch is a
+// jump, a Switch is nothing at all.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@
 
 namespace undertow {
 
-/// A cell of the frame, or, below zero, constant number ~cell.
+/// A cell of the frame, or, below zero, constant number ~cell. An array has two: where it is, and its shape.
 using Cell = int32_t;
 
 struct NarrowMove {
@@ -32,7 +33,11 @@ enum class NarrowCode : uint16_t {
   Return,
   ReadEntry,
   ReadShared,
+  ReadArray,        // of the entry
+  ReadSharedArray,  // of main
+  Pick,             // an element of an array
   Collect,
+  CollectAt,  // to an element of the sum
   Collected,
   Count,
   And,
@@ -103,6 +108,16 @@ struct NarrowCall {
   std::vector<int32_t> visits;
 };
 
+/// An operator that takes an element of an array: its operands, and what they are.
+struct NarrowPick {
+  const Kernel* kernel;
+  struct Input {
+    Cell cell;
+    const Slot* slot;
+  };
+  std::vector<Input> inputs;
+};
+
 struct NarrowLoop {
   int32_t site;
   int32_t counter;  ///< cell
@@ -124,6 +139,7 @@ struct NarrowBody {
 struct NarrowProgram {
   std::vector<std::unique_ptr<NarrowBody>> bodies;  ///< by region; null where it is not for this
   std::vector<NarrowCall> calls;
+  std::vector<NarrowPick> picks;
   std::vector<uint64_t> constants;
   std::vector<bool> groups;  ///< may these groups run so?
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "entries.h"
 #include "scalar.h"
 #include "undertow/elementwise.h"
 
@@ -82,6 +83,7 @@ inline void Narrow::pop(NarrowFrame* frame) {
 Entry* Narrow::make_entry(NarrowFrame& frame, const NarrowCall& call) {
   drop_entry(frame, call.entry);  // of an iteration before
   Entry* entry = entries_.take();
+  entry->region = nullptr;  // numbers only
   frame.cells[call.entry] = reinterpret_cast<uint64_t>(entry);
   entry->sums.resize(call.hoists.size());
   for (Cell x : call.hoists) {
@@ -149,6 +151,72 @@ void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
   }
   stop.tag = {};
   throw stop;
+}
+
+/// What an operator that takes an element of an array is given.
+void Narrow::look(const NarrowFrame& frame, const NarrowPick& pick, View* views) const {
+  for (const NarrowPick::Input& input : pick.inputs) {
+    const Slot& slot = *input.slot;
+    const bool is_array = slot.is_dynamic || slot.rank() > 0;
+    const uint64_t* cell = input.cell < 0 ? &program_.constants[z(~input.cell)] : &frame.cells[input.cell];
+    *views = {const_cast<uint64_t*>(cell), 0, slot.shape.data(), slot.rank(), slot.dtype};
+    if (is_array && input.cell < 0) {
+      const Constant& constant = plan_.constants[z(~input.cell)];
+      views->data = constant.data;
+      views->shape = constant.slot.shape.data();
+    } else if (is_array) {
+      views->data = reinterpret_cast<void*>(cell[0]);
+      views->shape = reinterpret_cast<const int64_t*>(cell[1]);
+    }
+    ++views;
+  }
+}
+
+uint64_t Narrow::pick(const NarrowFrame& frame, const NarrowInstr& at) {
+  const NarrowPick& pick = program_.picks[z(at.extra)];
+  View views[kMostAxes + 1];
+  look(frame, pick, views);
+  alignas(64) uint64_t found[16] = {};
+  const View out{found, 8, nullptr, 0, views[0].dtype};
+  if (!pick.kernel->run(1, views, &out, tables_.scratch())) return found[0];
+  Stop stop{Stop::Kind::Fault};
+  stop.node = at.node;
+  for (size_t k = 0; k < pick.inputs.size(); ++k) {
+    stop.values.push_back(value_of(views[k]));
+    stop.types.push_back({views[k].dtype, views[k].rank});
+  }
+  throw stop;
+}
+
+/// Where an array is, and its shape: that of a box, or that of the slot that gave it.
+void Narrow::read_array(const Slot& given, const Column& column, uint64_t* to) {
+  if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+  const Box* box = given.is_dynamic ? column.lane<Box>(0) : nullptr;
+  to[0] = reinterpret_cast<uint64_t>(box != nullptr ? box->data : column.data);
+  to[1] = reinterpret_cast<uint64_t>(box != nullptr ? box->shape : given.shape.data());
+}
+
+/// The slot of the caller that a value of an entry is.
+const Slot& Narrow::given(const Entry& entry, int32_t index) const {
+  if (entry.region == nullptr || z(index) >= entry.values.size()) throw Stop{Stop::Kind::Internal};
+  return tables_.slot(*entry.region, entry.item->hoists[z(index)]);
+}
+
+/// Add a number to an element of what is collected for an array.
+void Narrow::collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uint64_t number) {
+  uint64_t array[2];
+  const Slot& slot = given(entry, at.extra);
+  read_array(slot, entry.values[z(at.extra)], array);
+  const int64_t length = *reinterpret_cast<const int64_t*>(array[1]), bytes = length * at.b;
+  Sum& sum = entry.sums[z(at.extra)];
+  if (is_new(tables_, sum, bytes)) std::memset(sum.whole->data(), 0, z(bytes));
+  int64_t place = at.constant == 4 ? as<int32_t>(number) : as<int64_t>(number);
+  if (place < 0) place += length;
+  if (slot.rank() != 1 || place < 0 || place >= length) throw Stop{Stop::Kind::Internal};
+  if (at.b == 4)
+    reinterpret_cast<float*>(sum.whole->data())[place] += as<float>(value);
+  else
+    reinterpret_cast<double*>(sum.whole->data())[place] += as<double>(value);
 }
 
 void Narrow::run(NarrowFrame* frame, int32_t phase) {
@@ -266,6 +334,20 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           cells[at->to] = value;
           break;
         }
+        case Code::ReadArray:
+          read_array(given(*frame->entry, at->extra), frame->entry->values[z(at->extra)], &cells[at->to]);
+          break;
+        case Code::ReadSharedArray:
+          read_array(main_->region->slots[z(at->extra)], main_->columns[at->extra], &cells[at->to]);
+          break;
+        case Code::Pick:
+          cells[at->to] = pick(*frame, *at);
+          ++fired[at->node];
+          break;
+        case Code::CollectAt:
+          collect_at(*frame->entry, *at, cell(at->a), cell(frame->body->asides[z(at - code)].c));
+          ++fired[at->node];
+          break;
         case Code::Collect: {
           Sum& sum = frame->entry->sums[z(at->extra)];
           if (sum.whole == nullptr) {

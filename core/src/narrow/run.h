@@ -58,6 +58,11 @@ class Narrow {
   Entry* make_entry(NarrowFrame& frame, const NarrowCall& call);
   void climb();
   [[noreturn]] void fault(const NarrowFrame& frame, const NarrowInstr& at);
+  void look(const NarrowFrame& frame, const NarrowPick& pick, View* views) const;
+  uint64_t pick(const NarrowFrame& frame, const NarrowInstr& at);
+  static void read_array(const Slot& given, const Column& column, uint64_t* to);
+  const Slot& given(const Entry& entry, int32_t index) const;
+  void collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uint64_t number);
 
   const Plan& plan_;
   const NarrowProgram& program_;
