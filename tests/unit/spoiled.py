@@ -70,6 +70,21 @@ def network(w: ut.f64[3, 3], table: ut.f64[5, 3], n: ut.i64) -> ut.f64:
 
 
 @ut.function
+def side_by_side(w: ut.f64[20, 10], x: ut.f64[10], n: ut.i64) -> ut.f64[10]:
+    """Results of calls side by side, and parts that are handed on."""
+    if n <= 1:
+        return x
+    both = ut.concat([side_by_side(w, x * 0.5, n - 1), side_by_side(w, x, n - 2)])
+    return ut.tanh(both @ w) + side_by_side(w, both[5:15], n - 3)
+
+
+@ut.function
+def looks(x: ut.f64[None], y: ut.i32[4], n: ut.i64) -> ut.f64:
+    """Elements of arrays, one lane at a time."""
+    return 0.0 if n == 0 else x[n] * 2.0 + looks(x, y, n - 1) * y[n % 4]
+
+
+@ut.function
 def speaks(n: ut.i64) -> ut.i64:
     print("at", n)
     if n == 0:
@@ -100,6 +115,10 @@ def plans(encode: Callable[[StaticGraph], Encoded], first: int) -> list[Program]
         (arrays, (np.ones(3), 4)),
         (network, (w, table, 4)),
         (speaks, (3,)),
+        (side_by_side, (np.ones((20, 10)) / 9, np.ones(10), 4)),
+        (looks, (np.ones(5), np.arange(4, dtype=np.int32), 4)),
+        (ut.grad(looks), (np.ones(5), np.arange(4, dtype=np.int32), 4)),
+        (ut.grad(lambda w, x: ut.sum(side_by_side(w, x, 3)), (0, 1)), (np.ones((20, 10)) / 9, np.ones(10))),
         (ut.grad(chain, 1), (3, 0.5)),
         (ut.grad(network, (0, 1)), (w, table, 3)),
         (ut.grad(network, 1, sparse_rows=True), (w, table, 3)),
