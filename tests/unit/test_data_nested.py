@@ -196,3 +196,18 @@ def test_one_tree_of_nltk_or_a_forest_is_no_list_of_trees():
             ut.data.from_nested(tree)
     assert len(ut.data.from_nested(tree for tree in ("a", "b"))) == len(ut.data.from_nested(["a", "b"])) == 2
     assert len(ut.data.from_nested([])) == 0
+
+
+@pytest.mark.parametrize("number", [2**40 + 3, -(2**40), 2**31, 2**70])
+def test_numbers_of_more_than_32_bits(number: int) -> None:
+    """They would become others without a word."""
+    for tree in ({"label": number, "word": "a"}, (number, 1)):
+        with pytest.raises(ut.DataError, match=f"{number} as a (label|word)"):
+            from_nested([tree])
+    with pytest.raises(ut.DataError, match=f"(?s)line 2: {number} as a label"):
+        ut.data.parse_jsonl(f'{{"label": 3, "word": "a"}}\n{{"label": {number}, "word": "a"}}\n')
+    if abs(number) < 2**62:
+        for given in ({"word": [number]}, {"label": np.array([number])}):
+            with pytest.raises(ut.DataError, match=f"{number} among the"):
+                ut.data.Forest.from_depths([0], **given)
+    assert from_nested([2**31 - 1]).word.tolist() == [2**31 - 1]

@@ -333,6 +333,9 @@ def _integers(values: Any, what: str) -> Array:
         array = array.astype(np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise DataError(f"the {what} of a forest must be one row of integers, not {brief(values)}")
+    if array.dtype != np.int32 and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
+        wrong = array[(array < -(2**31)) | (array >= 2**31)][0]
+        raise DataError(f"{wrong} among the {what} of a forest", hint="these are integers of 32 bits")
     return array.astype(np.int32)
 
 

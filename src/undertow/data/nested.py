@@ -157,6 +157,9 @@ def _numbers(
     """Words or labels as numbers, -1 for None, and the names that they have."""
     given = [item for item in found if item is not None]
     if all(map(_is_number, given)):
+        for item in given:
+            if not -(2**31) <= item < 2**31:
+                raise DataError(f"{item} as a {what}", hint=f"a {what} that is a number is an integer of 32 bits")
         return [-1 if item is None else int(item) for item in found], names
     for item in given:
         if not isinstance(item, str):
