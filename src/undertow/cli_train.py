@@ -95,6 +95,8 @@ def train(
             _tell_rates(console, before.recipe, recipe)
             if held.state.epoch >= recipe.epochs:
                 console.print(f"It has had its {recipe.epochs} epochs: a larger --epochs goes on", markup=False)
+        if labels:
+            _tell_labels(console, source, recipe.at)
         console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
         try:
             run(console, folder, held, source)
@@ -286,6 +288,18 @@ def _tell_rates(console: Console, before: Any, now: Any) -> None:
             f"not as in one run of {now.epochs}",
             markup=False,
         )
+
+
+def _tell_labels(console: Console, source: Any, at: str) -> None:
+    """How much of files has no label, lest somebody's -1 and 1 are taken for one class. Trees by rule are as they are."""
+    trees = source.train
+    label = trees.label if at == "nodes" else trees.label[trees.roots]
+    missing = int((label < 0).sum())
+    if not missing or trees.vocabulary == ut.data.LISTOPS:
+        return
+    hint = "" if source.labels is not None else " (-1 says so; if it is meant as a label, write 0 and 1 for -1 and 1)"
+    what = at if at == "nodes" else "roots"
+    console.print(f"{missing:,} of {len(label):,} {what} have no label{hint}", markup=False)
 
 
 def _resumed(folder: Path, held: Any, wanted: Any) -> Any:

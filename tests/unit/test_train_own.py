@@ -305,3 +305,16 @@ def test_json_may_be_typed(tmp_path: Path) -> None:
     ut.train.save(tmp_path / "c", held)
     assert "film" in invoke("predict", tmp_path / "c", '{"label": 1, "children": ["a", "film"]}')
     assert "film" in invoke("predict", tmp_path / "c", '["a", "film"]', "--from", "jsonl")
+
+
+@pytest.mark.slow
+def test_nodes_without_a_label_are_told(tmp_path: Path) -> None:
+    """Whoever has the labels -1 and 1 would else read of a model that is right everywhere."""
+    (tmp_path / "signs.txt").write_text("(-1 (-1 a) (1 b))\n(1 (1 b) (-1 a))\n" * 6)
+    (tmp_path / "names.txt").write_text("(S (A a) b)\n" * 6)
+    told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'signs.txt'}", *SMALL, "-o", tmp_path / "a")
+    assert "of 30 nodes have no label (-1 says so; if it is meant as a label, write 0 and 1 for -1 and 1)" in told
+    told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'names.txt'}", *SMALL, "-o", tmp_path / "b")
+    assert "4 of 12 nodes have no label" in told and "-1" not in told
+    told = invoke("train", "treernn", "--trees", "20", *SMALL, "-o", tmp_path / "c")
+    assert "no label" not in told

@@ -65,7 +65,7 @@ class Forest:
         """A forest from the depth of every node, in preorder: 0 begins a tree, and the rest follows from the numbers.
 
         `binary=True` insists on two children or none, `binary=False` keeps a forest n-ary that happens to be binary;
-        None finds out.
+        None finds out. Words and labels count from 0; -1 is where a node has none.
         """
         level = _integers(depths, "depths")
         count = len(level)
@@ -343,7 +343,11 @@ def _column(values: Any, what: str, count: int) -> Array:
     """One integer for each node; -1 where nothing is given."""
     if values is None:
         return np.full(count, -1, np.int32)
-    return _field(_integers(values, what), what, count)
+    numbers = _integers(values, what)
+    if numbers.size and numbers.min() < -1:
+        hint = f"-1 is where a node has no {what}; count {what}s from 0 on"
+        raise DataError(f"{numbers.min()} among the {what}s of a forest", hint=hint)
+    return _field(numbers, what, count)
 
 
 def _field(values: Any, what: str, count: int) -> Array:

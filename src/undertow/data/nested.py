@@ -35,7 +35,8 @@ def from_nested(
     A word (text, or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has any
     of `word`, `label`, `children` (or `left` and `right`), and what else it has becomes a field of the forest. What has
     a method `label()` and goes over its children is taken as a tree of NLTK. Words make a vocabulary unless one is
-    given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`.
+    given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`. Words and labels
+    that are numbers count from 0; -1 says, as None does, that a node has none.
     """
     if isinstance(trees, (str, bytes)) or not isinstance(trees, Iterable):
         raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), also for one tree")
@@ -158,8 +159,9 @@ def _numbers(
     given = [item for item in found if item is not None]
     if all(map(_is_number, given)):
         for item in given:
-            if not -(2**31) <= item < 2**31:
-                raise DataError(f"{item} as a {what}", hint=f"a {what} that is a number is an integer of 32 bits")
+            if not -1 <= item < 2**31:
+                hint = f"numbers of {what}s have 32 bits and count from 0 on; -1 is where a node has no {what}"
+                raise DataError(f"{item} as a {what}", hint=hint)
         return [-1 if item is None else int(item) for item in found], names
     for item in given:
         if not isinstance(item, str):

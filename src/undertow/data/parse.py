@@ -42,8 +42,8 @@ def parse_brackets(
 
     `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary`, or make a
     new one of those that occur `min_count` times. Labels are integers if all of them look like some, else names;
-    `labels=int`, `labels=str` or the names themselves, `labels=["neg", "pos"]`, insist. Every bad line is
-    reported, all in one error.
+    `labels=int`, `labels=str` or the names themselves, `labels=["neg", "pos"]`, insist. Integers count from 0; -1 says
+    that a node has no label. Every bad line is reported, all in one error.
     """
     tokens, problems, is_by_line = _balanced(text, per_line, atoms_are_trees=False)
     kind, line = tokens.kind, tokens.line
@@ -64,6 +64,7 @@ def parse_brackets(
     numbers = [by_name.get(atom, _BAD) for atom in label_atoms]
     label_values = np.array(numbers, np.int64)
     _note(problems, line[is_label][label_values == _BAD], "a label that is not among the labels")
+    _note(problems, line[is_label][label_values == _BELOW], "a label below 0, where only -1 may be: it is no label")
     refuse(problems, text, _TREE if is_by_line else _PART)
 
     is_node = (kind == OPEN) | is_free
@@ -186,7 +187,7 @@ def _misplaced(tokens: Tokens) -> Array:
 _TREE = "each should be a tree"
 _PART = "brackets should belong to trees"
 _VALUE = "each should be an expression, with or without its value"
-_BAD = -(2**40)  # no label has this number
+_BAD, _BELOW = -(2**40), -(2**41)  # no label has these numbers
 
 
 def _balanced(text: str, per_line: bool | None, atoms_are_trees: bool = True) -> tuple[Tokens, dict[int, str], bool]:
@@ -213,7 +214,7 @@ def _label_numbers(
     if labels is None:
         labels = int if all(_INTEGER.fullmatch(atom) for atom in kinds) else str
     if labels is int:
-        return {atom: max(int(atom), -1) for atom in kinds if _INTEGER.fullmatch(atom)}, None
+        return {atom: _number(atom) for atom in kinds if _INTEGER.fullmatch(atom)}, None
     if labels is str:
         labels = Vocabulary.of((atom for atom in atoms if atom != NO_LABEL), unknown=None)
     if isinstance(labels, (list, tuple)) and all(isinstance(name, str) for name in labels):
@@ -222,6 +223,10 @@ def _label_numbers(
         raise DataError(f"labels={brief(labels)}", hint="labels are int, str, or their names: a list or a Vocabulary")
     found = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
     return {**found, NO_LABEL: -1}, labels
+
+
+def _number(atom: str) -> int:
+    return int(atom) if int(atom) >= -1 else _BELOW
 
 
 def _without_empty_tops(label: Array, word: Array, depth: Array, is_bracket: Array) -> tuple[Array, Array, Array]:
