@@ -291,7 +291,7 @@ def _tell_rates(console: Console, before: Any, now: Any) -> None:
 
 
 def _tell_labels(console: Console, source: Any, at: str) -> None:
-    """How much of files has no label, lest somebody's -1 and 1 are taken for one class. Trees by rule are as they are."""
+    """How much of files has no label, lest somebody's -1 and 1 are taken for one class."""
     trees = source.train
     label = trees.label if at == "nodes" else trees.label[trees.roots]
     missing = int((label < 0).sum())

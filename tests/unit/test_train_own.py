@@ -318,3 +318,26 @@ def test_nodes_without_a_label_are_told(tmp_path: Path) -> None:
     assert "4 of 12 nodes have no label" in told and "-1" not in told
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "-o", tmp_path / "c")
     assert "no label" not in told
+
+
+def test_labels_that_are_no_numbers_of_classes(tmp_path: Path) -> None:
+    """One large number must not make a model of millions of classes."""
+    (tmp_path / "t.txt").write_text("(1 (0 a) (1 b))\n" * 9 + "(1000000 (0 a) (1 b))\n")
+    source = ut.train.open_source(f"trees:{tmp_path / 't.txt'}")
+    with pytest.raises(ut.DataError, match=r"largest label is 1000000, and only 3 different(?s:.*)from 0 on, or write"):
+        print(source.classes)
+    (tmp_path / "t.txt").write_text("".join(f"({k} (0 a) (1 b))\n" for k in range(0, 5000, 5)))
+    assert ut.train.open_source(f"trees:{tmp_path / 't.txt'}").classes == 4996
+
+
+def test_reports_of_many_classes() -> None:
+    """What occurs is shown; no table has a place for every pair of classes."""
+    wanted = np.array([7, 7, 900_000, 3])
+    told = str(ut.train.Report(wanted, np.array([7, 3, 900_000, 3]), np.ones(4, int), 1_000_000))
+    assert "what the model says; 3 of 1,000,000 classes" in told
+    assert [line.split() for line in told.splitlines()[-4:]] == [
+        ["3", "7", "900000"], ["3", "1", "0", "0"], ["7", "1", "1", "0"], ["900000", "0", "0", "1"],
+    ]  # fmt: skip
+    many = np.arange(500).repeat(2)
+    assert "40 of 600 classes" in str(ut.train.Report(many, many, np.ones(1000, int), 600))
+    assert str(ut.train.Report(many[:0], many[:0], many[:0], 600))

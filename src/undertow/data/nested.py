@@ -35,8 +35,8 @@ def from_nested(
     A word (text, or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has any
     of `word`, `label`, `children` (or `left` and `right`), and what else it has becomes a field of the forest. What has
     a method `label()` and goes over its children is taken as a tree of NLTK. Words make a vocabulary unless one is
-    given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`. Words and labels
-    that are numbers count from 0; -1 says, as None does, that a node has none.
+    given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`. Words and
+    labels that are numbers count from 0; -1 says, as None does, that a node has none.
     """
     if isinstance(trees, (str, bytes)) or not isinstance(trees, Iterable):
         raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), also for one tree")

@@ -11,6 +11,8 @@ from undertow.data.forest import Forest
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.score import predicted
 
+_MOST = 40  # classes of a table
+
 
 @dataclass(frozen=True)
 class Report:
@@ -36,9 +38,21 @@ class Report:
     @property
     def confusion(self) -> Any:
         """How many trees of the class of the row were given the class of the column."""
-        table = np.zeros((self.classes, self.classes), np.int64)
-        np.add.at(table, (self.wanted, self.given), 1)
+        return self._table(np.arange(self.classes))
+
+    def _table(self, some: Any) -> Any:
+        """The same for these classes alone, in order."""
+        table = np.zeros((len(some), len(some)), np.int64)
+        kept = np.isin(self.wanted, some) & np.isin(self.given, some)
+        np.add.at(table, tuple(np.searchsorted(some, found[kept]) for found in (self.wanted, self.given)), 1)
         return table
+
+    def _shown(self) -> Any:
+        """The classes that a table on a page has: all if they are few, else the most frequent that occur."""
+        if self.classes <= _MOST:
+            return np.arange(self.classes)
+        found, counts = np.unique(np.concatenate([self.wanted, self.given]), return_counts=True)
+        return np.sort(found[np.argsort(-counts, kind="stable")[:_MOST]])
 
     def by_length(self, parts: int = 5) -> list[tuple[int, int, int, float]]:
         """(shortest, longest, trees, accuracy) for parts with about as many trees each."""
@@ -62,11 +76,15 @@ class Report:
         for least, most, trees, right in self.by_length():
             lines.append(f"{least:5} - {most:<5} {trees:8,}   {right:5.1%}")
         lines += ["", "rows: what it is; columns: what the model says"]
-        names = [self.names[k] if k < len(self.names) else str(k) for k in range(self.classes)]
-        first = max(5, *map(len, names))
-        width = max(5, len(f"{self.confusion.max(initial=0):,}") + 1, *(len(name) + 1 for name in names))
+        shown = self._shown()
+        if len(shown) < self.classes:
+            lines[-1] += f"; {len(shown)} of {self.classes:,} classes"
+        names = [self.names[k] if k < len(self.names) else str(k) for k in shown.tolist()]
+        table = self._table(shown)
+        first = max([5, *map(len, names)])
+        width = max([5, len(f"{table.max(initial=0):,}") + 1, *(len(name) + 1 for name in names)])
         lines.append(" " * first + "".join(f"{name:>{width}}" for name in names))
-        for name, row in zip(names, self.confusion, strict=True):
+        for name, row in zip(names, table, strict=True):
             lines.append(f"{name:>{first}}" + "".join(f"{count:>{width},}" for count in row))
         return "\n".join(lines)
 

@@ -17,6 +17,7 @@ from undertow.models.ranges import check_ranges
 from undertow.train.own_trees import parts_of, some
 
 SOURCES = "trees:PATH, sst:FOLDER, listops, listops:FILE or grammar"
+_MANY, _SPARSE = 1000, 10  # more classes than this, and so many for each that occurs: a label is no number of a class
 INNER = "·"  # the word of nodes that have none
 
 
@@ -38,11 +39,18 @@ class Source:
     @property
     def classes(self) -> int:
         """How many labels there are."""
-        top = max(int(part.label.max(initial=-1)) for part in (self.train, self.dev, self.test))
+        parts = (self.train, self.dev, self.test)
+        top = max(int(part.label.max(initial=-1)) for part in parts)
         if top < 0:
             raise DataError(
                 "no node has a label",
                 hint="write (label word) and (label child child); topdown and drnn grow trees, and need no labels",
+            )
+        found = len(np.unique(np.concatenate([part.label[part.label >= 0] for part in parts])))
+        if top + 1 > _MANY and top + 1 > _SPARSE * found:
+            raise DataError(
+                f"the largest label is {top}, and only {found} different ones occur",
+                hint="a model has a class for every number up to it: number labels from 0 on, or write names",
             )
         return top + 1
 
