@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 from dataclasses import replace
@@ -15,7 +17,7 @@ from rich.text import Text
 import undertow as ut
 from undertow.cli_train import FILE
 from undertow.console import make_console, telling_errors
-from undertow.data.files import FORMATS, check_file, format_of, text_of
+from undertow.data.files import FORMATS, MissingFile, check_file, format_of, text_of
 from undertow.data.nested import name_of
 from undertow.data.picture import lines_of
 from undertow.errors import UndertowError
@@ -23,6 +25,8 @@ from undertow.models.classifier import check
 from undertow.train.own_trees import named
 
 _COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
+
+_WRITTEN = "a tree is written (a b), (1 (0 a) (1 b)) or [MAX 2 3 ]; or name a file of trees"
 
 
 def predict(
@@ -33,18 +37,26 @@ def predict(
     ] = None,
     most: Annotated[int, typer.Option(help="How many trees to show.", min=1)] = 10,
 ) -> None:
-    """Colour trees with the labels that a trained model gives their nodes."""
+    """Colour trees with the labels that a trained model gives their nodes.
+
+    In a tree such as ((not bad) film) all words are leaves; but where inner nodes had words in
+    what the model was trained on, as in (and (not x) y), the first word is that of the bracket's node.
+
+    Example: undertow predict build/train/treelstm '((not bad) film)'
+    """
     console = make_console()
     with telling_errors():
-        held = ut.train.load(checkpoint / FILE if checkpoint.is_dir() else checkpoint)
+        held = ut.train.load(_file(checkpoint))
         if not isinstance(held.model, ut.models.TreeClassifier):
             raise UndertowError(
                 f"{type(held.model).__name__} grows trees and labels none",
                 hint="ut.train.load(FILE) has its model and params; model.sample(params, seed=0) grows a tree",
             )
+        if not trees.strip():
+            raise ut.DataError("there is no tree in an empty text", hint=_WRITTEN)
         forest = named(_read(trees, source, held))
         if not len(forest):
-            raise ut.DataError(f"{trees!r} holds no trees", hint="a tree is written (a b), (1 word) or [MAX 2 3 ]")
+            raise ut.DataError(f"{trees!r} holds no trees", hint=_WRITTEN)
         known = _as_known(forest, held)
         check(held.model, known)
         for typed, tree in zip(forest[:most], known[:most], strict=True):
@@ -53,6 +65,15 @@ def predict(
             console.print(coloured(shown, given, held.model.classes, _unknown(typed, held.vocabulary)))
         if len(forest) > most:
             console.print(f"... and {len(forest) - most} more trees")
+
+
+def _file(checkpoint: Path) -> Path:
+    """The file of a checkpoint, which is there."""
+    file = checkpoint / FILE if checkpoint.is_dir() else checkpoint
+    if not file.is_file():
+        lacks = f"the folder {str(checkpoint)!r} has no {FILE}" if checkpoint.is_dir() else f"there is no {str(file)!r}"
+        raise MissingFile(lacks, hint="name what `undertow train` wrote: build/train/MODEL, or what --output said")
+    return file
 
 
 def coloured(tree: Any, given: Any, classes: int, unknown: Any = ()) -> Text:
@@ -86,7 +107,6 @@ def _unknown(tree: Any, vocabulary: Any) -> set[int]:
 
 def _read(trees: str, source: str | None, held: Any) -> Any:
     """Trees of a file or as they are, with words and labels of their own."""
-    any_children = held.model.any_children
     is_file = not re.match(r"\s*[(\[{\d]", trees) or os.path.isfile(trees)  # a tree may be longer than any name
     if is_file:
         check_file(trees)
@@ -95,7 +115,9 @@ def _read(trees: str, source: str | None, held: Any) -> Any:
             return ut.data.load(trees)
     text = text_of(trees) if is_file else trees
     source = _format(text, held.labels) if source is None else source
-    options = {"sexpressions": {"head": any_children}, "listops": {"binary": not any_children}}.get(source, {})
+    # `(_ a b)`, as files of S-expressions have it, says where the words of inner nodes stand.
+    head = held.inner_words or re.search(r"\(\s*_(?=[\s()])", text) is not None
+    options = {"sexpressions": {"head": head}, "listops": {"binary": not held.model.any_children}}.get(source, {})
     if source not in FORMATS or source == "npz":
         raise ut.DataError(f"{source} is no format of text", hint="write --from brackets, sexpressions or listops")
     return FORMATS[source](text, **options)
@@ -103,11 +125,20 @@ def _read(trees: str, source: str | None, held: Any) -> Any:
 
 def _format(text: str, labels: Any) -> str:
     """How a tree on the command line seems to be written."""
-    if text.lstrip().startswith("{"):
+    if re.match(r"\s*\{", text) or (re.match(r"\s*\[", text) and ('"' in text or _is_json(text))):
         return "jsonl"
-    first = re.match(r"\s*\(\s*([^\s()]+)", text)
-    is_label = first is not None and (first[1].isdecimal() or (labels is not None and first[1] in labels))
-    return "listops" if "[" in text else "brackets" if is_label else "sexpressions"
+    if re.match(r"\s*\[", text) or re.search(r"\[(MIN|MAX|MED|SM|FIRST|LAST)\b", text):
+        return "listops"
+    first = re.findall(r"\(\s*([^\s()]+)", text)
+    is_label = first[:1] and (re.fullmatch(r"-?\d+", first[0]) or any(name in (labels or ()) for name in first))
+    return "brackets" if is_label else "sexpressions"
+
+
+def _is_json(text: str) -> bool:
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(text.split("\n")[0])
+        return True
+    return False
 
 
 def _as_known(forest: Any, held: Any) -> Any:
@@ -118,6 +149,21 @@ def _as_known(forest: Any, held: Any) -> Any:
     if (forest.labels is None) != (known is None):
         label = np.full_like(label, -1)
     elif known is not None:
+        new = [name for name in forest.labels if name not in known]
+        if 0 < len(new) < len(forest.labels):  # where none is known, they are labels of something else
+            raise ut.DataError(
+                f"the model has no label {', '.join(map(repr, new))}", hint=f"its labels are {', '.join(known)}"
+            )
         numbers = [known.numbers.get(name, -1) for name in forest.labels]
         label = np.array([*numbers, -1], np.int32)[label]  # the last one is found by -1
-    return replace(forest.with_vocabulary(held.vocabulary), label=label, labels=known)
+    return replace(_with_words(forest, held.vocabulary), label=label, labels=known)
+
+
+def _with_words(forest: Any, known: Any) -> Any:
+    """The same trees with the model's numbers of words."""
+    if forest.vocabulary == ut.data.LISTOPS or known.unknown is None:
+        used = {forest.vocabulary.word(number) for number in np.unique(forest.word[forest.word >= 0]).tolist()}
+        if new := sorted(used.difference(known)):
+            few = ", ".join(map(repr, list(known)[:10])) + (", ..." if len(known) > 10 else "")
+            raise ut.DataError(f"the model has no word {', '.join(map(repr, new))}", hint=f"its words are {few}")
+    return forest.with_vocabulary(known)

@@ -88,7 +88,7 @@ def train(
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
         held = ut.train.Checkpoint(
             chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _origin(asked),
-            source.labels if labels else None,
+            source.labels if labels else None, _inner_words(source.train),
         )  # fmt: skip
         if before is not None:
             held = _resumed(folder, before, held)
@@ -305,7 +305,7 @@ def _tell_labels(console: Console, source: Any, at: str) -> None:
 def _resumed(folder: Path, held: Any, wanted: Any) -> Any:
     """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
     longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
-    now = replace(held, recipe=longer, state=wanted.state)
+    now = replace(held, recipe=longer, state=wanted.state, inner_words=wanted.inner_words)
     if now == wanted:
         return replace(wanted, state=held.state)
     pairs = [(f"--{name.replace('_', '-')}", old, new) for name, old, new in _differences(now, wanted)]
@@ -325,6 +325,10 @@ def _differences(now: Any, wanted: Any) -> Iterator[tuple[str, Any, Any]]:
             a, b = getattr(old, field.name), getattr(new, field.name)
             if a != b and field.name not in ("words", "classes"):  # these follow from the trees
                 yield field.name, a, b
+
+
+def _inner_words(forest: Any) -> bool:
+    return bool(((np.diff(forest.offsets) > 0) & (forest.word >= 0)).any())
 
 
 def _size(params: dict[str, Any]) -> int:

@@ -39,6 +39,7 @@ class Checkpoint:
     vocabulary: Vocabulary | None = None
     source: str = ""
     labels: Vocabulary | None = None  # the names of classes, if they have names
+    inner_words: bool = False  # had inner nodes words, too, in what was trained on? Then typed trees are read so
 
     @property
     def params(self) -> Params:
@@ -66,6 +67,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "vocabulary": _told(checkpoint.vocabulary),
         "labels": _told(checkpoint.labels),
         "source": checkpoint.source,
+        "inner_words": checkpoint.inner_words,
     }
     packed = {name: np.array(arrays[name], order="C") for name in sorted(arrays)}
     data = safetensors.numpy.save(packed, {"undertow": json.dumps(told)})
@@ -106,7 +108,8 @@ def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
         best=_in_order(best, model) if (best := _below(arrays, "best/")) else None,
     )
     vocabulary, labels = _names(told["vocabulary"]), _names(told.get("labels"))
-    return Checkpoint(model, recipe, state, vocabulary, str(told["source"]), labels)
+    inner_words = bool(told.get("inner_words", False))
+    return Checkpoint(model, recipe, state, vocabulary, str(told["source"]), labels, inner_words)
 
 
 def _told(names: Vocabulary | None) -> Any:
