@@ -25,9 +25,14 @@ from undertow.console import make_console, telling_errors
 from undertow.errors import UndertowError
 from undertow.models.ranges import check_ranges
 from undertow.train.growth import perplexity
+from undertow.train.loop import is_over
 from undertow.train.source import SOURCES
 
 _MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
+_PATIENCE = (
+    "Stop after so many epochs that were no better. Better: more roots of the dev set right, or as many roots and more "
+    "nodes; of models that grow trees, less loss."
+)
 _SIZES = {"width": None, "embedding": None, "dropout": 0.0}  # of models, if not given
 FILE = "checkpoint.safetensors"
 _SAVE_SECONDS = 60.0  # between checkpoints within an epoch
@@ -51,7 +56,7 @@ def train(
     warmup: Annotated[float, typer.Option(help="Epochs in which the rate rises.")] = 0.0,
     clip: Annotated[float, typer.Option(help="The longest that the gradient may be; 0: any.")] = 5.0,
     l2: Annotated[float, typer.Option(help="Pulls weights towards zero.")] = 0.0,
-    patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a better dev set.")] = None,
+    patience: Annotated[int | None, typer.Option(help=_PATIENCE)] = None,
     at: Annotated[str, typer.Option(help="Where there are losses: nodes or root.")] = "nodes",
     min_count: Annotated[int, typer.Option(help="Words that are rarer become <unk>.")] = 1,
     seed: Annotated[int, typer.Option(help="Of parameters, order, dropout, and trees made by rule.")] = 0,
@@ -95,6 +100,8 @@ def train(
             _tell_rates(console, before.recipe, recipe)
             if held.state.epoch >= recipe.epochs:
                 console.print(f"It has had its {recipe.epochs} epochs: a larger --epochs goes on", markup=False)
+            elif is_over(held.state, recipe):
+                console.print(f"It {_stopped(held)}: a larger --patience goes on", markup=False)
         if labels:
             _tell_labels(console, source, recipe.at)
         console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
@@ -109,7 +116,7 @@ def train(
 
 def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
-    file, saved, told_at = folder / FILE, time.monotonic(), time.monotonic()
+    file, first, saved, told_at = folder / FILE, held.state, time.monotonic(), time.monotonic()
     nodes = tuple(part.size / len(part) for part in (source.train, source.dev))  # of a tree, on average
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
@@ -138,6 +145,8 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
             (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history, nodes))
             bar.console.print(_line(event, nodes[1]), markup=False)
             _leave(stop, folder)
+    if held.state is not first and held.state.epoch < held.recipe.epochs:
+        console.print(_stopped(held), markup=False)
     labels = isinstance(held.model, ut.models.TreeClassifier)
     report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
@@ -272,6 +281,12 @@ def _asked_to_stop() -> Iterator[list[int]]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _stopped(held: Any) -> str:
+    state, epochs = held.state, held.recipe.patience
+    many = f"{epochs} epoch{'s' * (epochs != 1)}"
+    return f"stopped after epoch {state.epoch}: no better for {many} (best: epoch {state.best_record.epoch})"
 
 
 def _leave(stop: list[int], folder: Path) -> None:

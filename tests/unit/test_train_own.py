@@ -341,3 +341,17 @@ def test_reports_of_many_classes() -> None:
     many = np.arange(500).repeat(2)
     assert "40 of 600 classes" in str(ut.train.Report(many, many, np.ones(1000, int), 600))
     assert str(ut.train.Report(many[:0], many[:0], many[:0], 600))
+
+
+@pytest.mark.slow
+def test_early_stopping_is_told(tmp_path: Path) -> None:
+    options = ["--trees", "20", "--width", "3", "--rate", "1e-9", "--patience", "2", "-o", tmp_path / "a"]
+    told = invoke("train", "treernn", *options, "--epochs", "9")
+    assert "stopped after epoch 3: no better for 2 epochs (best: epoch 1)" in told
+    told = invoke("train", "--resume", "-o", tmp_path / "a")
+    stopped = "It stopped after epoch 3: no better for 2 epochs (best: epoch 1): a larger --patience goes on"
+    assert stopped in told and told.count("no better") == 1
+    told = invoke("train", "--resume", "-o", tmp_path / "a", "--patience", "3")
+    assert "stopped after epoch 4: no better for 3 epochs" in told and "It stopped" not in told
+    assert "stopped" not in invoke("train", "--resume", "-o", tmp_path / "a", "--patience", "4", "--epochs", "5")
+    assert "Better:" in invoke("train", "--help")

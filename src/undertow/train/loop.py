@@ -111,7 +111,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
     slopes = ut.value_and_grad(judged(model, recipe.at), has_aux=True, sparse_rows=True)
     steps = -(-len(train) // recipe.batch)
     began, busy = time.perf_counter(), 0
-    while state.epoch < recipe.epochs and not _is_over(state, recipe):
+    while state.epoch < recipe.epochs and not is_over(state, recipe):
         order = train.batches(recipe.batch, seed=hash_of(recipe.seed, state.epoch))
         for batch in itertools.islice(order, state.done, None):
             (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
@@ -154,7 +154,8 @@ def _check_labels(model: Model, forest: Forest, at: str) -> None:
         raise DataError(f"no {at.removesuffix('s')} has a label", hint="trees to learn from and dev trees need labels")
 
 
-def _is_over(state: State, recipe: Recipe) -> bool:
+def is_over(state: State, recipe: Recipe) -> bool:
+    """Were there as many epochs as patience has, and none better?"""
     best = state.best_record
     return recipe.patience is not None and best is not None and state.epoch - best.epoch >= recipe.patience
 

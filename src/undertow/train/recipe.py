@@ -37,7 +37,7 @@ class Recipe:
     warmup: float = 0.0  # epochs in which the rate rises
     clip: float | None = 5.0  # the longest that all gradients together may be
     l2: float = 0.0  # pulls weights towards zero, but not embeddings
-    patience: int | None = None  # epochs without a better dev set after which it stops
+    patience: int | None = None  # epochs after which it stops if none was better; `Record.quality` says what that is
     seed: int = 0  # of the order of trees and of dropout
 
     def __post_init__(self) -> None:
