@@ -375,7 +375,8 @@ def _line(event: Any, nodes: float) -> str:
     """A line for an epoch; `nodes` is how many a tree of the dev set has on average."""
     r = event.record
     mark = "  best" if event.is_best else ""
-    good = f"dev {r.dev_accuracy:6.1%} of roots, {r.dev_node_accuracy:6.1%} of nodes"
+    nodes_right = "" if math.isnan(r.dev_node_accuracy) else f", {r.dev_node_accuracy:6.1%} of nodes"
+    good = f"dev {r.dev_accuracy:6.1%} of roots{nodes_right}"
     if math.isnan(r.dev_accuracy):
         good = f"perplexity {perplexity(r.dev_loss, nodes):7.2f} of a node"
     return (

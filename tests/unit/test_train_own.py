@@ -204,7 +204,8 @@ def test_resumed_with_nothing_but_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     data = ["--data", f"trees:{tmp_path / 'reviews.txt'}", "--min-count", "2", "--dropout", "0.1", "--clip", "0"]
     options = ["treelstm", *data, "--width", "3", "--embedding", "4", "--rate", "0.02", "--seed", "5", "--at", "root"]
-    invoke("train", *options, "--epochs", "2", "-o", folder)
+    told = invoke("train", *options, "--epochs", "2", "-o", folder)
+    assert "of roots" in told and "of nodes" not in told and "nan" not in told
     before = ut.train.load(folder / "checkpoint.safetensors")
     assert before.source.endswith("reviews.txt, min_count 2")
     assert "had its 2 epochs" in invoke("train", "--resume", "-o", folder)
