@@ -34,7 +34,7 @@ from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
 from undertow.cli_data import app as data_app
 from undertow.cli_predict import predict
 from undertow.cli_train import train
-from undertow.console import make_console, table, telling_errors
+from undertow.console import bytes_of, make_console, table, telling_errors
 from undertow.engines.contract import Stats, rows_of
 from undertow.errors import UndertowError
 from undertow.frontend import tree
@@ -133,7 +133,7 @@ def run(
         "trace": trace,
     }
     if memory is not None:
-        options["memory"] = _bytes(memory)
+        options["memory"] = bytes_of(memory)
     try:
         settings().with_(**options)
     except UndertowError as error:
@@ -194,14 +194,6 @@ def _literal(text: str) -> Any:
     if text.startswith("-"):
         raise _usage(f"there is no option {text.split('=')[0]}; --help lists those that are")
     raise _usage(f"{text} is neither a Python literal nor JSON; a string needs quotes of its own", "ARGS")
-
-
-def _bytes(text: str) -> int:
-    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper(), 0)
-    try:
-        return int(text[:-1] if unit else text) << unit
-    except ValueError:
-        raise _usage(f"{text} is not a number of bytes; write 1000000, 500K, 64M or 2G", "--memory") from None
 
 
 def _find(target: str) -> ut.Function:

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 import undertow as ut
-from undertow.console import make_console, telling_errors
+from undertow.console import bytes_of, make_console, telling_errors
 from undertow.errors import UndertowError
 from undertow.models.ranges import check_ranges
 from undertow.train.growth import perplexity
@@ -61,6 +61,7 @@ def train(
     min_count: Annotated[int, typer.Option(help="Words that are rarer become <unk>.")] = 1,
     seed: Annotated[int, typer.Option(help="Of parameters, order, dropout, and trees made by rule.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Of the engine.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Bytes that a step may hold; K, M or G may follow.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder; build/train/MODEL.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Train anew, over the folder's checkpoint.")] = False,
@@ -77,7 +78,8 @@ def train(
     With --resume, what is left out is as the folder has it: undertow train --resume -o FOLDER
     """
     console, folder = make_console(), _folder(model, output, resume)
-    with telling_errors(), _threads(threads):
+    limits = {"threads": threads, "memory": None if memory is None else bytes_of(memory)}
+    with telling_errors(), ut.options(**{name: value for name, value in limits.items() if value is not None}):
         asked, before = context.params, None
         if resume:
             _check_folder(folder, resume, force)
@@ -161,12 +163,6 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
 
 # --------------------------------------------------------------------------------------------------------------
 # Parts
-
-
-@contextlib.contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    with ut.options(threads=count) if count is not None else contextlib.nullcontext():
-        yield
 
 
 def _folder(model: str | None, output: Path | None, resume: bool) -> Path:

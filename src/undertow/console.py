@@ -28,6 +28,16 @@ def telling_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
+def bytes_of(text: str) -> int:
+    """A number of bytes as people write it: 1000000, 500K, 64M or 2G."""
+    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper(), 0)
+    try:
+        return int(text[:-1] if unit else text) << unit
+    except ValueError:
+        told = f"{text} is not a number of bytes; write 1000000, 500K, 64M or 2G"
+        raise typer.BadParameter(told, param_hint="'--memory'") from None
+
+
 def table(rows: Iterable[tuple[str, str]]) -> Table:
     """Facts: what, and what it is."""
     made = Table(box=None, show_header=False, pad_edge=False)

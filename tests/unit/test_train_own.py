@@ -356,3 +356,9 @@ def test_early_stopping_is_told(tmp_path: Path) -> None:
     assert "stopped after epoch 4: no better for 3 epochs" in told and "It stopped" not in told
     assert "stopped" not in invoke("train", "--resume", "-o", tmp_path / "a", "--patience", "4", "--epochs", "5")
     assert "Better:" in invoke("train", "--help")
+
+
+def test_memory_may_be_limited(tmp_path: Path) -> None:
+    told = invoke("train", "treernn", "--trees", "20", *SMALL, "--memory", "1K", "-o", tmp_path / "a", code=1)
+    assert "FrameLimit" in told and "allow more `memory`" in told and "smaller batches than 25 trees" in told
+    assert "is not a number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)

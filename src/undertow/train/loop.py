@@ -17,7 +17,7 @@ import numpy as np
 
 import undertow as ut
 from undertow.data.forest import Forest
-from undertow.errors import DataError, RunError
+from undertow.errors import DataError, FrameLimit, RunError
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Score, Tally, check, judged, score
@@ -114,7 +114,11 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
     while state.epoch < recipe.epochs and not is_over(state, recipe):
         order = train.batches(recipe.batch, seed=hash_of(recipe.seed, state.epoch))
         for batch in itertools.islice(order, state.done, None):
-            (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
+            try:
+                (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
+            except FrameLimit as fault:
+                fault.hint += f"; smaller batches than {recipe.batch} trees need less: Recipe(batch=), or --batch"
+                raise
             if not np.isfinite(loss):
                 raise RunError(
                     f"the loss is {loss} in step {state.step + 1} of epoch {state.epoch + 1}",
