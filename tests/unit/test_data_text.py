@@ -385,3 +385,28 @@ def test_labels_below_0() -> None:
         data.from_nested([{"word": "a", "label": -3}])
     with pytest.raises(ut.DataError, match=r"-2 among the labels(?s:.*)from 0 on"):
         Forest.from_depths([0], [0], [-2])
+
+
+def test_words_may_be_a_list() -> None:
+    for forest in (
+        data.parse_brackets("(1 (0 x) (1 y))", vocabulary=["x"]),
+        data.parse_sexpressions("(_ x y)", vocabulary=("x",)),
+        data.from_nested([("x", "y")], vocabulary=["x"]),
+    ):
+        assert forest.vocabulary.words == ("<unk>", "x") and forest.word.tolist() == [-1, 1, 0]
+    for wrong in ("x", [1], 3):
+        for read in (data.parse_brackets, data.parse_sexpressions):
+            with pytest.raises(ut.DataError, match="a Vocabulary, or a list of texts"):
+                read("(1 x)", vocabulary=wrong)
+        with pytest.raises(ut.DataError, match="a Vocabulary, or a list of texts"):
+            data.from_nested(["x"], labels=wrong)
+    for wrong in ("2", 1.5, 0):
+        with pytest.raises(ut.DataError, match=f"min_count is {wrong!r}"):
+            data.parse_brackets("(1 x)", min_count=wrong)
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.npz"])
+def test_folders_are_made(name: str, tmp_path: Path) -> None:
+    forest = data.parse_brackets("(1 (0 x) (1 y))")
+    data.write(forest, tmp_path / "no" / "folder" / name)
+    assert data.read(tmp_path / "no" / "folder" / name) == forest

@@ -52,8 +52,12 @@ def text_of(path: str | os.PathLike[str]) -> str:
 
 
 def write(forest: Forest, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Write trees to a file, in the format that its name or `format` says: the same as in `read`."""
+    """Write trees to a file, in the format that its name or `format` says: the same as in `read`.
+
+    Its folder is made where it is not there.
+    """
     format = format_of(path, format)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     if format == "npz":
         save(forest, path)
     else:
@@ -106,6 +110,7 @@ def save(forest: Forest, path: str | os.PathLike[str]) -> None:
         if names is not None:
             arrays[name] = np.array(names.words, np.str_)
             arrays[f"{name}.unknown"] = np.array([] if names.unknown is None else [names.unknown], np.str_)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         np.savez_compressed(file, **arrays)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from undertow.data.forest import Forest
-from undertow.data.vocabulary import UNKNOWN, Vocabulary
+from undertow.data.vocabulary import UNKNOWN, Vocabulary, vocabulary_of
 from undertow.errors import DataError, brief
 
 _OWN = ("word", "label", "children", "left", "right")
@@ -25,7 +25,7 @@ _OWN = ("word", "label", "children", "left", "right")
 
 def from_nested(
     trees: Iterable[Any],
-    vocabulary: Vocabulary | None = None,
+    vocabulary: Vocabulary | Sequence[str] | None = None,
     labels: Vocabulary | Sequence[str] | None = None,
     min_count: int = 1,
     binary: bool | None = None,
@@ -46,8 +46,6 @@ def from_nested(
     if isinstance(trees, (tuple, Mapping)) or callable(getattr(trees, "label", None)):
         hint = "write from_nested([tree]), also for one tree; if a tuple holds several, from_nested(list(trees))"
         raise DataError(f"{brief(trees)} is one tree, not a list of trees", hint=hint)
-    if labels is not None and not isinstance(labels, Vocabulary):
-        labels = Vocabulary(tuple(labels), unknown=None)
     depths: list[int] = []
     words: list[Any] = []
     names: list[Any] = []
@@ -72,16 +70,16 @@ def from_nested(
             depths.append(depth)
             words.append(word)
             names.append(label)
-    word_numbers, vocabulary = _numbers(words, vocabulary, "word", min_count)
-    label_numbers, labels = _numbers(names, labels, "label", 1)
+    word_numbers, known = _numbers(words, vocabulary_of(vocabulary, "vocabulary", UNKNOWN), "word", min_count)
+    label_numbers, known_labels = _numbers(names, vocabulary_of(labels, "labels", None), "label", 1)
     return Forest.from_depths(
         depths,
         word_numbers,
         label_numbers,
         {name: _field(name, held, len(depths)) for name, held in fields.items()},
         binary,
-        vocabulary,
-        labels,
+        known,
+        known_labels,
     )
 
 

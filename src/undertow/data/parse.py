@@ -20,7 +20,7 @@ from undertow.data.checks import check_text
 from undertow.data.expressions import LISTOPS, listops_pairs, listops_values
 from undertow.data.forest import Forest
 from undertow.data.scan import ATOM, CLOSE, OPEN, OUTSIDE, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
-from undertow.data.vocabulary import Vocabulary
+from undertow.data.vocabulary import UNKNOWN, Vocabulary, vocabulary_of
 from undertow.errors import DataError, brief
 
 Array = npt.NDArray[Any]
@@ -32,7 +32,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,9}")
 
 def parse_brackets(
     text: str,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: Vocabulary | Sequence[str] | None = None,
     labels: Vocabulary | Sequence[str] | type | None = None,
     min_count: int = 1,
     binary: bool | None = None,
@@ -40,10 +40,11 @@ def parse_brackets(
 ) -> Forest:
     """Trees in the brackets of the Penn Treebank; those of the Stanford Sentiment Treebank are a line each.
 
-    `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary`, or make a
-    new one of those that occur `min_count` times. Labels are integers if all of them look like some, else names;
-    `labels=int`, `labels=str` or the names themselves, `labels=["neg", "pos"]`, insist. Integers count from 0; -1 says
-    that a node has no label. Every bad line is reported, all in one error.
+    `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary` (a list of
+    words is one, with `<unk>` before them), or make a new one of those that occur `min_count` times. Labels are
+    integers if all of them look like some, else names; `labels=int`, `labels=str` or the names themselves,
+    `labels=["neg", "pos"]`, insist. Integers count from 0; -1 says that a node has no label. Every bad line is
+    reported, all in one error.
     """
     tokens, problems, is_by_line = _balanced(text, per_line, atoms_are_trees=False)
     kind, line = tokens.kind, tokens.line
@@ -74,17 +75,17 @@ def parse_brackets(
     label[nodes[is_label]] = label_values
     is_word = is_only | is_free
     words = [atoms[at] for at in places[is_word]]
-    vocabulary = vocabulary or Vocabulary.of(words, min_count)
+    known = vocabulary_of(vocabulary, "vocabulary", UNKNOWN) or Vocabulary.of(words, min_count)
     word = np.full(count, -1, np.int32)
-    word[nodes[is_word]] = vocabulary.ids(words)
+    word[nodes[is_word]] = known.ids(words)
     depth = tokens.depth[is_node]
     label, word, depth = _without_empty_tops(label, word, depth, (kind == OPEN)[is_node])
-    return Forest.from_depths(depth, word, label, binary=binary, vocabulary=vocabulary, labels=names)
+    return Forest.from_depths(depth, word, label, binary=binary, vocabulary=known, labels=names)
 
 
 def parse_sexpressions(
     text: str,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: Vocabulary | Sequence[str] | None = None,
     min_count: int = 1,
     head: bool = True,
     binary: bool | None = None,
@@ -105,9 +106,9 @@ def parse_sexpressions(
     word = np.full(int(is_node.sum()), -1, np.int32)
     is_word = np.array([atom != NO_WORD for atom in tokens.atoms], bool)
     words = [atom for atom in tokens.atoms if atom != NO_WORD]
-    vocabulary = vocabulary or Vocabulary.of(words, min_count)
-    word[nodes[kind == ATOM][is_word]] = vocabulary.ids(words)
-    return Forest.from_depths(tokens.depth[is_node], word, binary=binary, vocabulary=vocabulary)
+    known = vocabulary_of(vocabulary, "vocabulary", UNKNOWN) or Vocabulary.of(words, min_count)
+    word[nodes[kind == ATOM][is_word]] = known.ids(words)
+    return Forest.from_depths(tokens.depth[is_node], word, binary=binary, vocabulary=known)
 
 
 def parse_listops(text: str, binary: bool = False) -> Forest:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from undertow.data.checks import check_whole
 from undertow.errors import DataError, brief
 
 UNKNOWN = "<unk>"
@@ -48,6 +49,9 @@ class Vocabulary:
 
         Words that are rarer than `min_count`, and all beyond the `size` most frequent, become the unknown word.
         """
+        check_whole("min_count", min_count, 1)
+        if size is not None:
+            check_whole("size", size, 0)
         counts = Counter(words)
         if unknown is not None:
             counts.pop(unknown, None)
@@ -113,3 +117,12 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"<Vocabulary: {len(self)} words{'' if self.unknown is None else f', {self.unknown} for others'}>"
+
+
+def vocabulary_of(given: Vocabulary | Sequence[str] | None, name: str, unknown: str | None) -> Vocabulary | None:
+    """What readers take as names of words or labels: a vocabulary, or a list of them."""
+    if given is None or isinstance(given, Vocabulary):
+        return given
+    if isinstance(given, (list, tuple)) and all(isinstance(word, str) for word in given):
+        return Vocabulary(tuple(given), unknown)
+    raise DataError(f"{name}={brief(given)}", hint=f"{name} is a Vocabulary, or a list of texts")
