@@ -67,3 +67,9 @@ def test_deep_branches_are_cut_in_text():
 def test_a_negative_number_of_trees_is_refused():
     with pytest.raises(ut.DataError, match="the first -1 trees"):
         ut.data.booleans(2).text(-1)
+
+
+def test_letters_that_no_xml_may_hold() -> None:
+    forest = ut.data.from_nested([{"word": "a\x00b\x1f\ufffe\ud800<é\U0001f600", "label": "x\x08"}])
+    root = ElementTree.fromstring(forest.svg().encode("utf-8"))
+    assert "a\ufffdb\ufffd\ufffd\ufffd<é\U0001f600" in "".join(root.itertext())

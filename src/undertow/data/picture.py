@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
-from xml.sax.saxutils import escape
+from xml.sax import saxutils
 
 from undertow.data.forest import Forest
 from undertow.data.nested import name_of
@@ -30,6 +31,7 @@ _MOST_NODES = 2000  # of a picture: no page shows more, and no reader either
 _SCALE = ((0xF4, 0xB4, 0xA6), (0xF3, 0xF1, 0xEC), (0xA9, 0xD6, 0xA5))
 _PALETTE = ("#d9e9fb", "#ffedbd", "#e6dcfb", "#d2efea", "#f8dcf0", "#fde3d3", "#e3edc8", "#d7dce3")
 _PLAIN = "#ffffff"
+_NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 _CSS = f"""
 text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328;text-anchor:middle}}
@@ -83,6 +85,11 @@ def lines_of(forest: Forest, root: int, end: int) -> Iterator[tuple[int | None, 
 def _caption(forest: Forest, node: int) -> str:
     label, word = name_of(forest.label[node], forest.labels), name_of(forest.word[node], forest.vocabulary)
     return " ".join(str(part) for part in (label, word) if part is not None) or "·"
+
+
+def escape(shown: str) -> str:
+    """As XML has it: letters that no XML may hold become the sign for what cannot be shown."""
+    return saxutils.escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", shown))
 
 
 class _Box(NamedTuple):
