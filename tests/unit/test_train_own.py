@@ -362,3 +362,15 @@ def test_memory_may_be_limited(tmp_path: Path) -> None:
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "--memory", "1K", "-o", tmp_path / "a", code=1)
     assert "FrameLimit" in told and "allow more `memory`" in told and "smaller batches than 25 trees" in told
     assert "is not a number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
+
+
+def test_dev_trees_with_other_words_or_labels() -> None:
+    """The same numbers would mean something else in them."""
+    train = ut.data.parse_brackets("(a (b x) (b y))")
+    model = ut.models.TreeRNN(9, 9, width=2)
+    for options, told in (({"labels": train.labels}, "words"), ({"vocabulary": train.vocabulary}, "labels")):
+        dev = ut.data.parse_brackets("(a (b z) (a x))", **options)
+        with pytest.raises(ut.DataError, match=rf"dev trees have other {told}(?s:.*)=train\."):
+            next(ut.train.fit(model, train, dev, ut.train.Recipe()))
+    dev = ut.data.parse_brackets("(b (b z) (a x))", vocabulary=train.vocabulary, labels=train.labels)
+    assert next(ut.train.fit(model, train, dev, ut.train.Recipe())).trees == 1

@@ -103,6 +103,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
     """
     if not len(train) or not len(dev):
         raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
+    _check_alike(train, dev)
     for forest in (train, dev):
         check(model, forest)
         _check_labels(model, forest, recipe.at)
@@ -149,6 +150,15 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
 def hash_of(*numbers: int) -> int:
     """A seed that depends on all of these numbers, the same everywhere."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _check_alike(train: Forest, dev: Forest) -> None:
+    """Refuse dev trees in whose numbers other words or labels are meant, where both say what they mean."""
+    for name in ("vocabulary", "labels"):
+        one, other = getattr(train, name), getattr(dev, name)
+        if one is not None and other is not None and one != other:
+            what = "words" if name == "vocabulary" else "labels"
+            raise DataError(f"the dev trees have other {what}", hint=f"make them with {name}=train.{name}")
 
 
 def _check_labels(model: Model, forest: Forest, at: str) -> None:
