@@ -114,8 +114,15 @@ def _read(file: Path, source: str | None, min_count: int, binary: bool) -> Fores
 
 
 def _write(forest: Forest, output: Path, to: str | None) -> None:
+    is_picture = to == "svg" or (to is None and output.suffix.lower() == ".svg")
+    if not is_picture:
+        try:
+            format_of(output, to)
+        except ut.DataError as fault:
+            fault.hint += ", and svg for a picture"
+            raise
     output.parent.mkdir(parents=True, exist_ok=True)
-    if to is None and output.suffix == ".svg":
+    if is_picture:
         output.write_text(forest.svg() + "\n", encoding="utf-8")
     else:
         ut.data.write(forest, output, to)

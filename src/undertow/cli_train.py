@@ -321,9 +321,13 @@ def _resumed(folder: Path, held: Any, wanted: Any) -> Any:
         return replace(wanted, state=held.state)
     pairs = [(f"--{name.replace('_', '-')}", old, new) for name, old, new in _differences(now, wanted)]
     told = "; ".join(f"{name} {'none' if old is None else old} before, {new} now" for name, old, new in pairs)
+    if not pairs:
+        raise UndertowError(
+            f"{folder} was trained on trees with other words or labels: {held.source} is no more what it was",
+            hint="bring back what was trained on, or train anew: --force writes over it, --output names another folder",
+        )
     raise UndertowError(
-        f"{folder} was trained otherwise: {told or 'on trees with other words or labels'}",
-        hint="leave these options out, or name another --output",
+        f"{folder} was trained otherwise: {told}", hint="leave these options out, or name another --output"
     )
 
 

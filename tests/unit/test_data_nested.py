@@ -211,3 +211,12 @@ def test_numbers_of_more_than_32_bits(number: int) -> None:
             with pytest.raises(ut.DataError, match=f"{number} among the"):
                 ut.data.Forest.from_depths([0], **given)
     assert from_nested([2**31 - 1]).word.tolist() == [2**31 - 1]
+
+
+@pytest.mark.parametrize("wrong", [1.5, True, [1]])
+def test_labels_that_are_neither_text_nor_integers(wrong: Any) -> None:
+    for labels in ([wrong], [1, wrong]):
+        with pytest.raises(ut.DataError, match="as a label\n\nhint: a label is a text or an integer"):
+            from_nested([{"word": "a", "label": label} for label in labels])
+    with pytest.raises(ut.DataError, match="1 as a label, where others are text"):
+        from_nested([{"word": "a", "label": label} for label in ("x", 1)])

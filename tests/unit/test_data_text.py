@@ -322,7 +322,7 @@ def test_read_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ut.DataError, match="not text in UTF-8"):
         data.read(path)
     (tmp_path / "x.pdf").touch()
-    with pytest.raises(ut.DataError, match="no format of trees"):
+    with pytest.raises(ut.DataError, match="does not say what format"):
         data.read(tmp_path / "x.pdf")
     with pytest.raises(FileNotFoundError):
         data.read(tmp_path / "none.txt")
@@ -410,3 +410,26 @@ def test_folders_are_made(name: str, tmp_path: Path) -> None:
     forest = data.parse_brackets("(1 (0 x) (1 y))")
     data.write(forest, tmp_path / "no" / "folder" / name)
     assert data.read(tmp_path / "no" / "folder" / name) == forest
+
+
+def test_what_is_said_of_files_that_are_no_forests(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    data.write(data.sentiment(20), path)
+    whole = path.read_bytes()
+    spoiled = whole[:200] + bytes(100) + whole[300:]
+    for broken in (b"", b"(1 a)", whole[:50], whole[: len(whole) // 2], spoiled):
+        path.write_bytes(broken)
+        with pytest.raises(ut.DataError, match="does not hold a forest: it is no file of arrays, or it is broken"):
+            data.read(path)
+    np.save(tmp_path / "one.npy", np.arange(3))
+    (tmp_path / "one.npy").rename(path)
+    with pytest.raises(ut.DataError, match="does not hold a forest: it is no file of arrays"):
+        data.read(path)
+    np.savez(path, x=np.arange(3), word=np.arange(3))
+    with pytest.raises(ut.DataError, match="it has no 'depths' and no 'label' and no 'binary'"):
+        data.read(path)
+    (tmp_path / "x.foo").write_text("(1 a)")
+    with pytest.raises(
+        ut.DataError, match=r"name 'x\.foo' does not say(?s:.*)format=, on the command line with --from"
+    ):
+        data.read(tmp_path / "x.foo")

@@ -374,3 +374,12 @@ def test_dev_trees_with_other_words_or_labels() -> None:
             next(ut.train.fit(model, train, dev, ut.train.Recipe()))
     dev = ut.data.parse_brackets("(b (b z) (a x))", vocabulary=train.vocabulary, labels=train.labels)
     assert next(ut.train.fit(model, train, dev, ut.train.Recipe())).trees == 1
+
+
+@pytest.mark.slow
+def test_trees_that_have_changed_since(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("(1 (0 a) (1 b))\n" * 5)
+    invoke("train", "treernn", "--data", f"trees:{tmp_path / 't.txt'}", *SMALL, "-o", tmp_path / "a")
+    (tmp_path / "t.txt").write_text("(1 (0 a) (1 c))\n" * 5)
+    told = invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2", code=1)
+    assert "t.txt is no more what it was" in told and "--force" in told and "leave these options out" not in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,12 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> str:
     found = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
     if found not in FORMATS:
         known = ", ".join(FORMATS)
-        raise DataError(f"{brief(format or Path(path).name)} is no format of trees", hint=f"the formats are {known}")
+        if format:
+            raise DataError(f"{brief(format)} is no format of trees", hint=f"the formats are {known}")
+        raise DataError(
+            f"the name {brief(Path(path).name)} does not say what format it has",
+            hint=f"say it with format=, on the command line with --from or --to; the formats are {known}",
+        )
     return found
 
 
@@ -118,17 +124,25 @@ def save(forest: Forest, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Forest:
     """Read what `save` wrote. Nothing in such a file is ever run."""
     try:
-        with np.load(path, allow_pickle=False) as held:
+        with open(path, "rb") as file:  # NumPy would leave a broken one open
+            held = np.load(file, allow_pickle=False)
             arrays = {name: held[name] for name in held.files}
+    except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
+        raise _no_forest(path, "it is no file of arrays, or it is broken") from None
+    if missing := [name for name in ("depths", "word", "label", "binary") if name not in arrays]:
+        raise _no_forest(path, f"it has no {' and no '.join(map(repr, missing))}")
+    try:
         names = {name: _names(arrays, name) for name in ("vocabulary", "labels")}
         fields = {name.removeprefix("field."): a for name, a in arrays.items() if name.startswith("field.")}
         return Forest.from_depths(
             arrays["depths"], arrays["word"], arrays["label"], fields, bool(arrays["binary"]), **names
         )
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as fault:
-        raise DataError(
-            f"{os.fspath(path)!r} does not hold a forest: {fault}", hint="ut.data.save writes such files"
-        ) from None
+    except (ValueError, KeyError) as fault:
+        raise _no_forest(path, str(fault)) from None
+
+
+def _no_forest(path: str | os.PathLike[str], why: str) -> DataError:
+    return DataError(f"{os.fspath(path)!r} does not hold a forest: {why}", hint="ut.data.save writes such files")
 
 
 def _names(arrays: dict[str, Any], name: str) -> Any:

@@ -162,6 +162,9 @@ def _numbers(
                 raise DataError(f"{item} as a {what}", hint=hint)
         return [-1 if item is None else int(item) for item in found], names
     for item in given:
+        if not (isinstance(item, str) or _is_number(item)):
+            raise DataError(f"{brief(item)} as a {what}", hint=f"a {what} is a text or an integer")
+    for item in given:
         if not isinstance(item, str):
             raise DataError(
                 f"{brief(item)} as a {what}, where others are text",
