@@ -128,7 +128,9 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
                 if task is None:
                     task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches, told="")
                 now = event.state.tally.score()
-                told = f"loss {now.loss:.3f}" + ("" if math.isnan(now.accuracy) else f"  {now.accuracy:.1%} right")
+                told = f"loss {_figure(now.loss).strip()}" + (
+                    "" if math.isnan(now.accuracy) else f"  {now.accuracy:.1%} right"
+                )
                 bar.update(task, completed=event.state.done, told=told, trees=event.state.tally.trees)
                 if not console.is_terminal and time.monotonic() - told_at > _TELL_SECONDS:
                     console.print(f"epoch {event.state.epoch + 1}: {event.state.done} of {event.batches}  {told}")
@@ -378,8 +380,13 @@ def _line(event: Any, nodes: float) -> str:
     nodes_right = "" if math.isnan(r.dev_node_accuracy) else f", {r.dev_node_accuracy:6.1%} of nodes"
     good = f"dev {r.dev_accuracy:6.1%} of roots{nodes_right}"
     if math.isnan(r.dev_accuracy):
-        good = f"perplexity {perplexity(r.dev_loss, nodes):7.2f} of a node"
+        good = f"perplexity {_figure(perplexity(r.dev_loss, nodes), 2)} of a node"
     return (
-        f"epoch {r.epoch:3}  loss {r.train_loss:8.3f}  dev loss {r.dev_loss:8.3f}  {good}  "
+        f"epoch {r.epoch:3}  loss {_figure(r.train_loss)}  dev loss {_figure(r.dev_loss)}  {good}  "
         f"{r.trees_per_second:8,.0f} trees/s{mark}"
     )
+
+
+def _figure(number: float, places: int = 3) -> str:
+    """A number eight letters wide, whatever its size."""
+    return f"{number:8.{places}f}" if not abs(number) >= 10_000 else f"{number:8.2e}"

@@ -133,8 +133,30 @@ def test_trees_that_do_not_fit() -> None:
 def test_a_loss_that_is_no_number() -> None:
     state = ut.train.start(MODEL, RECIPE)
     state.params["bias"][:] = np.nan
-    with pytest.raises(ut.RunError, match="the loss is nan in step 1 of epoch 1"):
+    with pytest.raises(ut.RunError, match="diverged: the loss is nan in step 1 of epoch 1"):
         next(events(state=state))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_losses_that_grow_and_grow() -> None:
+    """It is told as what it is, and NumPy does not warn besides."""
+    model = ut.models.RNTN(len(SOURCE.vocabulary), SOURCE.classes, width=3)
+    recipe = ut.train.Recipe(optimizer="sgd", rate=1e25, l2=1.0, clip=None, epochs=5)
+    with pytest.raises(ut.RunError, match=r"training diverged: the loss is \S+ (in step|of the dev)(?s:.*)--rate"):
+        last(ut.train.fit(model, SOURCE.train, SOURCE.dev, recipe))
+
+
+def test_lines_keep_their_layout() -> None:
+    nan = float("nan")
+    first = ut.train.Record(1, 5, 0.1, 9.0, 1.0, 9.0, 1.0, 0.4, 1.0)
+    lines = [
+        cli_train._line(ut.train.Epoch(some_state(), replace(first, train_loss=loss, dev_loss=loss), False), 3.0)
+        for loss in (0.5, 99.25, 9999.0, 10_000.0, 1.5e25)
+    ]
+    assert len({len(line) for line in lines}) == 1 and "loss 1.50e+25  dev" in lines[-1]
+    grown = replace(first, dev_accuracy=nan, dev_loss=200.0)
+    assert "perplexity 8.97e+28 of" in cli_train._line(ut.train.Epoch(some_state(), grown, False), 3.0)
 
 
 # --------------------------------------------------------------------------------------------------------------

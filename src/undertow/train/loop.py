@@ -22,6 +22,8 @@ from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Score, Tally, check, judged, score
 
+_DIVERGED = 1e30  # a loss above it never comes back, and numbers overflow soon
+
 
 @dataclass(frozen=True)
 class Record:
@@ -120,16 +122,13 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
             except FrameLimit as fault:
                 fault.hint += f"; smaller batches than {recipe.batch} trees need less: Recipe(batch=), or --batch"
                 raise
-            if not np.isfinite(loss):
-                raise RunError(
-                    f"the loss is {loss} in step {state.step + 1} of epoch {state.epoch + 1}",
-                    hint="learn at a smaller rate, or clip gradients more",
-                )
-            grads = _pulled(grads, state.params, recipe.l2)
-            if recipe.clip is not None:
-                grads = ut.optim.clip_by_norm(grads, recipe.clip)
-            rate = recipe.rate_at(state.step, steps)
-            params, memory = _updated(optimizer, grads, state, rate, recipe.embed_rate)
+            _check_loss(loss, f"in step {state.step + 1} of epoch {state.epoch + 1}")
+            with np.errstate(all="ignore"):  # what overflows here is told by the next loss
+                grads = _pulled(grads, state.params, recipe.l2)
+                if recipe.clip is not None:
+                    grads = ut.optim.clip_by_norm(grads, recipe.clip)
+                rate = recipe.rate_at(state.step, steps)
+                params, memory = _updated(optimizer, grads, state, rate, recipe.embed_rate)
             tally = state.tally.plus(model, batch, loss, hits)
             state = replace(
                 state, params=params, optimizer=memory, step=state.step + 1, done=state.done + 1, tally=tally
@@ -138,6 +137,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
             yield Step(state, steps, float(loss), len(batch))
         speed = busy / max(time.perf_counter() - began, 1e-9)
         found = score(model, state.params, dev, recipe.at)
+        _check_loss(found.loss, f"of the dev trees after epoch {state.epoch + 1}")
         record = _record(state, recipe.rate_at(state.step - 1, steps), found, speed)
         best = state.best_record
         is_best = best is None or record.quality > best.quality
@@ -150,6 +150,14 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
 def hash_of(*numbers: int) -> int:
     """A seed that depends on all of these numbers, the same everywhere."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _check_loss(loss: Any, where: str) -> None:
+    if not abs(loss) <= _DIVERGED:
+        raise RunError(
+            f"training diverged: the loss is {loss:.4g} {where}",
+            hint="learn at a smaller rate (--rate), or clip gradients more (--clip)",
+        )
 
 
 def _check_alike(train: Forest, dev: Forest) -> None:
