@@ -26,7 +26,7 @@ from undertow.errors import UndertowError
 from undertow.models.ranges import check_ranges
 from undertow.train.growth import perplexity
 from undertow.train.loop import is_over
-from undertow.train.source import SOURCES
+from undertow.train.source import SOURCES, TREES
 
 _MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
 _PATIENCE = (
@@ -43,7 +43,9 @@ def train(
     context: typer.Context,
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODELS)] = None,
     data: Annotated[str, typer.Option(help=f"{SOURCES}.")] = "grammar",
-    trees: Annotated[int, typer.Option(help="How many to make by rule, where no file has them.")] = 2000,
+    trees: Annotated[
+        int | None, typer.Option(help=f"How many to make by rule, where no file has them; {TREES}.")
+    ] = None,
     width: Annotated[int | None, typer.Option(help="Of the vector of a node; each model has its own default.")] = None,
     embedding: Annotated[int | None, typer.Option(help="Width of words, in the LSTMs.")] = None,
     dropout: Annotated[float, typer.Option(help="The share of places that are dropped.")] = 0.0,
@@ -227,7 +229,7 @@ def _origin(asked: dict[str, Any]) -> str:
     """What is trained on, for people and for going on. Files have as many trees as they have."""
     kind, _, path = asked["data"].partition(":")
     count = asked["min_count"]
-    told = f"{kind}:{Path(path)}" if kind in ("trees", "sst") else f"{asked['data']}, {asked['trees']} trees"
+    told = f"{kind}:{Path(path)}" if kind in ("trees", "sst") else f"{asked['data']}, {asked['trees'] or TREES} trees"
     return told if count == 1 else f"{told}, min_count {count}"
 
 

@@ -383,3 +383,12 @@ def test_trees_that_have_changed_since(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("(1 (0 a) (1 c))\n" * 5)
     told = invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2", code=1)
     assert "t.txt is no more what it was" in told and "--force" in told and "leave these options out" not in told
+
+
+def test_files_have_as_many_trees_as_they_have(tmp_path: Path) -> None:
+    ut.data.write(REVIEWS, tmp_path / "t.txt")
+    told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 't.txt'}", "--trees", "5", "-o", tmp_path, code=1)
+    assert "trees is 5, and trees:" in told and "has as many as it has" in told
+    with pytest.raises(ut.DataError, match="has as many as it has"):
+        ut.train.open_source(f"sst:{tmp_path}", trees=5)
+    assert len(ut.train.open_source("grammar").train) == 2000

@@ -17,6 +17,7 @@ from undertow.models.ranges import check_ranges
 from undertow.train.own_trees import parts_of, some
 
 SOURCES = "trees:PATH, sst:FOLDER, listops, listops:FILE or grammar"
+TREES = 2000  # that are made by rule, if nobody says how many
 _MANY, _SPARSE = 1000, 10  # more classes than this, and so many for each that occurs: a label is no number of a class
 INNER = "·"  # the word of nodes that have none
 
@@ -72,19 +73,26 @@ class Source:
         return Source(train, dev, dev if self.test is self.dev else test)
 
 
-def open_source(spec: str, trees: int = 2000, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
+def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
     """The trees that `spec` names.
 
     `trees:FILE` is any file that `ut.data.read` reads: the seed chooses a tenth of its trees for dev, and a tenth for
     the test. `trees:FOLDER` has files train and dev, such as train.jsonl and dev.jsonl, and perhaps test; without that
     one, dev is the test. `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets. In all these, words rarer than
     `min_count` become the unknown one.
-    `listops` and `grammar` make that many trees by rule, and a tenth as many for dev and test each; no two trees of
-    ListOps are alike. `listops:FILE` makes trees to train on by rule and takes those of the file for the test.
+    `listops` and `grammar` make that many `trees` by rule, 2000 if None, and a tenth as many for dev and test each; no
+    two trees of ListOps are alike. `listops:FILE` makes trees to train on by rule and takes those of the file for the
+    test.
     `binary` insists on two children or none; of ListOps it takes the pairs.
     """
-    check_ranges(trees=trees, seed=seed, min_count=min_count)
+    check_ranges(seed=seed, min_count=min_count, **({} if trees is None else {"trees": trees}))
     kind, _, path = spec.partition(":")
+    if kind in ("trees", "sst") and trees is not None:
+        raise DataError(
+            f"trees is {trees}, and {kind}:{path} has as many as it has",
+            hint="leave it out: it is how many to make by rule; a shorter file has fewer",
+        )
+    trees = TREES if trees is None else trees
     if kind == "trees" and path:
         return Source(*parts_of(Path(path), seed, binary, min_count))
     if kind == "sst" and path:
