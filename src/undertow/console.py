@@ -23,6 +23,8 @@ def telling_errors() -> Iterator[None]:
     """Errors of ours, and files that cannot be written, in a few lines and without a Python traceback."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # whoever reads has read enough, as `head` has: Click ends without a word
     except (UndertowError, OSError) as error:
         typer.echo(f"{type(error).__name__}: {error}", err=True)
         raise typer.Exit(1) from None

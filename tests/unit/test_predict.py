@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +100,19 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     assert "there is no" in told and "hint: name what `undertow train` wrote" in told
     (tmp_path / "empty").mkdir()
     assert "has no checkpoint.safetensors" in invoke("predict", tmp_path / "empty", "(a b)", code=1)
+
+
+@pytest.mark.slow
+def test_readers_that_have_read_enough(tmp_path: Path) -> None:
+    """`undertow predict ... | head -1` ends without a word."""
+    held = saved(tmp_path, kind="any")
+    (tmp_path / "t.sexp").write_text("(a (not bad) film at all)\n" * 2000)
+    command = [sys.executable, "-m", "undertow.cli", "predict", held, tmp_path / "t.sexp", "--most", "2000"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(ut.__file__).parents[1])}
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    assert running.stdout is not None and running.stderr is not None
+    assert running.stdout.readline()
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    running.stderr.close()
+    assert running.wait() == 1
