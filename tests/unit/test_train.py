@@ -147,6 +147,14 @@ def test_losses_that_grow_and_grow() -> None:
         last(ut.train.fit(model, SOURCE.train, SOURCE.dev, recipe))
 
 
+def test_events_are_short_to_print() -> None:
+    state = some_state()
+    record = ut.train.Record(1, 5, 0.1, 9.0, 1.0, 9.0, 1.0, 0.4, 1.0)
+    told = repr(ut.train.Epoch(state, record, True))
+    assert told.startswith("Epoch(state=<State: ") and "parameters>, record=Record(epoch=1" in told
+    assert len(told) < 300 and "array" not in repr(ut.train.Step(state, 3, 0.5, 8))
+
+
 def test_lines_keep_their_layout() -> None:
     nan = float("nan")
     first = ut.train.Record(1, 5, 0.1, 9.0, 1.0, 9.0, 1.0, 0.4, 1.0)

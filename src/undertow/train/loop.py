@@ -72,6 +72,10 @@ class State:
         """The epoch that the dev set liked best; of equals, the first."""
         return max(self.history, key=lambda record: record.quality, default=None)
 
+    def __repr__(self) -> str:
+        count = sum(int(np.size(value)) for value in self.params.values())
+        return f"<State: {self.epoch} epochs, {self.step} steps, {count:,} parameters>"
+
 
 @dataclass(frozen=True)
 class Step:
