@@ -144,7 +144,7 @@ void Tables::end(Table* root) {
 std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
   const Slot& slot = table.region->slots[z(number)];
   Column& column = table.columns[number];
-  if (column.block != nullptr && column.stride == slot.bytes && slot.bytes > 0) return column.data;
+  if (column.block != nullptr && column.stride == slot.bytes) return column.data;
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   drop(table, number);
   if (slot.offset >= 0) {
