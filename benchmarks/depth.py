@@ -1,7 +1,8 @@
 """Recursion depth: 100 steps of gradient descent on x^n by recursion, then one call at depths up to ten million.
 
 Claims: the exponent test of Vasilakopoulos' thesis (figure 6.1), n = 10 to 10,000, against PyTorch eager and JAX where
-they are installed; x^10,000,000 and its gradient run to the end; the time per call does not grow with the depth.
+they are installed; x^10,000,000 and its gradient run to the end; the time per call does not grow with the depth,
+nor does that of summing up an array, an element in each call.
 Usage: python benchmarks/depth.py [--quick] [--repeat N] [--limit SECONDS] [--json FILE]
 """
 
@@ -28,7 +29,13 @@ def power(x: ut.f32, n: ut.i32) -> ut.f32:
     return 1.0 if n == 0 else x * power(x, n - 1)
 
 
+@ut.function
+def total(x: ut.f32[None], n: ut.i32) -> ut.f32:
+    return 0.0 if n == 0 else x[n - 1] + total(x, n - 1)
+
+
 slope = ut.grad(power)
+slopes = ut.grad(total)
 
 
 def arrival(n: int) -> float:
@@ -128,20 +135,20 @@ def descent(options) -> tuple[list[dict], list[str], list[str]]:
     return rows, [name for name in rivals if not isinstance(rivals[name], str)], missing
 
 
-def deep(options) -> list[dict]:
+def deep(options, functions, argument: Callable[[int], object], wanted: Callable[[str, int], float]) -> list[dict]:
     """One call, and one gradient, at growing depths."""
     rows = []
     for depth in (1000, 10_000, 100_000) if options.quick else (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         row: dict = {"depth": depth}
+        x = argument(depth)
         # The gradient is a function too, and so one activation more.
-        for name, function, calls in (("value", power, depth + 1), ("gradient", slope, depth + 2)):
-            found, stats = function.run(np.float32(1), depth, stats=True)
-            wanted = 1.0 if name == "value" else float(depth)
-            if not math.isclose(found, wanted, rel_tol=1e-5):
-                common.fail(f"{name} of x^{depth} at 1 is {found}, not {wanted}")
+        for calls, (name, function) in zip((depth + 1, depth + 2), functions.items(), strict=True):
+            found, stats = function.run(x, depth, stats=True)
+            if not math.isclose(np.sum(found), wanted(name, depth), rel_tol=1e-5):
+                common.fail(f"{name} at depth {depth} is {np.sum(found)}, not {wanted(name, depth)}")
             if stats.activations != calls:
-                common.fail(f"{name} of x^{depth}: {stats.activations} activations, not {calls}")
-            times = common.measure({name: partial(function, np.float32(1), depth)}, options.repeat)[name]
+                common.fail(f"{name} at depth {depth}: {stats.activations} activations, not {calls}")
+            times = common.measure({name: partial(function, x, depth)}, options.repeat)[name]
             row[name] = {"seconds": times.best, "per_call": times.best / calls, "peak_bytes": stats.peak_bytes}
         rows.append(row)
         print(f"depth {depth} done", file=sys.stderr)
@@ -156,9 +163,26 @@ def work(options) -> None:
         [f"- : longer than the limit, or failed. {'; '.join(missing)}", "JAX compiles anew for each n: included."],
     )  # fmt: skip
     with ut.options(engine="waves", memory=None, **common.on_threads(1)):
-        second = deep(options)
+        second = deep(
+            options,
+            {"value": power, "gradient": slope},
+            lambda _: np.float32(1),
+            lambda name, n: 1 if name == "value" else n,
+        )
+        third = deep(
+            options, {"value": total, "gradient": slopes}, lambda n: np.full(n, 0.5, np.float32),
+            lambda name, n: n / 2 if name == "value" else n,
+        )  # fmt: skip
+    show("One call of x^n on waves", second)
+    show("The sum of an array, one element in each call", third)
+    versions = {name: common.version(name) for name in ("torch", "jax")}
+    found = {"versions": versions, "repeat": options.repeat, "descent": first, "deep": second, "elements": third}
+    common.write(options.json, found)
+
+
+def show(title: str, rows: list[dict]) -> None:
     common.table(
-        "One call of x^n on waves", ["depth", "value", "ns per call", "MB", "gradient", "ns per call", "MB"],
+        title, ["depth", "value", "ns per call", "MB", "gradient", "ns per call", "MB"],
         [
             [f"{row['depth']:,}"]
             + [
@@ -170,11 +194,9 @@ def work(options) -> None:
                     f"{row[name]['peak_bytes'] / 1e6:.1f}",
                 )
             ]
-            for row in second
+            for row in rows
         ],
     )  # fmt: skip
-    versions = {name: common.version(name) for name in ("torch", "jax")}
-    common.write(options.json, {"versions": versions, "repeat": options.repeat, "descent": first, "deep": second})
 
 
 def main() -> None:

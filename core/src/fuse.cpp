@@ -435,13 +435,14 @@ void place_slots(const Plan& plan, Region& region) {
         for (int32_t op : fused.ops) is_inner[z(plan.ops[z(op)].outputs[0])] = true;
         for (const FusedItem::Output& output : fused.outputs) is_inner[z(output.to)] = false;
       }
-  region.row = 0;
+  region.row = region.small = 0;
   for (size_t k = 0; k < region.slots.size(); ++k) {
     Slot& slot = region.slots[k];
     slot.is_inner = is_inner[k];
     if (slot.is_inner) slot.offset = -1;
     if (slot.offset < 0) continue;
     slot.offset = region.row;
+    slot.place = region.small++;
     region.row += slot.bytes;
   }
 }

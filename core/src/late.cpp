@@ -6,6 +6,7 @@
 #include <string>
 
 #include "entries.h"
+#include "reads.h"
 
 namespace undertow {
 namespace {
@@ -36,62 +37,9 @@ class Readers {
   int32_t count(size_t region, int32_t slot) const { return counts_[region][z(slot)]; }
 
   void note(size_t r, const Item& item, int32_t change) {
-    const auto at = z(item.number);
-    const auto read = [&](size_t region, Operand x) {
+    each_read(plan_, r, item, [&](size_t region, Operand x) {
       if (x >= 0) counts_[region][z(x)] += change;
-    };
-    const auto hand_in = [&](const std::vector<Transfer>& transfers) {
-      for (const Transfer& transfer : transfers) read(r, transfer.from);
-    };
-    switch (item.kind) {
-      case Item::Kind::Op:
-        for (Operand x : plan_.ops[at].inputs) read(r, x);
-        break;
-      case Item::Kind::Read:
-        if (plan_.reads[at].is_shared) read(0, plan_.reads[at].index);
-        break;
-      case Item::Kind::Collect:
-        for (Operand x : plan_.collects[at].values) read(r, x);
-        break;
-      case Item::Kind::Collected:
-        read(r, plan_.collecteds[at].like);
-        break;
-      case Item::Kind::Branch: {
-        const BranchItem& branch = plan_.branches[at];
-        read(r, branch.pred);
-        for (int side = 0; side < 2; ++side) {
-          hand_in(branch.transfers[side]);
-          for (const MergeRow& merge : branch.merges) read(z(branch.regions[side]), merge.sides[side]);
-        }
-        break;
-      }
-      case Item::Kind::Call:
-        for (Operand x : plan_.calls[at].arguments) read(r, x);
-        for (Operand x : plan_.calls[at].hoists) read(r, x);
-        break;
-      case Item::Kind::Loop: {
-        const LoopItem& loop = plan_.loops[at];
-        hand_in(loop.variables);
-        hand_in(loop.outers);
-        for (const LoopItem::Exit& exit : loop.exits) read(z(loop.body), exit.from);
-        for (const Program& program : plan_.regions[z(loop.body)].phases)
-          for (const Stage& stage : program.stages)
-            for (const Item& inner : stage.entered)
-              if (inner.kind == Item::Kind::Branch && plan_.branches[z(inner.number)].branch == loop.branch)
-                for (Operand x : loop.next) read(z(plan_.branches[z(inner.number)].regions[0]), x);
-        break;
-      }
-      case Item::Kind::Map: {
-        const MapItem& map = plan_.maps[at];
-        if (map.phase == 0) read(r, map.counted);
-        hand_in(map.mapped);
-        hand_in(map.outers);
-        for (const LoopItem::Exit& result : map.results) read(z(map.body), result.from);
-        break;
-      }
-      case Item::Kind::Fused:  // what it stands for has been seen
-        break;
-    }
+    });
   }
 
  private:

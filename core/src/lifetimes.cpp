@@ -1,8 +1,6 @@
 #include "lifetimes.h"
 
-#include <algorithm>
-#include <span>
-#include <tuple>
+#include "reads.h"
 
 namespace undertow {
 namespace {
@@ -27,9 +25,8 @@ struct Last {
 
 class Lifetimes {
  public:
-  explicit Lifetimes(Plan& plan) : plan_(plan), lasts_(plan.regions.size()) {
-    for (size_t r = 0; r < lasts_.size(); ++r) lasts_[r].resize(plan.regions[r].slots.size());
-    for (int kind = 0; kind < 2; ++kind) written_[kind].assign(kind == 0 ? plan.calls.size() : plan.branches.size(), 0);
+  explicit Lifetimes(Plan& plan) : plan_(plan), calls_(plan.calls.size(), 0), branches_(plan.branches.size(), 0) {
+    for (const Region& region : plan.regions) lasts_.emplace_back(region.slots.size());
   }
 
   void find() {
@@ -58,9 +55,6 @@ class Lifetimes {
   }
 
   void read(size_t r, Operand x, Time time) { later(r, x, time); }
-  void read(size_t r, const std::vector<Operand>& all, Time time) {
-    for (Operand x : all) read(r, x, time);
-  }
 
   /// By something that is entered: it looks at it before anything else happens, or some time later.
   void read(size_t r, Operand x, Time time, const Item& item) {
@@ -75,39 +69,25 @@ class Lifetimes {
   }
 
   void look(size_t r, Time time, const Stage& stage) {
-    for (const Item& item : stage.straight) look_straight(r, time, item);
+    for (const Item& item : stage.straight)
+      each_read(plan_, r, item, [&](size_t in, Operand x) {
+        item.kind == Item::Kind::Read ? pin(in, x) : read(in, x, time);  // anybody may read what main shares
+      });
     for (const Item& item : stage.entered) look_entered(r, time, item);
-  }
-
-  void look_straight(size_t r, Time time, const Item& item) {
-    switch (item.kind) {
-      case Item::Kind::Op:
-        return read(r, plan_.ops[z(item.number)].inputs, time);
-      case Item::Kind::Collect:
-        for (Operand x : plan_.collects[z(item.number)].values) read(r, x, time);
-        return;
-      case Item::Kind::Collected:
-        return read(r, plan_.collecteds[z(item.number)].like, time);
-      case Item::Kind::Read:
-        if (plan_.reads[z(item.number)].is_shared) pin(0, plan_.reads[z(item.number)].index);
-        return;
-      default:
-        return;
-    }
   }
 
   void look_entered(size_t r, Time time, const Item& item) {
     switch (item.kind) {
       case Item::Kind::Call: {
         const CallItem& call = plan_.calls[z(item.number)];
-        ++written_[0][z(item.number)];
+        ++calls_[z(item.number)];
         for (Operand x : call.arguments) read(r, x, time, item);
         for (Operand x : call.hoists) pin(r, x);  // lent to all that is below
         return;
       }
       case Item::Kind::Branch: {
         const BranchItem& branch = plan_.branches[z(item.number)];
-        ++written_[1][z(item.number)];
+        ++branches_[z(item.number)];
         pin(r, branch.pred);
         for (int side = 0; side < 2; ++side) {
           for (const Transfer& t : branch.transfers[side]) read(r, t.from, time, item);
@@ -145,15 +125,15 @@ class Lifetimes {
     if (slot.offset >= 0 && !slot.is_dynamic) return;
     if (last.entered == 0)
       region.phases[last.time.program].stages[last.time.stage].drops.push_back(number);
-    else if (last.entered == 1 && last.item.kind == Item::Kind::Call && written_[0][z(last.item.number)] == 1)
+    else if (last.entered == 1 && last.item.kind == Item::Kind::Call && calls_[z(last.item.number)] == 1)
       plan_.calls[z(last.item.number)].drops.push_back(number);
-    else if (last.entered == 1 && last.item.kind == Item::Kind::Branch && written_[1][z(last.item.number)] == 1)
+    else if (last.entered == 1 && last.item.kind == Item::Kind::Branch && branches_[z(last.item.number)] == 1)
       plan_.branches[z(last.item.number)].drops.push_back(number);
   }
 
   Plan& plan_;
   std::vector<std::vector<Last>> lasts_;
-  std::vector<int32_t> written_[2];  // how often each call, each branch stands in the plan
+  std::vector<int32_t> calls_, branches_;  // how often each stands in the plan: in a spoiled one, where it never runs
 };
 
 }  // namespace

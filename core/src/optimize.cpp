@@ -27,14 +27,16 @@ struct Given {
 
 /// By place; those for one keep their order. Digit by digit, where there are many.
 void sort(std::vector<Given>& all, int64_t length) {
-  constexpr size_t kFew = 128, kDigits = size_t{1} << 11;
+  constexpr int kBits = 11;
+  constexpr size_t kFew = 128, kDigits = size_t{1} << kBits;
   if (all.size() < kFew) {
     std::ranges::stable_sort(all, {}, &Given::place);
     return;
   }
   std::vector<Given> sorted(all.size());
   std::vector<size_t> first(kDigits + 1);
-  for (int shift = 0; (length - 1) >> shift > 0; shift += 11) {
+  int shift = 0;
+  for (int64_t most = length - 1; most > 0; most >>= kBits, shift += kBits) {
     const auto digit = [&](const Given& given) { return z(given.place >> shift) % kDigits; };
     std::ranges::fill(first, 0);
     for (const Given& given : all) ++first[digit(given) + 1];

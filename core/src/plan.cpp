@@ -451,6 +451,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
       if (slot.is_dynamic) region.boxed.push_back(k);
       if (slot.offset == 0) {
         slot.offset = region.row;
+        slot.place = region.small++;
         region.row += slot.bytes;
       }
     }

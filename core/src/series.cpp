@@ -113,7 +113,8 @@ Operate::Step& Operate::next_step() {
   return step;
 }
 
-/// Which results does nobody else use? Views go with what they are views of.
+/// Which results does nobody else use? What others see a view of is used by them. (A view of what has room for all
+/// lanes has it too; which ones these are shows when the steps are prepared.)
 void Operate::find_inner(Table& table) {
   inner_.clear();
   if (options_.threads > 1) return;  // each would need room of its own
@@ -129,17 +130,10 @@ void Operate::find_inner(Table& table) {
       for (const FusedItem::Output& output : step.fused->outputs)
         if (output.is_first) may_be(output.to);
   }
-  const auto views = [&](auto&& all, auto&& look) {
-    for (const Step& step : all)
-      if (step.op != nullptr && is_view(table, *step.op, *plan_.kernels[z(step.op->kernel)]))
-        look(step.op->inputs[0], step.op->outputs[0]);
-  };
-  views(std::ranges::reverse_view(steps), [&](Operand from, int32_t to) {
-    if (!is_inner(to)) std::erase(inner_, from);
-  });
-  views(steps, [&](Operand from, int32_t to) {
-    if (!is_inner(from)) std::erase(inner_, to);
-  });
+  for (const Step& step : std::ranges::reverse_view(steps))
+    if (step.op != nullptr && !is_inner(step.op->outputs[0]) &&
+        is_view(table, *step.op, *plan_.kernels[z(step.op->kernel)]))
+      std::erase(inner_, step.op->inputs[0]);
 }
 
 /// Room for a result: of all lanes, or of a piece of them.
@@ -187,7 +181,10 @@ void Operate::prepare(Table& table, Step& step) {
   step.is_done = true;
   if (is_known(table, item)) return run(table, item);
   stats_.fired[z(item.node)] += table.lanes;
-  if (share(table, item, kernel)) return;
+  if (share(table, item, kernel)) {
+    if (!is_inner(item.inputs[0])) std::erase(inner_, item.outputs[0]);
+    return;
+  }
   step.is_done = false;
   FlatStep& flat = step.flat;
   if (find_flat(table, item, kernel, table.lanes, false, flat)) {

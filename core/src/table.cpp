@@ -64,7 +64,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   const int64_t slots = static_cast<int64_t>(region.slots.size());
   const int64_t head = (slots * static_cast<int64_t>(sizeof(Column)) + 63) / 64 * 64;
   // Every column on a boundary of 64 bytes, with as many behind it that may be written.
-  Block* block = pool.take(head + (region.row > 0 ? region.row * lanes + slots * 128 : 0));
+  Block* block = pool.take(head + (region.small > 0 ? region.row * lanes + 64 * region.small + 64 : 0));
   Table* table = space_->tables.take();
   table->region = &region;
   table->lanes = lanes;
@@ -144,12 +144,12 @@ void Tables::end(Table* root) {
 std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
   const Slot& slot = table.region->slots[z(number)];
   Column& column = table.columns[number];
-  if (column.block != nullptr && column.stride == slot.bytes && slot.bytes > 0) return column.data;
+  if (column.block != nullptr && column.stride == slot.bytes) return column.data;
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   drop(table, number);
   if (slot.offset >= 0) {
-    std::byte* data = table.small + (slot.offset * table.lanes + 63) / 64 * 64 + number * 64;
-    // Offsets grow with the number of the slot, so rounding up leaves every column room of its own.
+    std::byte* data = table.small + (slot.offset * table.lanes + 63) / 64 * 64 + 64 * slot.place;
+    // Offsets grow with places, so rounding up leaves every column room of its own.
     ++table.block->refs;
     column = {table.block, data, is_uniform ? 0 : slot.bytes};
   } else {

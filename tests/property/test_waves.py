@@ -23,7 +23,7 @@ import pytest
 from tests.property.random_programs import random_program
 from tests.property.sources import write
 from tests.property.test_programs import argument
-from tests.property.vector_programs import LENGTH, vector_program
+from tests.property.vector_programs import LENGTH, VectorProgram, vector_program
 
 import undertow as ut
 from undertow.api.function import make_library
@@ -183,27 +183,58 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
                         agree(graph, function._arguments((fuel, *args), {}).leaves, random)
 
 
+def loss_of(program: VectorProgram, folder: Path) -> Any:
+    function = loaded(program.text, folder).first
+
+    @ut.function
+    def loss(w: ut.f64[3 * LENGTH, LENGTH], x: ut.f64[LENGTH], q: ut.f64[None], n: ut.i64) -> ut.f64:
+        vector, number, matrix = function(w, x, n, q) if program.is_open else function(w, x, n)
+        return ut.sum(vector * vector) + number + ut.sum(matrix * matrix)
+
+    return loss
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
 def test_vectors(shard: int, tmp_path: Path) -> None:
-    """Vectors of a known length, and their gradients: results of calls side by side, parts that are handed on."""
+    """Vectors and matrices, and their gradients: results of calls side by side, parts that are handed on."""
     random = np.random.default_rng(shard)
-    w, x = random.normal(size=(3 * LENGTH, LENGTH)) * 0.4, random.normal(size=LENGTH)
-    for seed in seeds(shard, 8):
+    w, x, q = random.normal(size=(3 * LENGTH, LENGTH)) * 0.4, random.normal(size=LENGTH), random.normal(size=3)
+    for seed in seeds(shard, 2):
         chance = Random(seed)
-        source = vector_program(chance)
-        function = loaded(source, tmp_path).first
-
-        @ut.function
-        def loss(w: ut.f64[3 * LENGTH, LENGTH], x: ut.f64[LENGTH], n: ut.i64) -> ut.f64:
-            vector, number = function(w, x, n)  # noqa: B023
-            return ut.sum(vector * vector) + number
-
-        with told(seed, source):
-            for made in (function, ut.grad(loss, (0, 1))):
-                for graph in graphs(made, (w, x, 3)):
+        program = vector_program(chance)
+        with told(seed, program.text):
+            loss = loss_of(program, tmp_path)
+            for made in (loss, ut.grad(loss, (0, 1))):
+                for graph in graphs(made, (w, x, q, 3)):
                     for n in (0, 1, 3):
-                        agree(graph, plain((w, x, n)), chance, 1e-9)
+                        agree(graph, plain((w, x, q, n)), chance, 1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(4))
+def test_many_vectors(shard: int, tmp_path: Path) -> None:
+    """The same for so many lanes that they go through the operators piece by piece; bits for any number of threads."""
+    random = np.random.default_rng(shard)
+    w, xs, q = random.normal(size=(3 * LENGTH, LENGTH)) * 0.4, random.normal(size=(400, LENGTH)), random.normal(size=3)
+    for seed in seeds(shard, 1):
+        program = vector_program(Random(seed))
+        with told(seed, program.text):
+            loss = loss_of(program, tmp_path)
+
+            @ut.function
+            def total(w: ut.f64[3 * LENGTH, LENGTH], xs: ut.f64[None, LENGTH], q: ut.f64[None], n: ut.i64) -> ut.f64:
+                return ut.sum(ut.map(lambda x: loss(w, x, q, n), xs))  # noqa: B023
+
+            graph = next(graphs(ut.grad(total, (0, 1)), (w, xs, q, 1)))
+            inputs = plain((w, xs, q, 1))
+            wanted, _ = ReferencePlan(graph).run(inputs, REASONABLE)
+            bits = set()
+            for threads in (1, 3):
+                found, _ = WavesPlan(graph, 4096, "lockstep").run(inputs, replace(REASONABLE, threads=threads))
+                assert_equal(found, wanted, 1e-8)
+                bits.add(b"".join(np.asarray(value).tobytes() for value in found))
+            assert len(bits) == 1
 
 
 # --------------------------------------------------------------------------------------------------------------

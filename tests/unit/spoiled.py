@@ -70,18 +70,23 @@ def network(w: ut.f64[3, 3], table: ut.f64[5, 3], n: ut.i64) -> ut.f64:
 
 
 @ut.function
-def side_by_side(w: ut.f64[20, 10], x: ut.f64[10], n: ut.i64) -> ut.f64[10]:
-    """Results of calls side by side, and parts that are handed on."""
-    if n <= 1:
-        return x
-    both = ut.concat([side_by_side(w, x * 0.5, n - 1), side_by_side(w, x, n - 2)])
-    return ut.tanh(both @ w) + side_by_side(w, both[5:15], n - 3)
-
-
-@ut.function
 def looks(x: ut.f64[None], y: ut.i32[4], n: ut.i64) -> ut.f64:
     """Elements of arrays, one lane at a time."""
     return 0.0 if n == 0 else x[n] * 2.0 + looks(x, y, n - 1) * y[n % 4]
+
+
+@ut.function
+def pairs(w: ut.f64[20, 10], x: ut.f64[10], n: ut.i64) -> ut.f64:
+    """Vectors that are not copied along: results of calls side by side, and parts of one value that calls are given."""
+
+    @ut.function
+    def below(w: ut.f64[20, 10], x: ut.f64[10], n: ut.i64) -> ut.f64[10]:
+        if n <= 1:
+            return x * 0.5
+        both = ut.concat([below(w, x + 1.0, n - 1), below(w, ut.flip(x), n - 2)])
+        return ut.tanh(both @ w + below(w, both[5:15], n - 2))
+
+    return ut.sum(below(w, x, n))
 
 
 @ut.function
@@ -108,20 +113,21 @@ class Program:
 def plans(encode: Callable[[StaticGraph], Encoded], first: int) -> list[Program]:
     """Programs as an engine encodes them: some numbers, the last of which counts kernels; the kernels; and the rest."""
     w, table = np.eye(3) * 0.5, np.arange(15.0).reshape(5, 3) / 10
+    wide = np.arange(200.0).reshape(20, 10) / 200
     made: list[tuple[Any, tuple[Any, ...]]] = [
         (fib, (6,)),
         (chain, (4, 0.5)),
         (even, (5,)),
         (arrays, (np.ones(3), 4)),
         (network, (w, table, 4)),
+        (pairs, (wide, wide[3], 4)),
         (speaks, (3,)),
-        (side_by_side, (np.ones((20, 10)) / 9, np.ones(10), 4)),
         (looks, (np.ones(5), np.arange(4, dtype=np.int32), 4)),
         (ut.grad(looks), (np.ones(5), np.arange(4, dtype=np.int32), 4)),
-        (ut.grad(lambda w, x: ut.sum(side_by_side(w, x, 3)), (0, 1)), (np.ones((20, 10)) / 9, np.ones(10))),
         (ut.grad(chain, 1), (3, 0.5)),
         (ut.grad(network, (0, 1)), (w, table, 3)),
         (ut.grad(network, 1, sparse_rows=True), (w, table, 3)),
+        (ut.grad(pairs, (0, 1)), (wide, wide[3], 4)),
         (ut.grad(lambda x: ut.sum(arrays(x, 3))), (np.ones(2),)),
         (ut.grad(ut.grad(lambda x: chain(2, x))), (0.5,)),
     ]

@@ -173,3 +173,23 @@ def test_the_deepest_tag_is_one_of_them() -> None:
     _, stats = uneven.run(x, TWO, 9, engine="waves", threads=1, stats=True)
     _, wanted = uneven.run(x, TWO, 9, engine="reference", stats=True)
     assert stats.deepest_tag == wanted.deepest_tag
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_view_that_shows_itself_late_is_of_all_lanes(threads: int) -> None:
+    """That the reshaped results stand side by side is known only when they have been made, in the same series."""
+
+    @ut.function
+    def reshaped(x: ut.f64[D], w: ut.f64[2 * D, D], n: ut.i64) -> ut.f64[D]:
+        if n == 0:
+            return x * 1.5
+        left, right = reshaped(x + 1.0, w, n - 1), reshaped(x - 1.0, w, n - 1)
+        halves = ut.concat([ut.reshape(left, (2, D // 2)), ut.reshape(right, (2, D // 2))])
+        sums = ut.reshape(ut.cumsum(halves, axis=0), (-1,))
+        return ut.tanh(ut.concat([left, right]) @ w + 0.1 * (sums[:D] + sums[D:]))
+
+    args = RANDOM.normal(size=D), TWO, np.int64(11)
+    graph = reshaped.graph(*args).static
+    wanted, _ = ReferencePlan(graph).run(list(args), Options())
+    found, _ = WavesPlan(graph, 4096, "lockstep").run(list(args), Options(threads=threads))
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12)

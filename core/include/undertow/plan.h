@@ -30,6 +30,7 @@ struct Slot {
   int64_t count;           ///< elements, if not dynamic
   int64_t bytes;           ///< of one lane: of its elements, or of its box
   int64_t offset;          ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
+  int32_t place = 0;       ///< its number among the columns of that block
   bool is_inner = false;   ///< made and used up in one pass: it has no column, unless operators run one by one
   int32_t uses = 0;        ///< how often it is read, in all phases
   bool is_passed = false;  ///< only by calls, which copy it or take it as it is
@@ -222,6 +223,7 @@ struct Region {
   std::vector<Slot> slots;
   std::vector<int32_t> boxed;            ///< slots that are dynamic
   int64_t row;                           ///< bytes per lane of the slots that share a block
+  int32_t small;                         ///< how many these are
   bool has_arrays = false;               ///< are there slots with a block of their own?
   int32_t branches, calls, loops, maps;  ///< how many of each it has
   int32_t hoisted;                       ///< values of its entry that it needs

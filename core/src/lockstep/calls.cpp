@@ -1,4 +1,6 @@
 // What calls hand over and bring back, and the entries that they make.
+#include <algorithm>
+
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
@@ -14,7 +16,7 @@ void Lockstep::hand_over(Table& table, int32_t slot, std::span<Piece* const> pie
   const auto slot_of = [&](const Piece& piece) -> const Slot& {
     return tables_.slot(*piece.parent->region, piece.request->item->arguments[argument]);
   };
-  const Piece& first = *pieces[0];
+  const Piece& first = **std::ranges::min_element(pieces, {}, &Piece::at);
   Column column = given(first);
   int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
   for (const Piece* piece : pieces) lanes += piece->count;
@@ -23,8 +25,7 @@ void Lockstep::hand_over(Table& table, int32_t slot, std::span<Piece* const> pie
     const bool is_one = column.stride == 0, are_siblings = z(first.step) == pieces.size();
     if (!is_shared && !to.is_dynamic && (is_one || are_siblings)) {
       const int64_t next = is_one ? 0 : to.bytes;  // of siblings, in the rows of one column
-      column.data -= first.at * next;
-      is_shared = is_one || column.stride == first.step * next;
+      is_shared = column.stride == first.step * next;
       for (const Piece* piece : pieces) {
         const Column other = given(*piece);
         is_shared = is_shared && other.stride == column.stride && other.block == column.block &&

@@ -146,6 +146,7 @@ class Lockstep {
   void step();
   void make_groups(Wave& wave);
   static size_t siblings_in(std::span<const Part> parts);
+  Table* make_root(Chunk* chunk, std::span<const Part> parts, int64_t lanes);
   void start_chunk(Wave& wave);
   int64_t width_now(const Group& group) const;
   int64_t lane_bytes(const Group& group) const;

@@ -69,6 +69,36 @@ size_t Lockstep::siblings_in(std::span<const Part> parts) {
   return std::ranges::all_of(parts.first(siblings), is_one) ? siblings : 1;
 }
 
+/// The table of the parts of a chunk that enter one function, with what they are given.
+Table* Lockstep::make_root(Chunk* chunk, std::span<const Part> parts, int64_t lanes) {
+  const Region& body = plan_.regions[z(parts[0].request->item->body)];
+  Table* table = tables_.make(body, lanes, chunk->visits);
+  table->chunk = chunk;
+  chunk->roots.push_back(table);
+  const size_t pieces = chunk->pieces.size();
+  int64_t at = 0;
+  for (size_t k = 0; k < parts.size();) {
+    const size_t siblings = siblings_in(parts.subspan(k)), oldest = chunk->pieces.size();
+    const int64_t base = at, step = static_cast<int64_t>(siblings);
+    for (const size_t end = k + siblings; k < end; ++k) {
+      const Part& part = parts[k];
+      const CallItem& item = *part.request->item;
+      Piece* piece = space_->pieces.take();
+      const int64_t own = siblings > 1 ? base + item.sibling : base;
+      *piece = {part.request->table, item.site, item.call, part.from, part.count, table, own, step, oldest, chunk,
+                part.request};
+      chunk->pieces.push_back(piece);
+      if (!is_outermost(chunk)) piece->parent->calls[z(piece->call)].pieces.push_back(piece);
+      at += part.count;
+    }
+  }
+  const std::span<Piece*> own(chunk->pieces.data() + pieces, chunk->pieces.size() - pieces);
+  for (size_t k = 0; k < body.params[0].size(); ++k)
+    if (body.params[0][k] != kNoSlot) hand_over(*table, body.params[0][k], own, k);
+  if (body.hoisted > 0) give_entries(*table, own);
+  return table;
+}
+
 /// Call as many lanes of a group as a wave may have.
 void Lockstep::start_chunk(Wave& wave) {
   if ((++polls_ & 63) == 0) poll();
@@ -128,31 +158,7 @@ void Lockstep::start_chunk(Wave& wave) {
     int64_t lanes = 0;
     while (last < parts.size() && parts[last].request->item->body == parts[first].request->item->body)
       lanes += parts[last++].count;
-    const Region& body = plan_.regions[z(parts[first].request->item->body)];
-    Table* table = tables_.make(body, lanes, chunk->visits);
-    table->chunk = chunk;
-    chunk->roots.push_back(table);
-    const size_t pieces = chunk->pieces.size();
-    int64_t at = 0;
-    for (size_t k = first; k < last;) {
-      const size_t siblings = siblings_in(std::span(parts).subspan(k, last - k)), oldest = chunk->pieces.size();
-      const int64_t base = at, step = static_cast<int64_t>(siblings);
-      for (const size_t end = k + siblings; k < end; ++k) {
-        const Part& part = parts[k];
-        const CallItem& item = *part.request->item;
-        Piece* piece = space_->pieces.take();
-        const int64_t own = siblings > 1 ? base + item.sibling : base;
-        *piece = {part.request->table, item.site, item.call, part.from, part.count, table, own, step, oldest, chunk,
-                  part.request};
-        chunk->pieces.push_back(piece);
-        if (!is_outermost(chunk)) piece->parent->calls[z(piece->call)].pieces.push_back(piece);
-        at += part.count;
-      }
-    }
-    const std::span<Piece*> own(chunk->pieces.data() + pieces, chunk->pieces.size() - pieces);
-    for (size_t k = 0; k < body.params[0].size(); ++k)
-      if (body.params[0][k] != kNoSlot) hand_over(*table, body.params[0][k], own, k);
-    if (body.hoisted > 0) give_entries(*table, own);
+    Table* table = make_root(chunk, std::span(parts).subspan(first, last - first), lanes);
     child.ready.push_back(fiber(Fiber::Kind::Root, table, 0, nullptr));
     tell(*table, 0);
     stats_.activations += lanes;

@@ -59,10 +59,11 @@ class Narrow {
   void climb();
   [[noreturn]] void fault(const NarrowFrame& frame, const NarrowInstr& at);
   void look(const NarrowFrame& frame, const NarrowPick& pick, View* views) const;
-  uint64_t pick(const NarrowFrame& frame, const NarrowInstr& at);
-  static void read_array(const Slot& given, const Column& column, uint64_t* to);
-  const Slot& given(const Entry& entry, int32_t index) const;
-  void collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uint64_t number);
+  // Not inline: the loop over instructions needs the registers.
+  [[gnu::noinline]] uint64_t pick(const NarrowFrame& frame, const NarrowInstr& at);
+  [[gnu::noinline]] static void read_array(const Slot& given, const Column& column, uint64_t* to);
+  [[gnu::noinline]] const Slot& given(const Entry& entry, int32_t index) const;
+  [[gnu::noinline]] void collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uint64_t number);
 
   const Plan& plan_;
   const NarrowProgram& program_;
