@@ -383,7 +383,7 @@ def test_labels_below_0() -> None:
         data.parse_brackets("(1 (0 a) (1 b))\n(-2 (0 a) (1 b))\n")
     with pytest.raises(ut.DataError, match=r"-3 as a label(?s:.*)-1 is where a node has no label"):
         data.from_nested([{"word": "a", "label": -3}])
-    with pytest.raises(ut.DataError, match=r"-2 among the labels(?s:.*)from 0 on"):
+    with pytest.raises(ut.DataError, match=r"-2 in the `label` of(?s:.*)from 0 on"):
         Forest.from_depths([0], [0], [-2])
 
 

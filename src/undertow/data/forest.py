@@ -335,7 +335,7 @@ def _integers(values: Any, what: str) -> Array:
         raise DataError(f"the {what} of a forest must be one row of integers, not {brief(values)}")
     if array.dtype != np.int32 and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
         wrong = array[(array < -(2**31)) | (array >= 2**31)][0]
-        raise DataError(f"{wrong} among the {what} of a forest", hint="these are integers of 32 bits")
+        raise DataError(f"{wrong} in the `{what}` of a forest", hint="these are integers of 32 bits")
     return array.astype(np.int32)
 
 
@@ -346,7 +346,7 @@ def _column(values: Any, what: str, count: int) -> Array:
     numbers = _integers(values, what)
     if numbers.size and numbers.min() < -1:
         hint = f"-1 is where a node has no {what}; count {what}s from 0 on"
-        raise DataError(f"{numbers.min()} among the {what}s of a forest", hint=hint)
+        raise DataError(f"{numbers.min()} in the `{what}` of a forest", hint=hint)
     return _field(numbers, what, count)
 
 
