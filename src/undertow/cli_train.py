@@ -121,6 +121,7 @@ def train(
 def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
     file, first, saved, told_at = folder / FILE, held.state, time.monotonic(), time.monotonic()
+    labels = isinstance(held.model, ut.models.TreeClassifier)
     nodes = tuple(part.size / len(part) for part in (source.train, source.dev))  # of a tree, on average
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
@@ -148,12 +149,11 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
             ut.train.save(file, held)
             saved = time.monotonic()
             ut.train.write_log(folder, event.state.history)
-            (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history, nodes))
+            (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history, None if labels else nodes))
             bar.console.print(_line(event, nodes[1]), markup=False)
             _leave(stop, folder)
     if held.state is not first and held.state.epoch < held.recipe.epochs:
         console.print(_stopped(held), markup=False)
-    labels = isinstance(held.model, ut.models.TreeClassifier)
     report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
     trees = f"{len(source.test):,} trees that it has not seen"
@@ -381,7 +381,9 @@ def _line(event: Any, nodes: float) -> str:
     mark = "  best" if event.is_best else ""
     nodes_right = "" if math.isnan(r.dev_node_accuracy) else f", {r.dev_node_accuracy:6.1%} of nodes"
     good = f"dev {r.dev_accuracy:6.1%} of roots{nodes_right}"
-    if math.isnan(r.dev_accuracy):
+    if math.isnan(r.dev_accuracy) and nodes_right:  # no root has a label
+        good = f"dev {nodes_right[2:]}"
+    elif math.isnan(r.dev_accuracy):
         good = f"perplexity {_figure(perplexity(r.dev_loss, nodes), 2)} of a node"
     return (
         f"epoch {r.epoch:3}  loss {_figure(r.train_loss)}  dev loss {_figure(r.dev_loss)}  {good}  "

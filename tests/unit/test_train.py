@@ -163,7 +163,9 @@ def test_lines_keep_their_layout() -> None:
         for loss in (0.5, 99.25, 9999.0, 10_000.0, 1.5e25)
     ]
     assert len({len(line) for line in lines}) == 1 and "loss 1.50e+25  dev" in lines[-1]
-    grown = replace(first, dev_accuracy=nan, dev_loss=200.0)
+    no_roots = cli_train._line(ut.train.Epoch(some_state(), replace(first, dev_accuracy=nan), False), 3.0)
+    assert "dev  40.0% of nodes" in no_roots and "perplexity" not in no_roots
+    grown = replace(first, dev_accuracy=nan, dev_node_accuracy=nan, dev_loss=200.0)
     assert "perplexity 8.97e+28 of" in cli_train._line(ut.train.Epoch(some_state(), grown, False), 3.0)
 
 
