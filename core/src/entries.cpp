@@ -46,6 +46,22 @@ Block* copy_of(Tables& tables, const void* data, int64_t bytes) {
   return block;
 }
 
+/// Make a sum ready to be added to: true where it is new, and to be written.
+bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
+  if (sum.whole == nullptr) {
+    sum.whole = tables.pool.take(bytes);
+    sum.bytes = bytes;
+    return true;
+  }
+  if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
+  if (sum.whole->refs > 1) {  // somebody was given it as it is
+    Block* copy = copy_of(tables, sum.whole->data(), bytes);
+    tables.pool.drop(sum.whole);
+    sum.whole = copy;
+  }
+  return false;
+}
+
 /// Add what some lanes have, in their order.
 void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
   const int64_t bytes = value.bytes(), count = value.count();
@@ -188,21 +204,6 @@ void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t 
 }
 
 }  // namespace
-
-bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
-  if (sum.whole == nullptr) {
-    sum.whole = tables.pool.take(bytes);
-    sum.bytes = bytes;
-    return true;
-  }
-  if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
-  if (sum.whole->refs > 1) {  // somebody was given it as it is
-    Block* copy = copy_of(tables, sum.whole->data(), bytes);
-    tables.pool.drop(sum.whole);
-    sum.whole = copy;
-  }
-  return false;
-}
 
 void read_entry(Tables& tables, Table& table, const ReadItem& item) {
   const Slot& slot = table.region->slots[z(item.to)];

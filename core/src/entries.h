@@ -12,9 +12,6 @@ inline Entry* entry_of(const Table& table, int64_t lane) {
   return table.entries == nullptr ? nullptr : reinterpret_cast<Entry**>(table.entries->data())[lane];
 }
 
-/// Make a sum ready to be added to: true where it is new, and to be written.
-bool is_new(Tables& tables, Sum& sum, int64_t bytes);
-
 void read_entry(Tables& tables, Table& table, const ReadItem& item);
 
 /// Add what some lanes below one entry have. Of rows `owner` is the block, if they are its beginning.

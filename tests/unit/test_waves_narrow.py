@@ -210,6 +210,12 @@ def test_gradients_of_elements(function: Any, args: tuple[Any, ...]) -> None:
     np.testing.assert_allclose(second.run(*args), second.run(*args, engine="reference"), rtol=1e-5, atol=1e-6)
 
 
+def test_rows_are_those_that_were_looked_at() -> None:
+    found = ut.grad(total, sparse_rows=True).run(X, 40)
+    assert sorted(found.indices.tolist()) == list(range(1, 41))
+    assert found.rows.tolist() == [2.0] * 40
+
+
 def test_a_place_that_is_not_there() -> None:
     texts = set()
     for engine in ("reference", "waves"):

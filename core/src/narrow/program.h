@@ -37,7 +37,7 @@ enum class NarrowCode : uint16_t {
   ReadSharedArray,  // of main
   Pick,             // an element of an array
   Collect,
-  CollectAt,  // to an element of the sum
+  CollectAt,  // for an element of an array
   Collected,
   Count,
   And,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "entries.h"
 #include "scalar.h"
 #include "undertow/elementwise.h"
 
@@ -202,21 +201,28 @@ const Slot& Narrow::given(const Entry& entry, int32_t index) const {
   return tables_.slot(*entry.region, entry.item->hoists[z(index)]);
 }
 
-/// Add a number to an element of what is collected for an array.
+/// A number for an element of what is collected for an array: one more row, which is one element.
 void Narrow::collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uint64_t number) {
-  uint64_t array[2];
-  const Slot& slot = given(entry, at.extra);
-  read_array(slot, entry.values[z(at.extra)], array);
-  const int64_t length = *reinterpret_cast<const int64_t*>(array[1]), bytes = length * at.b;
-  Sum& sum = entry.sums[z(at.extra)];
-  if (is_new(tables_, sum, bytes)) std::memset(sum.whole->data(), 0, z(bytes));
-  int64_t place = at.constant == 4 ? as<int32_t>(number) : as<int64_t>(number);
-  if (place < 0) place += length;
-  if (slot.rank() != 1 || place < 0 || place >= length) throw Stop{Stop::Kind::Internal};
-  if (at.b == 4)
-    reinterpret_cast<float*>(sum.whole->data())[place] += as<float>(value);
-  else
-    reinterpret_cast<double*>(sum.whole->data())[place] += as<double>(value);
+  constexpr int64_t kFirst = 16;
+  if (given(entry, at.extra).rank() != 1) throw Stop{Stop::Kind::Internal};
+  std::vector<Sum::Rows>& all = entry.sums[z(at.extra)].rows;
+  if (all.empty() || all.back().rows->refs > 1 || all.back().bytes != all.back().count * at.b) {
+    all.push_back({0, 0, tables_.pool.take(8 * kFirst), tables_.pool.take(at.b * kFirst)});
+  } else if (const int64_t count = all.back().count; count >= kFirst && (count & (count - 1)) == 0) {  // it is full
+    for (Block** block : {&all.back().numbers, &all.back().rows}) {
+      const int64_t bytes = count * (block == &all.back().rows ? at.b : 8);
+      Block* larger = tables_.pool.take(2 * bytes);
+      std::memcpy(larger->data(), (*block)->data(), z(bytes));
+      tables_.pool.drop(*block);
+      *block = larger;
+    }
+  }
+  Sum::Rows& rows = all.back();
+  const int64_t place = at.constant == 4 ? as<int32_t>(number) : as<int64_t>(number);
+  reinterpret_cast<int64_t*>(rows.numbers->data())[rows.count] = place;
+  std::memcpy(rows.rows->data() + rows.bytes, &value, z(at.b));
+  ++rows.count;
+  rows.bytes += at.b;
 }
 
 void Narrow::run(NarrowFrame* frame, int32_t phase) {
