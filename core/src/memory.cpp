@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace undertow {
@@ -67,39 +68,34 @@ Block* Blocks::take(int64_t bytes) {
     if (made == nullptr) throw OverLimit{OverLimit::Kind::OutOfMemory};
     block = new (made) Block;
     block->size = size;
-    link(block);
+    bytes_ += size;
   }
   block->refs = 1;
+  link(block);
   return block;
 }
 
-void Blocks::link(Block* block) {
-  block->before = nullptr;
-  block->after = all_;
-  if (all_ != nullptr) all_->before = block;
-  all_ = block;
+void Blocks::add(Block* block) {
   bytes_ += block->size;
+  push(block);
 }
 
-void Blocks::unlink(Block* block) {
-  (block->before != nullptr ? block->before->after : all_) = block->after;
-  if (block->after != nullptr) block->after->before = block->before;
+void Blocks::remove(Block* block) {
+  unlink(block);
   bytes_ -= block->size;
 }
 
 void Blocks::adopt(Blocks& other, int64_t most) {
-  Block* block = other.all_;
-  other = Blocks();
-  while (block != nullptr) {
-    Block* next = block->after;
-    if (bytes_ + block->size <= most) {
-      link(block);
-      put(block);
-    } else {
-      free_block(block);
+  other.put_all();
+  for (Block*& first : other.free_)
+    while (first != nullptr) {
+      Block* block = std::exchange(first, first->next);
+      if (bytes_ + block->size <= most)
+        add(block);
+      else
+        free_block(block);
     }
-    block = next;
-  }
+  other.bytes_ = 0;
 }
 
 void Blocks::clear() {
@@ -122,7 +118,8 @@ Pool::~Pool() {
     return;
   }
   const int64_t room = kMostSpare - spare().bytes;
-  if (live_ == 0 && blocks_.bytes() <= room && spare().sets.size() < kMostSets) {
+  blocks_.put_all();  // of a run that was stopped
+  if (blocks_.bytes() <= room && spare().sets.size() < kMostSets) {
     spare().bytes += blocks_.bytes();
     spare().sets.push_back(blocks_);
   } else {
@@ -148,13 +145,13 @@ void Pool::recycle(Block* block) {
     blocks_.put(block);
     return;
   }
-  blocks_.unlink(block);
+  blocks_.remove(block);
   free_block(block);
 }
 
 void Pool::release(Block* block) {
   live_ -= block->size;
-  blocks_.unlink(block);
+  blocks_.remove(block);
 }
 
 Buffer::Buffer(const Buffer& other) {
@@ -171,7 +168,7 @@ void Buffer::resize(size_t size) {
   Blocks& some = lock.owns_lock() ? spare().any() : own;
   const int64_t before = some.bytes();
   block_ = some.take(static_cast<int64_t>(size));
-  some.unlink(block_);
+  some.remove(block_);
   if (lock.owns_lock()) spare().bytes += some.bytes() - before;
 }
 
@@ -183,8 +180,7 @@ void Buffer::give_back(Block* block) noexcept {
     return;
   }
   Blocks& some = spare().any();
-  some.link(block);
-  some.put(block);
+  some.add(block);
   spare().bytes += block->size;
 }
 

@@ -20,25 +20,28 @@ struct alignas(64) Block {
   int64_t refs;
   int64_t size;           ///< of what was taken from the system, this header included
   Block* next;            ///< in a list of free blocks
-  Block *before, *after;  ///< in the list of all blocks
+  Block *before, *after;  ///< in the list of those in use
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + sizeof(Block); }
 };
 static_assert(sizeof(Block) == 64);
 
-/// Blocks by size, free ones and all.
+/// Blocks: free ones by size, and those in use.
 class Blocks {
  public:
   /// A free block with room for that many bytes, or a new one; throws OverLimit where the system has no more.
   Block* take(int64_t bytes);
-  /// Make a block free: to be taken again.
+  /// Make a block that is in use free: to be taken again.
   void put(Block* block) {
-    Block*& first = free_[class_of(block->size)];
-    block->next = first;
-    first = block;
+    unlink(block);
+    push(block);
   }
-  void link(Block* block);
-  void unlink(Block* block);
+  /// Make all free that are in use. Free ones are not visited: after a deep run there may be a million.
+  void put_all() {
+    while (used_ != nullptr) put(used_);
+  }
+  void add(Block* block);     ///< as a free one
+  void remove(Block* block);  ///< one that is in use: it is the caller's
   /// Make all of another's blocks free ones of this, as long as they are not more than so many bytes; the rest goes
   /// back to the system.
   void adopt(Blocks& other, int64_t most);
@@ -50,10 +53,25 @@ class Blocks {
   static constexpr int kClasses = 64 + 4 * 40;
   static int class_of(int64_t size);
   static int64_t size_of_class(int number);
+  void push(Block* block) {
+    Block*& first = free_[class_of(block->size)];
+    block->next = first;
+    first = block;
+  }
+  void link(Block* block) {
+    block->before = nullptr;
+    block->after = used_;
+    if (used_ != nullptr) used_->before = block;
+    used_ = block;
+  }
+  void unlink(Block* block) {
+    (block->before != nullptr ? block->before->after : used_) = block->after;
+    if (block->after != nullptr) block->after->before = block->before;
+  }
 
   Block* free_[kClasses] = {};
-  Block* all_ = nullptr;  ///< every block that there is, alive or free
-  int64_t bytes_ = 0;     ///< of all
+  Block* used_ = nullptr;
+  int64_t bytes_ = 0;  ///< of all
 };
 
 /// The blocks of one run. Not for several threads. What it leaves is kept for the next run: fresh memory costs a fault
