@@ -125,7 +125,8 @@ Pool::~Pool() {
   } else {
     Blocks& some = spare().any();
     const int64_t before = some.bytes();
-    some.adopt(blocks_, before + room);  // all of them become free
+    // Half of what there is room for: if all were full, the next run would take a block more, and we were here again.
+    some.adopt(blocks_, before + room / 2);
     spare().bytes += some.bytes() - before;
   }
 }
