@@ -447,13 +447,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
     const int32_t slots = in.count();
     for (int32_t k = 0; k < slots; ++k) {
       region.slots.push_back(read_column(in));
-      Slot& slot = region.slots.back();
-      if (slot.is_dynamic) region.boxed.push_back(k);
-      if (slot.offset == 0) {
-        slot.offset = region.row;
-        slot.place = region.small++;
-        region.row += slot.bytes;
-      }
+      if (region.slots.back().is_dynamic) region.boxed.push_back(k);
     }
     for (int32_t* count : {&region.branches, &region.calls, &region.loops, &region.maps, &region.hoisted})
       *count = in.between(0, Rows::kMost);

@@ -74,7 +74,8 @@ bool Operate::add(Table& table, const CollectItem& item) {
   sum *= size_of(tables_.slot(*table.region, item.values[0]).dtype);
   if (item.kind == 2 && sum > kMostSum) return false;
   lane_bytes_ += bytes;
-  if (item.kind == 2) fewest_ = std::max(fewest_, sum > (int64_t{1} << 17) ? 128 : fewest_rows(sum));
+  // A sum is read and written once for each piece: the larger it is, the more lanes that must be worth.
+  if (item.kind == 2) fewest_ = std::max<int64_t>(fewest_, sum > kMostSum / 2 ? 128 : 64);
   begin(table);
   count_uses(item.values);
   next_step().collect = &item;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
+#include <vector>
 
 namespace undertow {
 namespace {

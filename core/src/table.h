@@ -170,6 +170,9 @@ class Tables {
   /// A column of its own for a slot that has none yet; `lanes` of it, or one for all.
   std::byte* own(Table& table, int32_t slot, bool is_uniform = false);
   void drop(Table& table, int32_t slot);
+  void drop(Table& table, std::span<const int32_t> slots) {
+    for (int32_t slot : slots) drop(table, slot);
+  }
   void drop_sums(Table& table);  ///< what the entries that it made have collected
 
   /// Put lanes of a value into a slot of a table that is not there yet: those that `index` names, or all.

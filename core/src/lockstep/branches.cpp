@@ -35,7 +35,7 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
     ++self->pending;
     wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.programs[side], self));
   }
-  for (int32_t slot : item.drops) tables_.drop(table, slot);
+  tables_.drop(table, item.drops);
 }
 
 void Lockstep::divide(Table& table, const BranchItem& item, Sides& sides) {

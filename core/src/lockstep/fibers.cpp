@@ -37,7 +37,7 @@ void Lockstep::advance(Wave& wave, Fiber* self) {
     const Stage& stage = self->program->stages[self->stage];
     if (!self->is_past && put_off(self, stage)) return;
     self->is_past = false;
-    for (int32_t slot : stage.drops) tables_.drop(table, slot);
+    tables_.drop(table, stage.drops);
     if (stage.entered.empty()) {
       ++self->stage;
       continue;

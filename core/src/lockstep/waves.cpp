@@ -166,7 +166,7 @@ void Lockstep::start_chunk(Wave& wave) {
   }
   for (const Part& part : parts)
     if (part.from + part.count == part.request->table->lanes && !is_outermost(chunk))
-      for (int32_t slot : part.request->item->drops) tables_.drop(*part.request->table, slot);
+      tables_.drop(*part.request->table, part.request->item->drops);
   ++stats_.waves;
   stats_.lanes += chunk->lanes;
   stats_.peak_width = std::max(stats_.peak_width, chunk->lanes);
@@ -291,8 +291,7 @@ void Lockstep::resume(Wave& wave, Fiber* self, const CallItem& item) {
     if (piece->chunk->asked == piece->chunk->lanes) wave.resumed.push_back(piece->chunk);
   }
   if (!are_all_there || pieces.empty()) return;
-  for (const Piece* other : siblings_of(*pieces[0]))
-    for (int32_t slot : other->request->item->drops) tables_.drop(table, slot);
+  for (const Piece* other : siblings_of(*pieces[0])) tables_.drop(table, other->request->item->drops);
 }
 
 }  // namespace undertow::lockstep
