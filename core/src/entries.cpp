@@ -4,11 +4,10 @@
 
 #include "undertow/isa.h"
 #include "undertow/matmul.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 Entry& entry_at(const Table& table, int64_t lane, int32_t index) {
   Entry* entry = entry_of(table, lane);

@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "undertow/size.h"
+
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 [[noreturn]] void fail(const char* what) { throw std::invalid_argument(std::string("not a plan: ") + what); }
 

@@ -14,11 +14,10 @@
 #include <string_view>
 
 #include "undertow/isa.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 /// What an operator is to a group.
 struct Role {

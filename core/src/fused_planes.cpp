@@ -6,13 +6,12 @@
 #include <cstring>
 
 #include "undertow/fused.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
 
 constexpr int64_t kCache = 24 * 1024;  // bytes that all slots together may take
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 /// Call with a pointer to an unsigned integer of that size, to move values of any dtype.
 template <class Work>

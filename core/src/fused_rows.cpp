@@ -7,14 +7,13 @@
 #include <cstring>
 
 #include "undertow/fused.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
 
 constexpr int64_t kCache = 24 * 1024;  // bytes that all slots together may take: they and what streams by fit into L1
 constexpr int64_t kShort = 32;         // elements of rows that are laid out
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 template <class T>
 void repeat(const void* from, void* to, int64_t count) {

@@ -1,13 +1,9 @@
 #include "kept.h"
 
 #include "undertow/isa.h"
+#include "undertow/size.h"
 
 namespace undertow {
-namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-}  // namespace
 
 Kept::~Kept() {
   for (Result& result : results_) forget(result);

@@ -7,11 +7,10 @@
 
 #include "entries.h"
 #include "reads.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 [[noreturn]] void fail(const char* what) { throw std::invalid_argument(std::string("not a plan: ") + what); }
 

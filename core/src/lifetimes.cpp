@@ -1,11 +1,10 @@
 #include "lifetimes.h"
 
 #include "reads.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 /// When a slot is read: programs of a region run one after the other, and so do their stages.
 struct Time {

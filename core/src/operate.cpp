@@ -6,11 +6,10 @@
 #include <mutex>
 
 #include "undertow/elementwise.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 template <class T>
 bool is_finite(const std::byte* data, int64_t count) {

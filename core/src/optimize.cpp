@@ -4,10 +4,10 @@
 #include <cstring>
 #include <vector>
 
+#include "undertow/size.h"
+
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 constexpr UpdateRow kRows[kUpdates] = {{"sgd", 0, 1},     {"momentum", 1, 2}, {"nesterov", 1, 2},
                                        {"adagrad", 1, 2}, {"rmsprop", 1, 3},  {"rmsprop_momentum", 2, 4},

@@ -8,14 +8,13 @@
 
 #include "entries.h"
 #include "operate.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
 
 constexpr int64_t kMostSum = int64_t{1} << 18;  // bytes of a sum of products that is added to piece by piece
 constexpr int64_t kLarge = int64_t{1} << 20;  // bytes of a matrix that all lanes at once had better be multiplied with
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 }  // namespace
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "undertow/size.h"
+
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 /// Every item of a plan, with the number of its region.
 template <class Plan, class See>

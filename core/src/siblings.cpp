@@ -4,10 +4,10 @@
 #include <map>
 #include <vector>
 
+#include "undertow/size.h"
+
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 class Families {
  public:

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "undertow/isa.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
@@ -38,8 +39,6 @@ void move(const Column& from, const Column& to, int64_t count) {
     for (int64_t k = 0; k < count; ++k) *to.lane<T>(k) = *from.lane<const T>(k);
   }
 }
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 }  // namespace
 

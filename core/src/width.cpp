@@ -1,11 +1,8 @@
 #include "width.h"
 
+#include "undertow/size.h"
+
 namespace undertow {
-namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-}  // namespace
 
 std::vector<int64_t> lane_bytes_of(const Plan& plan, const Shared& shared) {
   std::vector<int64_t> bytes(z(plan.groups), 0);

@@ -17,6 +17,7 @@
 #include "undertow/fused.h"
 #include "undertow/kernel.h"
 #include "undertow/memory.h"
+#include "undertow/size.h"
 
 namespace undertow {
 
@@ -182,6 +183,7 @@ enum class LateKind : uint8_t {
   Kept,   // nobody waits for them
   Ahead,  // nobody in this phase; they run only if there is a next one
 };
+constexpr size_t z(LateKind kind) { return static_cast<size_t>(kind); }
 
 struct Stage {
   std::vector<Item> straight;

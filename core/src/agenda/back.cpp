@@ -3,13 +3,9 @@
 #include <cstring>
 
 #include "agenda/run.h"
+#include "undertow/size.h"
 
 namespace undertow::agenda {
-namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-}  // namespace
 
 /// A frame is at the end of a phase. Gives the frame that may go on now, or null.
 Frame* Agenda::go_back(Frame* frame) {

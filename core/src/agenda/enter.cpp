@@ -3,11 +3,10 @@
 #include <cstring>
 
 #include "agenda/run.h"
+#include "undertow/size.h"
 
 namespace undertow::agenda {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 const int64_t* shape_of(const Slot& slot, const Column& from, int64_t lane) {
   return slot.is_dynamic ? from.lane<Box>(lane)->shape : slot.shape.data();

@@ -4,11 +4,10 @@
 #include <cstring>
 
 #include "undertow/run.h"
+#include "undertow/size.h"
 
 namespace undertow::agenda {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 /// Copies a few bytes; of most values there are as many as a register has.
 inline void copy_bytes(std::byte* to, const std::byte* from, int32_t bytes) {

@@ -5,11 +5,10 @@
 #include <set>
 
 #include "agenda/frame.h"
+#include "undertow/size.h"
 
 namespace undertow::agenda {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 class Maker {
  public:

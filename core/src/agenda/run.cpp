@@ -5,13 +5,9 @@
 
 #include "entries.h"
 #include "guard.h"
+#include "undertow/size.h"
 
 namespace undertow::agenda {
-namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-}  // namespace
 
 Agenda::Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
     : plan_(plan),

@@ -8,11 +8,10 @@
 #include "reader.h"
 #include "undertow/elementwise.h"
 #include "undertow/expand.h"
+#include "undertow/size.h"
 
 namespace undertow::expand {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 constexpr int64_t kVersion = 1;
 

@@ -1,12 +1,8 @@
 // Copies come and go: calls, iterations, lanes; entries; and what is kept for later phases.
 #include "run.h"
+#include "undertow/size.h"
 
 namespace undertow::expand {
-namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-}  // namespace
 
 // ------------------------------------------------------------------------------------------------------------------
 // Copies

@@ -4,11 +4,10 @@
 
 #include "run.h"
 #include "undertow/elementwise.h"
+#include "undertow/size.h"
 
 namespace undertow::expand {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 template <class T>
 void add(void* to, const void* from, int64_t count) {

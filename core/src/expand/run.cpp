@@ -4,13 +4,9 @@
 
 #include "guard.h"
 #include "scalar.h"
+#include "undertow/size.h"
 
 namespace undertow::expand {
-namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-}  // namespace
 
 Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
     : plan_(plan),

@@ -20,12 +20,11 @@
 #include "operate.h"
 #include "table.h"
 #include "undertow/run.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace lockstep {
 
-inline size_t z(int64_t n) { return static_cast<size_t>(n); }
-inline size_t z(LateKind kind) { return static_cast<size_t>(kind); }
 struct Fiber {
   enum class Kind : uint8_t { Root, Branch, Loop, Map };
   Kind kind;

@@ -7,13 +7,12 @@
 #include "narrow/program.h"
 #include "narrow/run.h"
 #include "narrow/shortcut.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
 
 using Code = NarrowCode;
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 class Compiler {
  public:

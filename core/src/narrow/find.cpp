@@ -4,11 +4,10 @@
 #include <string_view>
 
 #include "narrow/program.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 /// Looks at all that a group can reach.
 class Finder {

@@ -5,13 +5,12 @@
 
 #include "scalar.h"
 #include "undertow/elementwise.h"
+#include "undertow/size.h"
 
 namespace undertow {
 namespace {
 
 using Code = NarrowCode;
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 /// The labels of the loops that a frame is in.
 void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
