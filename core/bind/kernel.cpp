@@ -70,6 +70,26 @@ std::vector<Made> run_kernel(const std::string& op, const nb::dict& attributes, 
   }
 }
 
+/// What the passes of a plan must know: is there a kernel, is it an operator on each element, which operands decide the
+/// shape of a result?
+nb::tuple kernel_facts(const std::string& op, const nb::dict& attributes, const OutTypes& in_types,
+                       const OutTypes& out_types) {
+  const auto types_of = [](const OutTypes& named) {
+    std::vector<Type> types;
+    for (const auto& [name, rank] : named) types.push_back({dtype_named(name), rank});
+    return types;
+  };
+  const Attrs attrs = attrs_of(attributes);
+  const std::vector<Type> inputs = types_of(in_types), outputs = types_of(out_types);
+  std::unique_ptr<Kernel> kernel;
+  try {
+    kernel = bind(op, {attrs, inputs, outputs, functions()});
+  } catch (const std::exception&) {  // the host says what is wrong with it
+  }
+  if (!kernel) return nb::make_tuple(false, false, 0);
+  return nb::make_tuple(true, kernel->elementwise() != nullptr, kernel->deciding());
+}
+
 double time_kernel(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
                    const std::vector<bool>& shared, const OutTypes& out_types, double seconds) {
   const Attrs attrs = attrs_of(attributes);
@@ -87,6 +107,7 @@ double time_kernel(const std::string& op, const nb::dict& attributes, const std:
 
 void bind_kernel(nb::module_& module) {
   module.attr("KernelFault") = nb::steal(PyErr_NewException("undertow._core.KernelFault", PyExc_Exception, nullptr));
+  module.def("kernel_facts", &kernel_facts, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("outputs"));
   module.def("run_kernel", &run_kernel, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("shared"),
              nb::arg("out_types"), nb::arg("isa") = "");
   module.def("time_kernel", &time_kernel, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("shared"),

@@ -234,9 +234,9 @@ void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_
                    Block* owner, Scratch& scratch) {
   if (z(item.index) >= entry.sums.size()) throw Stop{Stop::Kind::Internal};
   Sum& sum = entry.sums[z(item.index)];
-  if (item.kind == 2)
+  if (item.kind == CollectKind::Product)
     collect_product(tables, sum, lanes, values[0], values[1], scratch);
-  else if (item.kind == 1)
+  else if (item.kind == CollectKind::Rows)
     collect_rows(tables, sum, lanes, values[0], values[1], owner);
   else
     collect_whole(tables, sum, lanes, values[0]);

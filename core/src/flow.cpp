@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "items.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -46,22 +47,9 @@ class Flow {
  private:
   const Region& region(size_t r) const { return plan_.regions[r]; }
 
-  template <class Visit>
-  void each_item(size_t r, Visit&& visit) const {
-    const Region& in = region(r);
-    for (size_t program = 0; program < in.phases.size(); ++program)
-      for (const Stage& stage : in.phases[program].stages)
-        for (const auto* items : {&stage.straight, &stage.entered})
-          for (const Item& item : *items) visit(static_cast<int32_t>(program), item);
-  }
-
   void open(size_t r) {
     const Region& in = region(r);
     Facts& facts = facts_[r];
-    // There may be branches in which nothing happens, and so are never entered.
-    if (z(in.branches) > plan_.regions.size() || z(in.calls) > plan_.calls.size() || z(in.loops) > plan_.loops.size() ||
-        z(in.maps) > plan_.maps.size())
-      fail("a region has more of something than there is");
     const bool is_root = in.kind == Region::Kind::Main || in.kind == Region::Kind::Function;
     facts.phase.assign(in.phases.size(), -1);
     facts.given.resize(in.phases.size());
@@ -102,13 +90,13 @@ class Flow {
 
   /// Tell the regions inside where they stand, when their programs run, and what they are given.
   void place(size_t r) {
-    each_item(r, [&](int32_t program, const Item& item) {
+    each_item(region(r), [&](int32_t program, const Item& item) {
       const int32_t phase = facts_[r].phase[z(program)];
       if (phase < 0) return;  // it never runs, nor does what is inside
       if (item.kind == Item::Kind::Branch) {
         const BranchItem& branch = plan_.branches[z(item.number)];
-        for (int side = 0; side < 2; ++side)
-          begin(enter(r, branch.regions[side], branch.branch, side), branch.programs[side], phase,
+        for (size_t side = 0; side < 2; ++side)
+          begin(enter(r, branch.regions[side], branch.branch, static_cast<int32_t>(side)), branch.visit, phase,
                 branch.transfers[side]);
       } else if (item.kind == Item::Kind::Loop) {
         const LoopItem& loop = plan_.loops[z(item.number)];
@@ -143,7 +131,8 @@ class Flow {
       if (facts_[r].phase[number] < 0) continue;
       for (int32_t slot : facts_[r].given[number]) write(r, slot, program);
       for (const Stage& stage : in.phases[number].stages) {
-        for (const Item& item : stage.straight) straight(r, program, item);
+        for (const auto* items : {&stage.straight, &stage.late})
+          for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { straight(r, program, one); });
         // What is entered together sees nothing of each other.
         for (const Item& item : stage.entered) entered(r, program, item);
         for (const Item& item : stage.entered) come_back(r, program, item);
@@ -152,26 +141,22 @@ class Flow {
   }
 
   void straight(size_t r, int32_t program, const Item& item) {
-    switch (item.kind) {
-      case Item::Kind::Op:
-        for (Operand x : plan_.ops[z(item.number)].inputs) read(r, x);
-        for (int32_t to : plan_.ops[z(item.number)].outputs) write(r, to, program);
-        break;
-      case Item::Kind::Read:
-        write(r, plan_.reads[z(item.number)].to, program);
-        break;
-      case Item::Kind::Collect:
-        for (Operand x : plan_.collects[z(item.number)].values) read(r, x);
-        break;
-      default: {
-        const CollectedItem& collected = plan_.collecteds[z(item.number)];
-        const CallItem* call = facts_[r].call_items[z(collected.call)];
-        if (call == nullptr || !call->makes_entry || z(collected.index) >= call->hoists.size())
-          fail("nothing was collected for that");
-        read(r, collected.like);
-        for (int32_t to : collected.to) write(r, to, program);
-      }
+    if (item.kind == Item::Kind::Collected) {
+      const CollectedItem& collected = plan_.collecteds[z(item.number)];
+      const CallItem* call =
+          z(collected.call) < facts_[r].call_items.size() ? facts_[r].call_items[z(collected.call)] : nullptr;
+      if (call == nullptr || !call->makes_entry || z(collected.index) >= call->hoists.size())
+        fail("nothing was collected for that");
     }
+    look(r, item);
+    each_write(plan_, item, [&](int32_t to) { write(r, to, program); });
+  }
+
+  /// What an item reads in its own region is there.
+  void look(size_t r, const Item& item) const {
+    each_read(plan_, r, item, [&](size_t, Operand x, Reading when) {
+      if (when != Reading::Later) read(r, x);
+    });
   }
 
   void entered(size_t r, int32_t program, const Item& item) {
@@ -181,15 +166,11 @@ class Flow {
         const BranchItem& branch = plan_.branches[z(item.number)];
         const BranchItem*& first = facts.branch_items[z(branch.branch)];
         const int32_t visits = facts.branch_visits[z(branch.branch)]++;
-        if (branch.is_first != (visits == 0) || branch.programs[0] != visits || branch.programs[1] != visits)
-          fail("the visits to a branch are not in order");
+        if (branch.visit != visits) fail("the visits to a branch are not in order");
         if (first == nullptr) first = &branch;
         if (first->pred != branch.pred || first->regions[0] != branch.regions[0] ||
             first->regions[1] != branch.regions[1])
           fail("a branch has other sides than before");
-        read(r, branch.pred);
-        for (const auto& transfers : branch.transfers)
-          for (const Transfer& transfer : transfers) read(r, transfer.from);
         break;
       }
       case Item::Kind::Call: {
@@ -200,16 +181,12 @@ class Flow {
         if (first == nullptr) first = &call;
         if (first->body != call.body) fail("another function is resumed than was called");
         check_visits(first->visits, facts.phase[z(program)], call.phase);
-        for (Operand x : call.arguments) read(r, x);
-        for (Operand x : call.hoists) read(r, x);
         break;
       }
       case Item::Kind::Loop: {
         const LoopItem& loop = plan_.loops[z(item.number)];
         if (facts.loops[z(loop.loop)]) fail("a loop is entered twice");
         facts.loops[z(loop.loop)] = true;
-        for (const auto* transfers : {&loop.variables, &loop.outers})
-          for (const Transfer& transfer : *transfers) read(r, transfer.from);
         break;
       }
       default: {
@@ -219,12 +196,10 @@ class Flow {
         if (first == nullptr) first = &map;
         if (first->body != map.body) fail("another map is resumed than was entered");
         check_visits(first->visits, facts.phase[z(program)], map.phase);
-        if (map.phase == 0) read(r, map.counted);
         if (map.phase > 0 && !map.outers.empty()) fail("what is around a map comes in a later phase");
-        for (const auto* transfers : {&map.mapped, &map.outers})
-          for (const Transfer& transfer : *transfers) read(r, transfer.from);
       }
     }
+    look(r, item);
   }
 
   /// Whoever visits the caller that often visits the callee often enough.
@@ -234,19 +209,7 @@ class Flow {
   }
 
   void come_back(size_t r, int32_t program, const Item& item) {
-    switch (item.kind) {
-      case Item::Kind::Branch:
-        for (const MergeRow& merge : plan_.branches[z(item.number)].merges) write(r, merge.to, program);
-        break;
-      case Item::Kind::Call:
-        for (int32_t to : plan_.calls[z(item.number)].results) write(r, to, program);
-        break;
-      case Item::Kind::Loop:
-        for (const LoopItem::Exit& exit : plan_.loops[z(item.number)].exits) write(r, exit.to, program);
-        break;
-      default:
-        for (const LoopItem::Exit& result : plan_.maps[z(item.number)].results) write(r, result.to, program);
-    }
+    each_write(plan_, item, [&](int32_t to) { write(r, to, program); });
   }
 
   // -- between regions -----------------------------------------------------------------------------------------
@@ -262,12 +225,12 @@ class Flow {
       for (int32_t slot : in.results[phase])
         if (slot != kNoSlot && facts_[r].phase[phase] >= 0)
           find(static_cast<int32_t>(r), slot, static_cast<int32_t>(phase));
-    each_item(r, [&](int32_t program, const Item& item) {
+    each_item(region(r), [&](int32_t program, const Item& item) {
       if (facts_[r].phase[z(program)] < 0) return;
       if (item.kind == Item::Kind::Branch) {
         const BranchItem& branch = plan_.branches[z(item.number)];
-        for (const MergeRow& merge : branch.merges)
-          for (int side = 0; side < 2; ++side) find(branch.regions[side], merge.sides[side], branch.programs[side]);
+        for (const Merge& merge : branch.merges)
+          for (size_t side = 0; side < 2; ++side) find(branch.regions[side], merge.sides[side], branch.visit);
       } else if (item.kind == Item::Kind::Loop) {
         const LoopItem& loop = plan_.loops[z(item.number)];
         const BranchItem* decides = facts_[z(loop.body)].branch_items[z(loop.branch)];
@@ -290,7 +253,7 @@ class Flow {
     std::vector<std::pair<size_t, const CallItem*>> makers;
     std::vector<std::vector<const ReadItem*>> reads(plan_.regions.size());
     for (size_t r = 0; r < plan_.regions.size(); ++r)
-      each_item(r, [&](int32_t, const Item& item) {
+      each_item(region(r), [&](int32_t, const Item& item) {
         const int32_t body = region(r).body;
         const auto share = [&](int32_t inner) {
           if (region(z(body)).hoisted < region(z(inner)).hoisted) fail("an entry is not given what it needs");
@@ -351,8 +314,11 @@ void check_flow(Plan& plan) {
   Flow flow(plan);
   flow.check();
   for (size_t r = 0; r < plan.regions.size(); ++r)
-    for (size_t program = 0; program < plan.regions[r].phases.size(); ++program)
-      plan.regions[r].phases[program].phase = flow.phase(r, program);
+    for (size_t program = 0; program < plan.regions[r].phases.size(); ++program) {
+      int32_t& phase = plan.regions[r].phases[program].phase;
+      if (flow.phase(r, program) >= 0 && flow.phase(r, program) != phase) fail("a program runs in another phase");
+      phase = flow.phase(r, program);
+    }
 }
 
 void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
@@ -385,16 +351,13 @@ void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
       if (!std::ranges::equal(std::span(shapes[k].sizes, z(shapes[k].rank)), in.slots[z(op.outputs[k])].shape))
         fail("what a kernel gives does not fit where it goes");
   };
-  std::vector<bool> seen(plan.ops.size(), false);
+  // Every item stands in one place, since decoding makes it there.
   for (const Region& region : plan.regions)
-    for (const Program& program : region.phases)
-      for (const Stage& stage : program.stages)
-        for (const Item& item : stage.straight) {
-          if (item.kind != Item::Kind::Op) continue;
-          if (seen[z(item.number)]) fail("an operator stands in two places");
-          seen[z(item.number)] = true;
-          if (plan.ops[z(item.number)].kernel >= 0) check(region, plan.ops[z(item.number)]);
-        }
+    each_item(region, [&](int32_t, const Item& item) {
+      singly(plan, item, [&](const Item& one) {
+        if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].kernel >= 0) check(region, plan.ops[z(one.number)]);
+      });
+    });
 }
 
 }  // namespace undertow

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "entries.h"
-#include "reads.h"
+#include "items.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -27,16 +27,14 @@ class Readers {
           if (slot != kNoSlot) ++counts_[r][z(slot)];
       for (const Program& program : region.phases)
         for (const Stage& stage : program.stages)
-          for (const auto* items : {&stage.straight, &stage.entered})
-            for (const Item& item : *items)
-              if (program.phase <= last) note(r, item, 1);
+          if (program.phase <= last) each_item(stage, [&](const Item& item) { note(r, item, 1); });
     }
   }
 
   int32_t count(size_t region, int32_t slot) const { return counts_[region][z(slot)]; }
 
   void note(size_t r, const Item& item, int32_t change) {
-    each_read(plan_, r, item, [&](size_t region, Operand x) {
+    each_read(plan_, r, item, [&](size_t region, Operand x, Reading) {
       if (x >= 0) counts_[region][z(x)] += change;
     });
   }
@@ -51,25 +49,18 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
   Late late{};
   late.region = static_cast<int32_t>(r);
   late.kind = stage.late_kind;
-  late.items.assign(stage.straight.begin() + static_cast<int64_t>(stage.late_from), stage.straight.end());
+  late.items = stage.late;
+  late.wide = stage.wide;
   std::vector<int32_t> reads, writes;
   for (const Item& item : late.items) {
-    const auto at = z(item.number);
-    switch (item.kind) {
-      case Item::Kind::Op:
-        if (plan.ops[at].is_effect) fail("what acts on the world waits");
-        reads.insert(reads.end(), plan.ops[at].inputs.begin(), plan.ops[at].inputs.end());
-        writes.insert(writes.end(), plan.ops[at].outputs.begin(), plan.ops[at].outputs.end());
-        break;
-      case Item::Kind::Read:
-        writes.push_back(plan.reads[at].to);
-        break;
-      case Item::Kind::Collect:
-        for (Operand x : plan.collects[at].values) reads.push_back(x);
-        break;
-      default:
-        fail("what belongs to one table waits");
-    }
+    singly(plan, item, [&](const Item& one) {
+      if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].is_effect) fail("what acts on the world waits");
+      if (one.kind == Item::Kind::Collected) fail("what belongs to one table waits");
+    });
+    each_read(plan, r, item, [&](size_t, Operand x, Reading when) {
+      if (when != Reading::Later) reads.push_back(x);
+    });
+    each_write(plan, item, [&](int32_t to) { writes.push_back(to); });
   }
   const auto unique = [](std::vector<int32_t>& slots) {
     std::ranges::sort(slots);
@@ -90,16 +81,6 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
   };
   late.gives = others(readers);
   if (late.is_held()) return late;
-  // A sum of products is read and written once for each run, and what it is made of is copied once for each row.
-  late.wide = 8;
-  for (const Item& item : late.items) {
-    const CollectItem* collect = item.kind == Item::Kind::Collect ? &plan.collects[z(item.number)] : nullptr;
-    if (collect == nullptr || collect->kind != 2) continue;
-    const auto count = [&](Operand x) { return x < 0 ? 1 : plan.regions[r].slots[z(x)].count; };
-    const int64_t x = count(collect->values[0]), g = count(collect->values[1]);
-    if (x > 0 && g > 0 && x < (1 << 24) && g < (1 << 24)) late.wide = std::max(late.wide, x * g / (4 * (x + g)));
-  }
-  late.wide = std::min<int64_t>(late.wide, 128);
   // Nobody waits for these, so their tables may be gone when they run; but for those that have a phase to come.
   Readers now(plan, program.phase);
   if (late.kind == LateKind::Kept ? !late.gives.empty() : !others(now).empty())
@@ -108,6 +89,19 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
     for (int32_t slot : *slots)
       if (plan.regions[r].slots[z(slot)].is_dynamic) fail("a value without a known shape is kept");
   return late;
+}
+
+/// It is said how steps wait, and which of them, one by one and in order, belong to the next phase.
+void check_late(const Plan& plan, const Stage& stage) {
+  int32_t count = 0;
+  for (const Item& item : stage.late) singly(plan, item, [&](const Item&) { ++count; });
+  if ((stage.late_kind == LateKind::None) != stage.late.empty()) fail("it is not said how steps wait");
+  int32_t before = -1;
+  for (int32_t number : stage.ahead) {
+    if (stage.late_kind != LateKind::Ahead || number <= before || number >= count)
+      fail("what belongs to the next phase does not wait");
+    before = number;
+  }
 }
 
 /// Are these the same value for all lanes?
@@ -125,13 +119,13 @@ void find_lates(Plan& plan) {
     std::vector<int32_t> given;  // by earlier joint runs
     for (Program& program : plan.regions[r].phases)
       for (Stage& stage : program.stages) {
-        if (stage.late_kind == LateKind::None || stage.late_from == stage.straight.size() || program.phase < 0)
-          continue;
+        check_late(plan, stage);
+        if (stage.late.empty() || program.phase < 0) continue;
         Late late = late_of(plan, r, program, stage, readers);
         for (int32_t slot : late.takes)
           if (std::ranges::find(given, slot) != given.end()) late.order = slot;
         given.insert(given.end(), late.gives.begin(), late.gives.end());
-        stage.late = static_cast<int32_t>(plan.lates.size());
+        stage.waits = static_cast<int32_t>(plan.lates.size());
         plan.lates.push_back(std::move(late));
       }
   }

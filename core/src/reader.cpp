@@ -4,22 +4,22 @@
 
 namespace undertow {
 
-Slot read_slot(Rows& in) {
+ValueType read_type(Rows& in) {
   constexpr int64_t kMostBytes = int64_t{1} << 40;
-  Slot slot{};
-  slot.dtype = static_cast<DType>(in.between(0, kDTypes));
+  ValueType type;
+  type.dtype = static_cast<DType>(in.between(0, kDTypes));
   const int rank = in.between(0, kMostAxes - 4);
-  slot.count = 1;
+  type.count = 1;
   for (int axis = 0; axis < rank; ++axis) {
     const int64_t length = in.next();
     if (length < kUnknown || length > kMostBytes) not_a_plan("a length is wrong");
-    slot.shape.push_back(length);
-    if (length == kUnknown) slot.is_dynamic = true;
-    if (!slot.is_dynamic && length != 0 && slot.count > kMostBytes / length) not_a_plan("a value is too large");
-    slot.count *= length;
+    type.shape.push_back(length);
+    if (length == kUnknown) type.is_dynamic = true;
+    if (!type.is_dynamic && length != 0 && type.count > kMostBytes / length) not_a_plan("a value is too large");
+    type.count *= length;
   }
-  slot.bytes = slot.is_dynamic ? 0 : slot.count * size_of(slot.dtype);
-  return slot;
+  type.bytes = type.is_dynamic ? 0 : type.count * size_of(type.dtype);
+  return type;
 }
 
 BoundKernel read_kernel(Rows& in, std::span<const std::string> words) {
@@ -28,6 +28,7 @@ BoundKernel read_kernel(Rows& in, std::span<const std::string> words) {
   };
   BoundKernel found;
   found.op = word();
+  found.is_effect = in.flag();
   Attrs attrs;
   const int32_t attr_count = in.count();
   for (int32_t a = 0; a < attr_count; ++a) {
@@ -61,6 +62,7 @@ BoundKernel read_kernel(Rows& in, std::span<const std::string> words) {
       list->push_back({dtype, in.between(0, kMostAxes - 4)});
     }
   }
+  if (found.is_effect) return found;
   try {
     found.kernel = bind(found.op, {attrs, found.inputs, found.outputs, functions()});
   } catch (const std::exception&) {

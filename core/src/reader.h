@@ -56,12 +56,13 @@ class Rows {
 
 struct BoundKernel {
   std::string op;
+  bool is_effect = false;
   std::unique_ptr<Kernel> kernel;  ///< null: the host runs it
   std::vector<Type> inputs, outputs;
 };
 
 /// The type of a value; it has no bytes where only the run knows how many.
-Slot read_slot(Rows& in);
+ValueType read_type(Rows& in);
 
 /// A kernel: its operator, attributes and types.
 BoundKernel read_kernel(Rows& in, std::span<const std::string> words);

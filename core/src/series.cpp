@@ -62,7 +62,7 @@ bool Operate::add(Table& table, const OpItem& item) {
 /// A sum over lanes, of each piece while it is in the cache. False for rows, which are kept as they are, and for sums
 /// that would themselves go in and out of the cache with each piece.
 bool Operate::add(Table& table, const CollectItem& item) {
-  if (item.kind == 1 || table.entry == nullptr) return false;
+  if (item.kind == CollectKind::Rows || table.entry == nullptr) return false;
   int64_t bytes = 0, sum = 1;
   for (Operand x : item.values) {
     const Slot& slot = tables_.slot(*table.region, x);
@@ -71,10 +71,10 @@ bool Operate::add(Table& table, const CollectItem& item) {
     sum *= slot.rank() > 1 ? slot.count / std::max<int64_t>(slot.shape[0], 1) : slot.count;
   }
   sum *= size_of(tables_.slot(*table.region, item.values[0]).dtype);
-  if (item.kind == 2 && sum > kMostSum) return false;
+  if (item.kind == CollectKind::Product && sum > kMostSum) return false;
   lane_bytes_ += bytes;
   // A sum is read and written once for each piece: the larger it is, the more lanes that must be worth.
-  if (item.kind == 2) fewest_ = std::max<int64_t>(fewest_, sum > kMostSum / 2 ? 128 : 64);
+  if (item.kind == CollectKind::Product) fewest_ = std::max<int64_t>(fewest_, sum > kMostSum / 2 ? 128 : 64);
   begin(table);
   count_uses(item.values);
   next_step().collect = &item;

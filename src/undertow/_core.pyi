@@ -14,6 +14,11 @@ class KernelFault(Exception):
 
     args: tuple[Any, ...]
 
+def kernel_facts(
+    op: str, attrs: dict[str, Any], inputs: list[tuple[str, int]], outputs: list[tuple[str, int]]
+) -> tuple[bool, bool, int]:
+    """Is there a kernel, is it an operator on each element, and which operands decide the shape of a result (bits)?"""
+
 def run_kernel(
     op: str,
     attrs: Mapping[str, Any],

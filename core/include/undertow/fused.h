@@ -59,6 +59,7 @@ class Fused {
     int instruction = -1;
   };
 
+  Fused() = default;
   Fused(int64_t n, std::span<const Type> inputs, std::span<const Instruction> instructions,
         std::span<const Output> outputs);
 
@@ -84,8 +85,8 @@ class Fused {
   void find_slots();
   int64_t size(int reg) const { return size_of(types_[static_cast<size_t>(reg)].dtype); }
 
-  int64_t n_;
-  int inputs_;
+  int64_t n_ = 0;
+  int inputs_ = 0;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
   std::vector<Type> types_;     // of registers

@@ -72,7 +72,7 @@ Frame* Agenda::leave_loop(Frame* frame) {
 void Agenda::leave_map(Frame& frame, const MapItem& item) {
   std::vector<Frame*>& lanes = frame.map(item.map)->frames;
   now_ = &frame;
-  for (const LoopItem::Exit& result : item.results)
+  for (const Exit& result : item.results)
     if (frame.plan->places[z(result.to)] >= 0) stack(frame, lanes, result, plan_.regions[z(item.body)]);
   const bool is_over = lanes.empty() || item.phase + 1 >= lanes[0]->visits;
   if (is_over) {
@@ -81,7 +81,7 @@ void Agenda::leave_map(Frame& frame, const MapItem& item) {
   }
 }
 
-void Agenda::stack(Frame& frame, std::span<Frame* const> lanes, const LoopItem::Exit& result, const Region& body) {
+void Agenda::stack(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Region& body) {
   const Slot& to = frame.plan->region->slots[z(result.to)];
   const Slot& from = tables_.slot(body, result.from);
   std::vector<int64_t> shape{static_cast<int64_t>(lanes.size())};
@@ -112,7 +112,7 @@ void Agenda::stack(Frame& frame, std::span<Frame* const> lanes, const LoopItem::
     std::memcpy(at + static_cast<int64_t>(k) * bytes, values[k].data, z(bytes));
 }
 
-void Agenda::unequal(Frame& frame, std::span<Frame* const> lanes, const LoopItem::Exit& result, const Slot& slot) {
+void Agenda::unequal(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Slot& slot) {
   Stop stop{Stop::Kind::UnequalResults};
   stop.site = lanes[0]->site;
   for (Frame* lane : lanes) {

@@ -51,7 +51,7 @@ void Agenda::enter_branch(Table& table, int32_t number) {
   }
   for (int side = 0; side < 2; ++side) {
     for (const Carry& carry : plan.in[side]) frames_.carry(entered_[side], table, lanes_[side].data(), carry);
-    for (Frame* frame : entered_[side]) begin(frame, item.programs[side]);
+    for (Frame* frame : entered_[side]) begin(frame, item.visit);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "agenda/frame.h"
+#include "items.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
@@ -27,92 +28,24 @@ class Maker {
 
   void find_uses() {
     for (size_t r = 0; r < plan_.regions.size(); ++r) {
-      const auto region = static_cast<int32_t>(r);
       for (const auto& list : plan_.regions[r].results)
-        for (int32_t slot : list) use(region, slot, kElsewhere);
+        for (int32_t slot : list) use(r, slot, kElsewhere);
       int32_t number = 0;
       for (const Program& program : plan_.regions[r].phases)
         for (const Stage& stage : program.stages) {
-          for (const Item& item : stage.straight) look_straight(region, item, number);
-          for (const Item& item : stage.entered) look_entered(region, item, number);
+          each_item(stage, [&](const Item& item) {
+            each_read(plan_, r, item, [&](size_t region, Operand x, Reading when) {
+              use(region, x, when == Reading::Now ? number : kElsewhere);  // entries point to what is lent
+            });
+          });
           ++number;
         }
     }
   }
 
   /// A slot is used in a stage, or elsewhere.
-  void use(int32_t region, Operand x, int32_t stage) {
-    if (x >= 0) used_[z(region)][x].insert(stage);
-  }
-
-  void look_straight(int32_t r, const Item& item, int32_t number) {
-    switch (item.kind) {
-      case Item::Kind::Op:
-        for (Operand x : plan_.ops[z(item.number)].inputs) use(r, x, number);
-        break;
-      case Item::Kind::Collect:
-        for (Operand x : plan_.collects[z(item.number)].values) use(r, x, number);
-        break;
-      case Item::Kind::Collected:
-        use(r, plan_.collecteds[z(item.number)].like, number);
-        break;
-      case Item::Kind::Read:
-        if (plan_.reads[z(item.number)].is_shared) use(0, plan_.reads[z(item.number)].index, kElsewhere);
-        break;
-      default:
-        break;
-    }
-  }
-
-  void look_entered(int32_t r, const Item& item, int32_t number) {
-    switch (item.kind) {
-      case Item::Kind::Branch: {
-        const BranchItem& branch = plan_.branches[z(item.number)];
-        use(r, branch.pred, number);
-        for (int side = 0; side < 2; ++side) {
-          for (const Transfer& t : branch.transfers[side]) use(r, t.from, number);
-          for (const MergeRow& merge : branch.merges) use(branch.regions[side], merge.sides[side], kElsewhere);
-        }
-        break;
-      }
-      case Item::Kind::Call: {
-        const CallItem& call = plan_.calls[z(item.number)];
-        for (Operand x : call.arguments) use(r, x, number);
-        for (Operand x : call.hoists) use(r, x, kElsewhere);  // entries point to it
-        break;
-      }
-      case Item::Kind::Loop: {
-        const LoopItem& loop = plan_.loops[z(item.number)];
-        for (const Transfer& t : loop.variables) use(r, t.from, number);
-        for (const Transfer& t : loop.outers) {
-          use(r, t.from, number);
-          use(loop.body, t.to, kElsewhere);
-        }
-        for (const LoopItem::Exit& exit : loop.exits) use(loop.body, exit.from, kElsewhere);
-        for (Operand x : loop.next) use(going(loop), x, kElsewhere);
-        break;
-      }
-      case Item::Kind::Map: {
-        const MapItem& map = plan_.maps[z(item.number)];
-        if (map.phase == 0) use(r, map.counted, number);
-        for (const Transfer& t : map.mapped) use(r, t.from, number);
-        for (const Transfer& t : map.outers) use(r, t.from, number);
-        for (const LoopItem::Exit& result : map.results) use(map.body, result.from, kElsewhere);
-        break;
-      }
-      default:
-        break;
-    }
-  }
-
-  /// The region of the branch in which a loop goes on. Plans are checked: there is one.
-  int32_t going(const LoopItem& loop) const {
-    int32_t found = 0;
-    for (const Stage& stage : plan_.regions[z(loop.body)].phases[0].stages)
-      for (const Item& item : stage.entered)
-        if (item.kind == Item::Kind::Branch && plan_.branches[z(item.number)].branch == loop.branch)
-          found = plan_.branches[z(item.number)].regions[0];
-    return found;
+  void use(size_t region, Operand x, int32_t stage) {
+    if (x >= 0) used_[region][x].insert(stage);
   }
 
   // -- stages --------------------------------------------------------------------------------------------------
@@ -134,7 +67,8 @@ class Maker {
         made.region = r;
         made.phase = phase;
         made.number = static_cast<int32_t>(&stage - program.stages.data());
-        for (const Item& item : stage.straight) made.is_heavy = made.is_heavy || is_heavy(r, item);
+        for (const auto* items : {&stage.straight, &stage.late})
+          for (const Item& item : *items) made.is_heavy = made.is_heavy || is_heavy(r, item);
         const std::set<int32_t> own = makes(stage);
         for (const auto& [slot, stages] : used_[z(r)]) {
           if (own.contains(slot) || !stages.contains(number)) continue;
@@ -153,29 +87,17 @@ class Maker {
 
   std::set<int32_t> makes(const Stage& stage) const {
     std::set<int32_t> made;
-    for (const Item& item : stage.straight) switch (item.kind) {
-        case Item::Kind::Op:
-          for (int32_t to : plan_.ops[z(item.number)].outputs) made.insert(to);
-          break;
-        case Item::Kind::Read:
-          made.insert(plan_.reads[z(item.number)].to);
-          break;
-        case Item::Kind::Collected:
-          for (int32_t to : plan_.collecteds[z(item.number)].to) made.insert(to);
-          break;
-        default:
-          break;
-      }
-    made.erase(kNoSlot);
+    for (const auto* items : {&stage.straight, &stage.late})
+      for (const Item& item : *items) each_write(plan_, item, [&](int32_t to) { made.insert(to); });
     return made;
   }
 
   bool is_heavy(int32_t r, const Item& item) const {
     if (item.kind == Item::Kind::Collect) return true;
-    if (item.kind != Item::Kind::Op) return false;
-    for (int32_t to : plan_.ops[z(item.number)].outputs)
-      if (to != kNoSlot && !is_small(plan_.regions[z(r)].slots[z(to)])) return true;
-    return false;
+    bool found = false;
+    if (item.kind == Item::Kind::Op || item.kind == Item::Kind::Fused)
+      each_write(plan_, item, [&](int32_t to) { found = found || !is_small(plan_.regions[z(r)].slots[z(to)]); });
+    return found;
   }
 
   // -- frames --------------------------------------------------------------------------------------------------
@@ -249,9 +171,9 @@ class Maker {
 
   BranchPlan branch(int32_t r, const BranchItem& item) const {
     BranchPlan made{&item, {}, {}};
-    for (int side = 0; side < 2; ++side) {
+    for (size_t side = 0; side < 2; ++side) {
       for (const Transfer& t : item.transfers[side]) add(made.in[side], r, t.from, item.regions[side], t.to);
-      for (const MergeRow& merge : item.merges) add(made.out[side], item.regions[side], merge.sides[side], r, merge.to);
+      for (const Merge& merge : item.merges) add(made.out[side], item.regions[side], merge.sides[side], r, merge.to);
     }
     return made;
   }
@@ -267,13 +189,13 @@ class Maker {
   }
 
   LoopPlan loop(int32_t r, const LoopItem& item) const {
-    LoopPlan made{&item, {}, {}, {}, {}, going(item)};
+    LoopPlan made{&item, {}, {}, {}, {}, decides(plan_, item)->regions[0]};
     for (const auto* transfers : {&item.variables, &item.outers})
       for (const Transfer& t : *transfers) add(made.in, r, t.from, item.body, t.to);
     for (size_t k = 0; k < item.variables.size(); ++k)
       add(made.next, made.going, item.next[k], item.body, item.variables[k].to);
     for (const Transfer& t : item.outers) add(made.outers, item.body, t.to, item.body, t.to);
-    for (const LoopItem::Exit& exit : item.exits) add(made.out, item.body, exit.from, r, exit.to);
+    for (const Exit& exit : item.exits) add(made.out, item.body, exit.from, r, exit.to);
     return made;
   }
 

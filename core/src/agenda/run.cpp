@@ -5,6 +5,7 @@
 
 #include "entries.h"
 #include "guard.h"
+#include "items.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
@@ -178,7 +179,13 @@ void Agenda::run_stage(const StagePlan& stage) {
   tables_.frames = before;
   give_entries(*table);
   for (int32_t slot : stage.loads) load(*table, slot);
-  for (const Item& item : options_.check_finite ? stage.stage->straight : stage.stage->fused) straight(*table, item);
+  for (const auto* items : {&stage.stage->straight, &stage.stage->late})
+    for (const Item& item : *items) {
+      if (options_.check_finite)
+        singly(plan_, item, [&](const Item& one) { straight(*table, one); });
+      else
+        straight(*table, item);
+    }
   for (const Carry& carry : stage.stores) frames_.carry(batch_, *table, nullptr, carry);
   operate_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.

@@ -59,9 +59,8 @@ class Agenda {
   Frame* go_back(Frame* frame);
   Frame* leave_loop(Frame* frame);
   void leave_map(Frame& frame, const MapItem& item);
-  void stack(Frame& frame, std::span<Frame* const> lanes, const LoopItem::Exit& result, const Region& body);
-  [[noreturn]] void unequal(Frame& frame, std::span<Frame* const> lanes, const LoopItem::Exit& result,
-                            const Slot& slot);
+  void stack(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Region& body);
+  [[noreturn]] void unequal(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Slot& slot);
 
   const Plan& plan_;
   const Outline& outline_;

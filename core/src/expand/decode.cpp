@@ -13,6 +13,12 @@
 namespace undertow::expand {
 namespace {
 
+Slot as_slot(ValueType type) {
+  Slot slot;
+  static_cast<ValueType&>(slot) = std::move(type);
+  return slot;
+}
+
 constexpr int64_t kVersion = 1;
 
 Layout read_layout(Rows& in) {
@@ -88,7 +94,7 @@ class Decoder {
     const int32_t fetches = in_.count();
     for (int32_t k = 0; k < fetches; ++k) {
       const bool is_value = in_.flag();
-      plan_.fetches.push_back({!is_value, is_value ? read_slot(in_) : Slot{}});
+      plan_.fetches.push_back({!is_value, is_value ? as_slot(read_type(in_)) : Slot{}});
     }
     if (!in_.at_end()) not_a_plan("it goes on after its end");
     for (const Template& made : plan_.templates) check(made);
@@ -161,7 +167,7 @@ class Decoder {
     made.is_function = in_.flag();
     made.layout = read_layout(in_);
     for (int32_t k = 0; k < made.layout.all; ++k) {
-      made.slots.push_back(read_slot(in_));
+      made.slots.push_back(as_slot(read_type(in_)));
       if ((made.slots.back().rank() > 0) != (k < made.layout.arrays)) not_a_plan("an array stands among scalars");
     }
     made.record = read_layout(in_);

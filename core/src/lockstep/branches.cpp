@@ -7,11 +7,11 @@ namespace undertow::lockstep {
 void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
   Table& table = *self->table;
   Sides& sides = table.branches[z(item.branch)];
-  if (item.is_first)
+  if (item.is_first())
     divide(table, item, sides);
   else if (is_late(LateKind::Ahead))
     run_late(LateKind::Ahead);
-  for (int side = 0; side < 2; ++side) {
+  for (size_t side = 0; side < 2; ++side) {
     if (sides.count[side] == 0) continue;
     const Region& region = plan_.regions[z(item.regions[side])];
     const int32_t* index =
@@ -31,9 +31,9 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
     for (const Transfer& transfer : item.transfers[side])
       tables_.take_side(inner, transfer.to, tables_.slot(*table.region, transfer.from),
                         tables_.column(table, transfer.from), index, table.columns[item.pred], side == 0, table.lanes);
-    if (region.phases[z(item.programs[side])].stages.empty()) continue;
+    if (region.phases[z(item.visit)].stages.empty()) continue;
     ++self->pending;
-    wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.programs[side], self));
+    wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.visit, self));
   }
   tables_.drop(table, item.drops);
 }
@@ -58,13 +58,13 @@ void Lockstep::divide(Table& table, const BranchItem& item, Sides& sides) {
 
 void Lockstep::leave_branch(Table& table, const BranchItem& item) {
   Sides& sides = table.branches[z(item.branch)];
-  for (const MergeRow& merge : item.merges) {
+  for (const Merge& merge : item.merges) {
     const Slot& slot = table.region->slots[z(merge.to)];
     if (sides.count[0] > 0 && sides.count[1] > 0 &&
         tables_.meet(table, merge.to, table.columns[item.pred], tables_.column(*sides.table[0], merge.sides[0]),
                      tables_.column(*sides.table[1], merge.sides[1])))
       continue;
-    for (int side = 0; side < 2; ++side) {
+    for (size_t side = 0; side < 2; ++side) {
       if (sides.count[side] == 0) continue;
       const Table& inner = *sides.table[side];
       const Slot& from_slot = tables_.slot(*inner.region, merge.sides[side]);

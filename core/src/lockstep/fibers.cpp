@@ -1,4 +1,5 @@
 // Fibers: a table on its way through the stages of its program.
+#include "items.h"
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
@@ -87,7 +88,12 @@ void Lockstep::straight(Table& table, const Item& item) {
 void Lockstep::straight(Table& table, std::span<const Item> items) {
   constexpr int64_t kFewLanes = 64;
   if (table.lanes < kFewLanes || !table.region->has_arrays || options_.check_finite || items.size() < 2) {
-    for (const Item& item : items) straight(table, item);
+    for (const Item& item : items) {
+      if (options_.check_finite)
+        singly(plan_, item, [&](const Item& one) { straight(table, one); });
+      else
+        straight(table, item);
+    }
     return;
   }
   std::vector<Item>& collects = space_->collects;  // those that nothing here waits for

@@ -1,4 +1,5 @@
 // Steps that wait for those of other tables.
+#include "items.h"
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
@@ -11,24 +12,29 @@ constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one t
 /// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
 bool Lockstep::put_off(Fiber* self, const Stage& stage) {
   Table& table = *self->table;
-  const Late* late = stage.late < 0 ? nullptr : &plan_.lates[z(stage.late)];
-  const std::vector<Item>& items = options_.check_finite ? stage.straight : stage.fused;
-  const size_t late_from = options_.check_finite ? stage.late_from : stage.fused_late_from;
-  if (late != nullptr && late->kind == LateKind::Ahead && self->program->phase + 1 >= table.visits) {
-    // There is no next phase.
-    straight(table, std::span(items).first(late_from));
-    straight(table, std::span(stage.straight).subspan(stage.late_from, stage.ahead_from - stage.late_from));
+  const Late* late = stage.waits < 0 ? nullptr : &plan_.lates[z(stage.waits)];
+  straight(table, stage.straight);
+  if (late == nullptr) return false;
+  if (late->kind == LateKind::Ahead && self->program->phase + 1 >= table.visits) {  // there is no next phase
+    int32_t number = 0;
+    size_t next = 0;
+    for (const Item& item : stage.late)
+      singly(plan_, item, [&](const Item& one) {
+        const bool is_ahead = next < stage.ahead.size() && stage.ahead[next] == number++;
+        is_ahead ? static_cast<void>(++next) : straight(table, one);
+      });
     return false;
   }
-  if (late != nullptr && table.lanes >= late->wide) late = nullptr;
-  if (late != nullptr && late->kind == LateKind::Kept && options_.check_finite) late = nullptr;  // who is it?
-  straight(table, std::span(items).first(late != nullptr ? late_from : items.size()));
-  if (late == nullptr) return false;
-  Waiting& waiting = waiting_[z(stage.late)];
+  const bool is_looked_at = late->kind == LateKind::Kept && options_.check_finite;  // by whom, if it waits?
+  if (table.lanes >= late->wide || is_looked_at) {
+    straight(table, stage.late);
+    return false;
+  }
+  Waiting& waiting = waiting_[z(stage.waits)];
   if (late->is_held()) {
     waiting.hold(*late, table, self, deep_ - 1);
   } else if (!waiting.keep(tables_, *late, table)) {
-    straight(table, std::span(items).subspan(late_from));
+    straight(table, stage.late);
     return false;
   }
   late_lanes_[z(late->kind)] += table.lanes;
@@ -62,12 +68,11 @@ void Lockstep::run_late(LateKind kind) {
 }
 
 void Lockstep::run_together(const Late& late, Waiting& waiting) {
-  const std::vector<Item>& items = options_.check_finite ? late.items : late.fused;
   ++stats_.joint_runs;
   stats_.joint_tables += static_cast<int64_t>(waiting.parts.size());
   if (waiting.parts.size() == 1 && late.is_held()) {
     at_ = waiting.parts[0].table;
-    straight(*waiting.parts[0].table, items);
+    straight(*waiting.parts[0].table, late.items);
     return;
   }
   Table* joint = waiting.join(tables_, plan_, late);
@@ -77,7 +82,7 @@ void Lockstep::run_together(const Late& late, Waiting& waiting) {
     joint_ = joint;
     joint_parts_ = waiting.parts.data();
   }
-  straight(*joint, items);
+  straight(*joint, late.items);
   if (are_there) waiting.share(tables_, late, *joint);
   joint_ = nullptr;
   tables_.end(joint);

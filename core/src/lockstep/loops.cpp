@@ -42,7 +42,7 @@ bool Lockstep::go_round(Wave& wave, Fiber* self) {
     std::vector<int32_t> places(z(sides.count[1]));
     for (int64_t k = 0; k < sides.count[1]; ++k)
       places[z(k)] = static_cast<int32_t>(before->parent_lane(gone != nullptr ? gone[k] : k));
-    for (const LoopItem::Exit& exit : item.exits) {
+    for (const Exit& exit : item.exits) {
       const Slot& slot = parent.region->slots[z(exit.to)];
       const Slot& from_slot = tables_.slot(*before->region, exit.from);
       Column column = tables_.column(*before, exit.from);

@@ -99,7 +99,7 @@ void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Tra
 
 void Lockstep::leave_map(Table& table, const MapItem& item) {
   Table* inner = table.maps[z(item.map)];
-  for (const LoopItem::Exit& result : item.results) stack(table, *inner, result);
+  for (const Exit& result : item.results) stack(table, *inner, result);
   if (item.phase + 1 >= inner->visits) {
     table.maps[z(item.map)] = nullptr;
     tables_.end(inner);
@@ -107,7 +107,7 @@ void Lockstep::leave_map(Table& table, const MapItem& item) {
 }
 
 /// The results of the lanes of a map, stacked.
-void Lockstep::stack(Table& table, Table& inner, const LoopItem::Exit& result) {
+void Lockstep::stack(Table& table, Table& inner, const Exit& result) {
   const Slot& from = tables_.slot(*inner.region, result.from);
   const Slot& to = table.region->slots[z(result.to)];
   const Column column = tables_.column(inner, result.from);

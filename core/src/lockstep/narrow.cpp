@@ -12,7 +12,7 @@ constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
 
 bool Lockstep::goes_narrow(const Group& group) const {
   if (group.request > 0 || group.lane > 0 || options_.check_finite || options_.is_traced ||
-      !plan_.narrow->groups[z(group.group)])
+      !plan_.groups[z(group.group)].is_narrow)
     return false;
   int64_t lanes = 0;
   for (const Request* request : group.requests) lanes += request->table->lanes;

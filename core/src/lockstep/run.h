@@ -206,7 +206,7 @@ class Lockstep {
   void enter_map(Wave& wave, Fiber* self, const MapItem& item);
   void spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer);
   void leave_map(Table& table, const MapItem& item);
-  void stack(Table& table, Table& inner, const LoopItem::Exit& result);
+  void stack(Table& table, Table& inner, const Exit& result);
   [[noreturn]] void unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column,
                             int64_t first, int64_t last);
 

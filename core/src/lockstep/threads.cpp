@@ -30,10 +30,10 @@ int64_t lanes_left(const Group& group) {
 /// say that much is left.
 bool Lockstep::goes_parallel(const Group& group) const {
   if (is_worker_ || options_.threads < 2 || options_.is_traced || options_.frames < kFewFrames || group.visits > 1 ||
-      !plan_.is_pure[z(group.group)])
+      !plan_.groups[z(group.group)].is_parallel)
     return false;
   const int64_t left = lanes_left(group);
-  if (!plan_.is_scalar[z(group.group)]) return group.done == 0 && left > options_.width;
+  if (!plan_.groups[z(group.group)].is_scalar) return group.done == 0 && left > options_.width;
   if (group.done == 0) {
     const bool is_eager = options_.width < kManyLanes || plan_.calls_before >= 4 * kManyCalls;
     return is_eager && left > std::min(kManyLanes, options_.width);
@@ -47,7 +47,7 @@ void Lockstep::run_parallel(Wave& wave) {
   wave.groups.pop_back();
   std::vector<Group> tasks;
   int64_t width = options_.width;
-  if (plan_.is_scalar[z(group.group)]) width = std::min(width, (lanes_left(group) + kTasks - 1) / kTasks);
+  if (plan_.groups[z(group.group)].is_scalar) width = std::min(width, (lanes_left(group) + kTasks - 1) / kTasks);
   int64_t skipped = 0;
   for (size_t request = group.request; request < group.requests.size(); ++request) {
     Table& table = *group.requests[request]->table;

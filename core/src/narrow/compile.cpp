@@ -4,9 +4,11 @@
 #include <map>
 #include <string_view>
 
+#include "items.h"
 #include "narrow/program.h"
 #include "narrow/run.h"
 #include "narrow/shortcut.h"
+#include "reader.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -36,8 +38,10 @@ class Compiler {
     body.params.resize(from.phases.size());
     body.results.resize(from.phases.size());
     for (size_t phase = 0; phase < from.phases.size(); ++phase)
-      for (int32_t slot : from.params[phase])
+      for (int32_t slot : from.params[phase]) {
+        need_numbers(region, {&slot, 1});
         body.params[phase].push_back(slot == kNoSlot ? -1 : (cells_[z(region)][z(slot)] = body.cells++));
+      }
   }
 
   void compile(int32_t region) {
@@ -49,6 +53,7 @@ class Compiler {
       body_->entries.push_back(label());
       loop_ = -1;
       write(region, static_cast<int32_t>(phase));
+      need_numbers(region, from.results[phase]);
       for (int32_t slot : from.results[phase])
         body_->results[phase].push_back(slot == kNoSlot ? -1 : cells_[z(region)][z(slot)]);
       emit(Code::Return);
@@ -76,6 +81,14 @@ class Compiler {
     size_t patch = 0, second = 0;
     int32_t outer_loop = -1;
   };
+
+  /// The plan says that a group is narrow; what it has there that is not for it would harm memory.
+  static void need(bool fits) {
+    if (!fits) not_a_plan("a group does not fit to run narrow");
+  }
+  void need_numbers(int32_t region, std::span<const Operand> operands) const {
+    for (Operand x : operands) need(x == kNoSlot || (!slot(region, x).is_dynamic && slot(region, x).rank() == 0));
+  }
 
   NarrowInstr& emit(Code code) {
     body_->asides.push_back({loop_});
@@ -140,7 +153,9 @@ class Compiler {
       }
       const Stage& stage = program.stages[stack[at].stage];
       if (stack[at].item == 0 && stack[at].step == 0)
-        for (const Item& item : stage.straight) straight(stack[at].region, item);
+        for (const auto* items : {&stage.straight, &stage.late})
+          for (const Item& item : *items)
+            singly(plan_, item, [&](const Item& one) { straight(stack[at].region, one); });
       if (stack[at].item == stage.entered.size()) {
         ++stack[at].stage;
         stack[at].item = 0;
@@ -163,13 +178,14 @@ class Compiler {
       case Item::Kind::Branch: {
         const BranchItem& branch = plan_.branches[z(item.number)];
         if (stack[at].step == 1) {
-          for (int side = 0; side < 2; ++side)
+          for (size_t side = 0; side < 2; ++side)
             for (const Transfer& t : branch.transfers[side])
               cells_[z(branch.regions[side])][z(t.to)] = t.from < 0 ? t.from : cells_[z(region)][z(t.from)];
-          for (const MergeRow& merge : branch.merges) {
+          for (const Merge& merge : branch.merges) {
+            need_numbers(region, {&merge.to, 1});
             const int32_t to = define(region, merge.to);
             // What a side has still to make, it makes where the merge wants it.
-            for (int side = 0; side < 2; ++side)
+            for (size_t side = 0; side < 2; ++side)
               if (merge.sides[side] >= 0) {
                 int32_t& made = cells_[z(branch.regions[side])][z(merge.sides[side])];
                 if (made == kNoSlot) made = to;
@@ -177,20 +193,20 @@ class Compiler {
           }
           stack[at].patch = unless(cells_[z(region)][z(branch.pred)]);
           stack[at].step = 2;
-          stack.push_back({branch.regions[0], branch.programs[0]});
+          stack.push_back({branch.regions[0], branch.visit});
           return true;
         }
         if (stack[at].step == 2) {
-          for (const MergeRow& merge : branch.merges)
+          for (const Merge& merge : branch.merges)
             move(cell(branch.regions[0], merge.sides[0]), cells_[z(region)][z(merge.to)]);
           emit(Code::Jump);
           stack[at].second = body_->code.size() - 1;
           body_->code[stack[at].patch].extra = label();
           stack[at].step = 3;
-          stack.push_back({branch.regions[1], branch.programs[1]});
+          stack.push_back({branch.regions[1], branch.visit});
           return true;
         }
-        for (const MergeRow& merge : branch.merges)
+        for (const Merge& merge : branch.merges)
           move(cell(branch.regions[1], merge.sides[1]), cells_[z(region)][z(merge.to)]);
         body_->code[stack[at].second].extra = label();
         return false;
@@ -201,6 +217,7 @@ class Compiler {
       case Item::Kind::Loop:
         return loop(stack, at, plan_.loops[z(item.number)]);
       default:
+        need(false);
         return false;
     }
   }
@@ -212,6 +229,7 @@ class Compiler {
       const int32_t counter = fresh();
       zero(counter);
       for (const Transfer& t : item.variables) {
+        need_numbers(region, {&t.from, 1});
         cells_[z(item.body)][z(t.to)] = fresh();
         move(cell(region, t.from), cells_[z(item.body)][z(t.to)]);
       }
@@ -225,16 +243,12 @@ class Compiler {
       return true;
     }
     // The body has been written: its last branch has decided. What went on computes the next values.
-    const BranchItem* decides = nullptr;
-    for (const Stage& stage : plan_.regions[z(item.body)].phases[0].stages)
-      for (const Item& inner : stage.entered)
-        if (inner.kind == Item::Kind::Branch && plan_.branches[z(inner.number)].branch == item.branch)
-          decides = &plan_.branches[z(inner.number)];
-    const size_t leave = unless(cells_[z(item.body)][z(decides->pred)]);
+    const BranchItem& decides = *undertow::decides(plan_, item);
+    const size_t leave = unless(cells_[z(item.body)][z(decides.pred)]);
     std::vector<int32_t> temporary;
     for (Operand next : item.next) {
       temporary.push_back(fresh());
-      move(cell(decides->regions[0], next), temporary.back());
+      move(cell(decides.regions[0], next), temporary.back());
     }
     for (size_t k = 0; k < item.variables.size(); ++k)
       move(temporary[k], cells_[z(item.body)][z(item.variables[k].to)]);
@@ -244,7 +258,10 @@ class Compiler {
     again.extra = static_cast<int32_t>(stack[at].patch);
     body_->code[leave].extra = label();
     loop_ = stack[at].outer_loop;
-    for (const LoopItem::Exit& exit : item.exits) move(cell(item.body, exit.from), define(region, exit.to));
+    for (const Exit& exit : item.exits) {
+      need_numbers(region, {&exit.to, 1});
+      move(cell(item.body, exit.from), define(region, exit.to));
+    }
     return false;
   }
 
@@ -255,6 +272,8 @@ class Compiler {
   }
 
   void call(int32_t region, const CallItem& item) {
+    need(program_.bodies[z(item.body)] != nullptr);
+    for (const auto* operands : {&item.arguments, &item.hoists, &item.results}) need_numbers(region, *operands);
     NarrowCall made{};
     made.site = item.site;
     made.region = item.body;
@@ -305,7 +324,9 @@ class Compiler {
       }
       case Item::Kind::Collect: {
         const CollectItem& collect = plan_.collects[z(item.number)];
-        const bool is_at = collect.kind == 1;
+        const bool is_at = collect.kind == CollectKind::Rows;
+        need(collect.kind != CollectKind::Product);
+        need_numbers(region, collect.values);
         const Operand value = collect.values[is_at ? 1 : 0];
         NarrowInstr& instr = emit(is_at ? Code::CollectAt : Code::Collect);
         instr.a = cell(region, value);
@@ -320,6 +341,8 @@ class Compiler {
       }
       default: {
         const CollectedItem& collected = plan_.collecteds[z(item.number)];
+        need(collected.to[0] != kNoSlot && collected.to[1] == kNoSlot && entries_.contains({region, collected.call}));
+        need_numbers(region, collected.to);
         const Slot& slot = plan_.regions[z(region)].slots[z(collected.to[0])];
         const int32_t to = define(region, collected.to[0]);
         NarrowInstr& instr = emit(Code::Collected);
@@ -333,7 +356,10 @@ class Compiler {
   }
 
   void op(int32_t region, const OpItem& item) {
+    need(item.kernel >= 0 && item.outputs.size() == 1 && item.outputs[0] != kNoSlot && !item.inputs.empty());
+    need_numbers(region, item.outputs);
     const std::string_view name = plan_.kernel_ops[z(item.kernel)];
+    need_numbers(region, std::span(item.inputs).subspan(name == "index" ? 1 : 0));
     if (name == "index") {
       NarrowPick pick{plan_.kernels[z(item.kernel)].get(), {}};
       for (Operand x : item.inputs) pick.inputs.push_back({cell(region, x), &slot(region, x)});
@@ -345,6 +371,7 @@ class Compiler {
       program_.picks.push_back(std::move(pick));
       return;
     }
+    need(item.inputs.size() <= 3);
     Cell x[3] = {0, 0, 0};
     for (size_t k = 0; k < item.inputs.size(); ++k) x[k] = cell(region, item.inputs[k]);
     const int32_t to = define(region, item.outputs[0]);
@@ -356,6 +383,7 @@ class Compiler {
       return;
     }
     const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
+    need(each != nullptr);
     Code code = code_of(name, *each);
     if (code != Code::Flat) {  // only the second operand may be a constant, and not of every code
       const bool is_pair = each->arity == 2;
@@ -404,20 +432,13 @@ class Compiler {
 std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan) {
   auto program = std::make_unique<NarrowProgram>();
   program->bodies.resize(plan.regions.size());
-  program->groups.assign(z(plan.groups), false);
-  const std::vector<bool> bodies = find_narrow(plan);
   Compiler compiler(plan, *program);
-  for (size_t k = 0; k < bodies.size(); ++k)
-    if (bodies[k] && plan.regions[k].kind == Region::Kind::Function) compiler.open(static_cast<int32_t>(k));
-  for (size_t k = 0; k < bodies.size(); ++k)
-    if (program->bodies[k]) {
-      compiler.compile(static_cast<int32_t>(k));
-      program->groups[z(plan.regions[k].group)] = true;
-    }
+  for (size_t k = 0; k < plan.regions.size(); ++k)
+    if (plan.regions[k].kind == Region::Kind::Function && plan.groups[z(plan.regions[k].group)].is_narrow)
+      compiler.open(static_cast<int32_t>(k));
+  for (size_t k = 0; k < plan.regions.size(); ++k)
+    if (program->bodies[k]) compiler.compile(static_cast<int32_t>(k));
   compiler.link();
-  for (size_t k = 0; k < bodies.size(); ++k)  // all functions of a group, or none
-    if (!program->bodies[k] && plan.regions[k].kind == Region::Kind::Function)
-      program->groups[z(plan.regions[k].group)] = false;
   return program;
 }
 

@@ -141,12 +141,9 @@ struct NarrowProgram {
   std::vector<NarrowCall> calls;
   std::vector<NarrowPick> picks;
   std::vector<uint64_t> constants;
-  std::vector<bool> groups;  ///< may these groups run so?
 };
 
-/// By region: is it a body that runs narrow?
-std::vector<bool> find_narrow(const Plan& plan);
-
+/// The code of the groups that the plan says are narrow; throws std::invalid_argument where one is not.
 std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan);
 
 }  // namespace undertow

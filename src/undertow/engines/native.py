@@ -7,8 +7,9 @@ it knows no names, is said here: errors with their tag traceback, and what acts 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,18 @@ from undertow.engines import checks
 from undertow.engines.contract import LateStats, Options, Result, State, Stats
 from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir import trace
-from undertow.ir.graph import Array, Attr, Const, Node, StaticGraph
+from undertow.ir.graph import Array, Attr, Const, StaticGraph
 from undertow.ops.op import CATALOGUE
+from undertow.plan.kernels import Facts
+from undertow.plan.plan import Kernel
 from undertow.types import CTL, DTYPES, Type, dtype_of
 
 DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
-NO_SLOT = -(2**31)
 NO_LIMIT = 2**62
 FOR_EVER = float("inf")
 _UNKNOWN = -1  # a length that only the run knows
 _DEFAULTS = Options()
+Signature = Sequence[tuple[str, int]]
 
 assert set(DTYPE_NUMBERS) == set(DTYPES) - {"ctl"}
 
@@ -51,8 +54,7 @@ def type_row(type_: Type) -> list[int]:
 class Writer:
     """Writes what every plan has: words, constants, kernels."""
 
-    def __init__(self, graph: StaticGraph) -> None:
-        self.graph = graph
+    def __init__(self) -> None:
         self.words: dict[str, int] = {}
         self.constants: dict[Const, int] = {}
         self.kernels: list[list[int]] = []
@@ -70,18 +72,19 @@ class Writer:
 
     def constant(self, value: Const) -> int:
         """As an operand: below zero."""
-        return -1 - self.constants.setdefault(value, len(self.constants))
+        return ~self.constants.setdefault(value, len(self.constants))
 
-    def kernel(self, node: Node) -> int:
-        """The number of a kernel for a node: its operator, attributes and types."""
-        attrs = [(key, value) for key, value in node.attrs.items() if key != "device"]
-        row = [self.word(node.op), len(attrs)]
-        for key, value in attrs:
+    def kernel(
+        self, op: str, attrs: Mapping[str, Attr], inputs: Signature, outputs: Signature, is_effect: bool = False
+    ) -> int:
+        """The number of a kernel: an operator, its attributes, the dtypes and ranks of what it takes and gives."""
+        row = [self.word(op), int(is_effect), len(attrs)]
+        for key, value in attrs.items():
             row += [self.word(key), *self.attribute(value)]
-        for types in ([self.graph.type_of(x) for x in node.inputs], node.types):
+        for types in (inputs, outputs):
             row.append(len(types))
-            for type_ in types:
-                row += [DTYPE_NUMBERS[type_.dtype.name], type_.rank]
+            for dtype, rank in types:
+                row += [DTYPE_NUMBERS.get(dtype, 0), rank]
         self.kernels.append(row)
         return len(self.kernels) - 1
 
@@ -95,6 +98,14 @@ class Writer:
                 row += [0, 0] if part is None else [1, int(part)]  # type: ignore[arg-type]
             return row
         return [0, int(value)] if value is not None else [3, 0]
+
+
+@lru_cache(maxsize=4096)
+def facts_of(kernel: Kernel) -> Facts:
+    """What the core knows of a kernel."""
+    if kernel.is_effect:
+        return Facts(is_native=False)
+    return Facts(*_core.kernel_facts(kernel.op, dict(kernel.attrs), list(kernel.inputs), list(kernel.outputs)))
 
 
 class Host:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED, NODE, PASSED, RESULT, Event
 from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
-from undertow.engines.native import NO_SLOT, Encoded, Writer, type_row
+from undertow.engines.native import Encoded, Writer, type_row
 from undertow.ir.graph import Const, Port, StaticGraph
 from undertow.ir.walk import STARTS
-from undertow.ops.op import CATALOGUE
+from undertow.plan.lower import acts_on_world, kernel_of
+from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
 
 VERSION = 1
@@ -28,7 +29,8 @@ def encode(graph: StaticGraph) -> Encoded:
 
 class _Encoder(Writer):
     def __init__(self, graph: StaticGraph) -> None:
-        super().__init__(graph)
+        super().__init__()
+        self.graph = graph
         self.templates = Templates(graph)
         self.facts = self.templates.facts
         self.order = {key: number for number, key in enumerate(self.templates.found)}
@@ -196,11 +198,10 @@ class _Encoder(Writer):
         return self.place(self.facts.value_of(self.graph.nodes[number].inputs[0]))
 
     def write_op(self, number: int) -> list[int]:
-        node, op = self.graph.nodes[number], CATALOGUE[self.graph.nodes[number].op]
-        is_effect = op.effect or op.state is not None
+        node = self.graph.nodes[number]
         inputs = [self.place(self.facts.value_of(x)) for x in node.inputs]
         outputs = [self.at(Port(number, k)) for k in range(len(node.types))]
-        kernel = -1 if is_effect else self.kernel(node)
+        kernel = -1 if acts_on_world(node.op) else self.kernel(*kernel_of(self.graph, node))
         return [number, kernel, len(inputs), *inputs, len(outputs), *outputs]
 
     def write_collected(self, number: int) -> list[int]:

@@ -1,6 +1,6 @@
 """The waves engine: activations of one region run together, as the lanes of a wave, in the C++ core.
 
-`items` says what happens in which order, `encode` writes that down as rows of integers, the core runs them.
+`undertow.plan` says what happens in which order, `encode` writes that down as rows of integers, the core runs them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from undertow.engines import native
 from undertow.engines.contract import Options
 from undertow.engines.waves.encode import encode
 from undertow.ir.graph import StaticGraph
+from undertow.plan.pipeline import make_plan
+from undertow.plan.plan import Plan, Schedule
 
 WIDTH = 4096  # lanes of a wave, at most
 SCHEDULES = ("auto", "lockstep", "agenda")
@@ -38,16 +40,33 @@ class Waves:
     def plan(self, graph: StaticGraph) -> WavesPlan:
         return WavesPlan(graph, schedule=self.schedule)
 
+    def plan_data(self, graph: StaticGraph) -> Plan:
+        """What the core will execute, to look at."""
+        return make_plan(graph, native.facts_of, forced=forced_of(self.schedule))
+
+
+def forced_of(schedule: str) -> Schedule | None:
+    """The schedule of all groups, if one is forced."""
+    return None if schedule == "auto" else "agenda" if schedule == "agenda" else "lockstep"
+
 
 class WavesPlan(native.NativePlan):
     """A static graph made ready. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, width: int = WIDTH, schedule: str = "auto", put_off: bool = True) -> None:
+    def __init__(
+        self,
+        graph: StaticGraph,
+        width: int = WIDTH,
+        schedule: str = "auto",
+        put_off: bool = True,
+        plan: Plan | None = None,
+    ) -> None:
         super().__init__(graph, "waves")
         self.width = width
-        encoded = encode(graph, put_off)
-        self.schedule = encoded.schedule if schedule == "auto" else schedule
+        plan = plan or make_plan(graph, native.facts_of, put_off, forced_of(schedule))
+        self.schedule = "agenda" if any(group.schedule == "agenda" for group in plan.groups) else "lockstep"
         self.is_free = schedule == "auto"
+        encoded = encode(plan, [node.name for node in graph.nodes])
         self.core = _core.decode(encoded.rows, encoded.words, encoded.constants)
 
     def call(

@@ -1,0 +1,62 @@
+"""The table of fields: what stands in the rows that the core reads, in which order. The classes of `plan` are the table.
+
+A record is its fields, one after the other; a tuple is a count and then its members, unless its type says how many; a
+word out of several is its number among them; an item is the number of its kind, and then its fields.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any, NamedTuple, get_args
+
+from undertow.plan import plan
+
+INTEGERS = ("int", "Operand", "SlotNumber", "RegionNumber", "KernelNumber", "NodeName")
+UNIONS = {"Straight": plan.Straight, "Entered": plan.Entered}
+# The kinds of items, in the order of their numbers.
+KINDS: tuple[type, ...] = (
+    plan.Op,
+    plan.Branch,
+    plan.Call,
+    plan.Loop,
+    plan.Map,
+    plan.Read,
+    plan.Collect,
+    plan.Collected,
+    plan.Fused,
+)
+PARTS = (plan.Transfer, plan.Exit, plan.Merge, plan.FusedInput, plan.Instruction, plan.FusedOutput)
+FRAMES = (plan.Slot, plan.Group, plan.Stage, plan.Program, plan.Region)
+RECORDS = {cls.__name__: cls for cls in (*PARTS, *KINDS, *FRAMES)}
+_WORDS = ("RegionKind", "SlotKind", "Home", "LateKind", "CollectKind", "InstructionKind", "Schedule")
+WORDS: dict[str, tuple[str, ...]] = {name: get_args(getattr(plan, name)) for name in _WORDS}
+_LEFT_OUT = ("Name", "tuple[Item, ...]", "tuple[tuple[int, int], ...]")  # what is there before a plan is in order, too
+
+
+class Field(NamedTuple):
+    """A field of a record, and its type as it is written there."""
+
+    name: str
+    type: str
+
+
+def fields_of(record: type[Any]) -> list[Field]:
+    """The fields of a record that the core is told."""
+    return [Field(f.name, str(f.type)) for f in fields(record) if f.type not in _LEFT_OUT]
+
+
+def members_of(type_: str) -> tuple[str, int | None] | None:
+    """Of a tuple: the type of its members, and how many there are, if that is known; None where it is no tuple.
+
+    >>> members_of("tuple[tuple[SlotNumber, ...], ...]"), members_of("tuple[Operand, Operand]"), members_of("int")
+    (('tuple[SlotNumber, ...]', None), ('Operand', 2), None)
+    """
+    if not (match := re.fullmatch(r"tuple\[(.*)\]", type_)):
+        return None
+    inside = match.group(1)
+    if inside.endswith(", ..."):
+        return inside.removesuffix(", ..."), None
+    half = inside[: len(inside) // 2 - 1]
+    assert inside == f"{half}, {half}", f"{type_}: of one type, or of two that are equal"
+    return half, 2

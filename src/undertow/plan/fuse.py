@@ -1,0 +1,378 @@
+"""Operators that run together, in one pass over their lanes.
+
+The straight run of a stage is put into another order that suits its operands: what cannot be fused goes first, as far
+as possible, and then as many of the others as fit together, until nothing is left. What the host runs stays where it is
+between what comes before and after it. What nobody but a pass reads needs no column then.
+
+A pass works on rows of one width. In each lane a register is a row, or one element; where some instruction makes one
+element of a row, rows are short, and some lanes at a time are laid out as planes (core/include/undertow/fused.h).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from undertow.ir.graph import EMPTY
+from undertow.plan.kernels import FactsOf
+from undertow.plan.plan import Fused, FusedInput, FusedOutput, Instruction, Kernel, Op, Operand, Plan, Region, Stage
+from undertow.plan.plan import Straight
+from undertow.plan.shapes import count_of, part_at
+from undertow.plan.walk import reads, singly, use_counts, writes
+
+MOST_PLANES = 16  # elements of a short row
+MOST_REGISTERS = 256
+MOST_INPUTS = 64
+_FOLDS = {"sum": "add", "max": "maximum", "min": "minimum"}
+_SHORT_ROWS = {"sum", "max", "min", "index", "scatter_add"}
+_INSTRUCTIONS = ("each", "fold", "pick", "place")
+
+
+class _Role(NamedTuple):
+    """What an operator is to a pass: an instruction; or a part, spread or join, for which nothing is done."""
+
+    kind: str
+    width: int  # elements of the rows
+    kernel: int = -1  # of an instruction: the operator on each element, or the one that adds up
+
+
+_NONE = _Role("", 0)
+
+
+class _Register(NamedTuple):
+    number: int  # of an input, or ~number of an instruction
+    is_row: bool
+
+
+def fuse(plan: Plan, facts_of: FactsOf) -> Plan:
+    """The plan with passes instead of the operators that they stand for."""
+    return _Fusing(plan, facts_of).run()
+
+
+class _Fusing:
+    """What all regions share: kernels, and how often slots are read."""
+
+    def __init__(self, plan: Plan, facts_of: FactsOf) -> None:
+        self.plan = plan
+        self.facts_of = facts_of
+        self.kernels = list(plan.kernels)
+        self.numbers = {kernel: number for number, kernel in enumerate(plan.kernels)}
+        self.facts = [facts_of(kernel) for kernel in plan.kernels]
+        self.uses = use_counts(plan)
+        self.constants = [count_of(constant.type) for constant in plan.constants]
+
+    def run(self) -> Plan:
+        regions = tuple(self.region(number, region) for number, region in enumerate(self.plan.regions))
+        return replace(self.plan, regions=regions, kernels=tuple(self.kernels))
+
+    def region(self, number: int, region: Region) -> Region:
+        if not any(len(s.straight) > 1 or len(s.late) > 1 for p in region.programs for s in p.stages):
+            return region
+        here = _InRegion(self, number, region)
+        programs = tuple(replace(p, stages=tuple(here.stage(stage) for stage in p.stages)) for p in region.programs)
+        return replace(region, programs=programs)
+
+    def adding(self, op: str, dtype: str) -> int:
+        """The kernel that adds up elements of a dtype; -1 where there is none."""
+        made = Kernel(op, EMPTY, ((dtype, 0), (dtype, 0)), ((dtype, 0),))
+        if made not in self.numbers:
+            if not self.facts_of(made).is_each:
+                return -1
+            self.numbers[made] = len(self.kernels)
+            self.kernels.append(made)
+        return self.numbers[made]
+
+
+class _InRegion:
+    def __init__(self, fusing: _Fusing, number: int, region: Region) -> None:
+        self.fusing = fusing
+        self.number = number
+        self.slots = region.slots
+        self.counts = [count_of(slot.type) for slot in region.slots]
+        self.uses = fusing.uses[number]
+
+    def count(self, x: Operand) -> int:
+        return self.counts[x] if x >= 0 else self.fusing.constants[~x]
+
+    def stage(self, stage: Stage) -> Stage:
+        ahead = {op for op, k in zip(singly(stage.late), range(len(stage.late)), strict=True) if k in stage.ahead}
+        late = self.straight(stage.late)
+        return replace(
+            stage,
+            straight=self.straight(stage.straight),
+            late=late,
+            ahead=tuple(k for k, op in enumerate(singly(late)) if op in ahead) if ahead else (),
+        )
+
+    def straight(self, items: Sequence[Straight]) -> tuple[Straight, ...]:
+        """Items between those that the host runs, each put together as far as they go."""
+        if len(items) < 2:
+            return tuple(items)
+        out: list[Straight] = []
+        first = 0
+        facts = self.fusing.facts
+        for last, item in enumerate(items):
+            if isinstance(item, Op) and not facts[item.kernel].is_native:
+                out += _Segment(self, items[first:last]).order()
+                out.append(item)
+                first = last + 1
+        return (*out, *_Segment(self, items[first:]).order())
+
+    def role(self, item: Straight) -> _Role:
+        """What an item is to a pass."""
+        if not isinstance(item, Op) or len(item.outputs) != 1 or not item.inputs:
+            return _NONE
+        kernel, facts = self.fusing.kernels[item.kernel], self.fusing.facts[item.kernel]
+        width, count = self.counts[item.outputs[0]], self.count(item.inputs[0])
+        if not facts.is_native or width < 1 or count < 1:
+            return _NONE
+        if facts.is_each:
+            rank = kernel.outputs[0][1]
+            for x, (_, own_rank) in zip(item.inputs, kernel.inputs, strict=True):
+                if (own := self.count(x)) != 1 and (own != width or own_rank > rank):
+                    return _NONE
+            return _Role("each", width, item.kernel)
+        if any(self.count(x) < 0 for x in item.inputs):
+            return _NONE
+        if len(item.inputs) == 1:
+            type_ = self.fusing.plan.type_of(self.number, item.inputs[0])
+            if part_at(kernel, type_) >= 0:
+                return _Role("part", width)
+            if kernel.op == "broadcast_to" and count == 1 < width:
+                return _Role("spread", width)
+        if kernel.op == "concat" and kernel.outputs[0][1] == 1 and count > 1:
+            return _Role("join", count) if all(self.count(x) == count for x in item.inputs) else _NONE
+        if kernel.op in _SHORT_ROWS and 2 <= count <= MOST_PLANES:
+            return self.short_row(item, kernel, count)
+        return _NONE
+
+    def short_row(self, item: Op, kernel: Kernel, count: int) -> _Role:
+        """A short row to one element, or an element of it; or the row with something added to one of them."""
+        dtype, rank = kernel.inputs[0]
+        if kernel.op in _FOLDS:
+            if self.counts[item.outputs[0]] != 1 or kernel.outputs[0][0] != dtype or len(item.inputs) != 1:
+                return _NONE
+            adding = self.fusing.adding(_FOLDS[kernel.op], dtype)
+            return _NONE if adding < 0 else _Role("fold", count, adding)
+        if rank != 1 or kernel.inputs[1] not in (("i32", 0), ("i64", 0)):
+            return _NONE
+        if kernel.op == "index":
+            return _Role("pick", count, item.kernel) if len(item.inputs) == 2 else _NONE
+        if len(item.inputs) != 3 or kernel.inputs[2][1] != 0:
+            return _NONE
+        adding = self.fusing.adding("add", dtype)
+        return _NONE if adding < 0 else _Role("place", count, adding)
+
+
+class _Pass:
+    """A pass that is being made."""
+
+    def __init__(self, here: _InRegion) -> None:
+        self.here = here
+        self.ops: list[tuple[Op, _Role]] = []
+        self.inputs: dict[FusedInput, int] = {}
+        self.instructions: list[tuple[_Role, Op, tuple[_Register, ...]]] = []
+        self.made: dict[int, _Register] = {}  # by slot
+        self.joined: set[int] = set()
+        self.width = 1
+
+    def is_full(self) -> bool:
+        inputs = len(self.inputs)
+        return inputs + 3 > MOST_INPUTS or inputs + len(self.instructions) + 4 > MOST_REGISTERS
+
+    def add(self, item: Op, role: _Role) -> bool:
+        """Take an operator; false where it does not fit."""
+        to = item.outputs[0]
+        if role.kind == "join":
+            if len(item.inputs) + len(self.inputs) > MOST_INPUTS:
+                return False
+            for x in item.inputs:
+                self.use(x)
+            self.joined.add(to)
+        elif role.kind == "part":
+            self.made[to] = self.part(item)
+        elif role.kind == "spread":
+            self.made[to] = self.use(item.inputs[0])
+        else:
+            wants_row = role.kind != "each"
+            if wants_row and item.inputs[0] in self.made and not self.made[item.inputs[0]].is_row:
+                return False
+            operands = tuple([self.use(x) for x in item.inputs])
+            is_row = role.kind == "place" or (
+                not wants_row and (role.width > MOST_PLANES or any(operand.is_row for operand in operands))
+            )
+            self.made[to] = _Register(~len(self.instructions), is_row)
+            self.instructions.append((role, item, operands))
+        self.ops.append((item, role))
+        self.width = max(self.width, role.width)
+        return True
+
+    def must_wait(self, item: Op, role: _Role) -> bool:
+        """Must an operator wait until the pass is done? What is put side by side is no register, nor is a part of one."""
+        if any(x in self.joined for x in item.inputs):
+            return True
+        x = item.inputs[0] if item.inputs else -1
+        return role.kind == "part" and x in self.made and self.here.count(x) != self.here.counts[item.outputs[0]]
+
+    def input(self, x: Operand, offset: int, count: int) -> _Register:
+        number = self.inputs.setdefault(FusedInput(x, offset, count), len(self.inputs))
+        return _Register(number, count > 1)
+
+    def use(self, x: Operand) -> _Register:
+        return self.made[x] if x in self.made else self.input(x, 0, self.here.count(x))
+
+    def part(self, item: Op) -> _Register:
+        x = item.inputs[0]
+        if x in self.made:
+            return self.made[x]
+        fusing = self.here.fusing
+        at = part_at(fusing.kernels[item.kernel], fusing.plan.type_of(self.here.number, x))
+        return self.input(x, at, self.here.counts[item.outputs[0]])
+
+    def finish(self) -> list[Straight]:
+        """The pass, if it pays; before it, or instead of it, what runs alone."""
+        inside: dict[int, int] = {}
+        for item, _ in self.ops:
+            for x in item.inputs:
+                inside[x] = inside.get(x, 0) + 1
+        wanted = {  # by others
+            to for item, _ in self.ops if self.here.uses[to := item.outputs[0]] > inside.get(to, 0)
+        }
+        members: list[tuple[Op, _Role]] = []
+        alone: list[Straight] = []
+        for item, role in reversed(self.ops):
+            # A part of an input that others want too is made for them, but not for the pass.
+            if role.kind == "join":
+                is_alone = not any(x in self.made and self.made[x].number < 0 for x in item.inputs)
+            else:
+                is_alone = self.made[item.outputs[0]].number >= 0 and item.outputs[0] in wanted
+            if is_alone:
+                alone.append(item)
+                wanted.update(item.inputs)
+            else:
+                members.append((item, role))
+        if not self.instructions or len(members) < 2:
+            return [item for item, _ in self.ops]
+        return [*reversed(alone), self.written(members[::-1], wanted)]
+
+    def written(self, members: Sequence[tuple[Op, _Role]], wanted: set[int]) -> Fused:
+        place = {item.outputs[0]: k for k, (item, _) in enumerate(members)}
+        count = len(self.inputs)
+
+        def number(register: _Register) -> int:
+            return register.number if register.number >= 0 else count + ~register.number
+
+        outputs: list[FusedOutput] = []
+        for k, (item, role) in enumerate(members):
+            to = item.outputs[0]
+            if role.kind == "join":
+                offset = 0
+                for x in item.inputs:
+                    outputs.append(FusedOutput(to, offset, number(self.use(x)), k))
+                    offset += self.here.count(x)
+            elif to in wanted:
+                outputs.append(FusedOutput(to, 0, number(self.made[to]), k))
+        instructions = tuple(
+            Instruction(role.kind, role.kernel, place[item.outputs[0]], tuple(map(number, operands)))  # type: ignore[arg-type]
+            for role, item, operands in self.instructions
+        )
+        ops = tuple(item for item, _ in members)
+        return Fused(ops, self.width, tuple(self.inputs), instructions, tuple(outputs))
+
+
+class _Segment:
+    """Some items of a stage, none of which the host runs."""
+
+    def __init__(self, here: _InRegion, items: Sequence[Straight]) -> None:
+        self.here = here
+        self.items = items
+        self.roles = [here.role(item) for item in items]
+        self.missing = [0] * len(items)
+        self.after: list[list[int]] = [[] for _ in items]
+        self.ready: dict[int, list[int]] = {}  # by width; heaps of items by their old place
+        self.plain: list[int] = []
+        self.waiting: list[int] = []
+
+    def order(self) -> Iterable[Straight]:
+        if sum(role is not _NONE for role in self.roles) < 2:
+            return self.items  # there is nothing to put together
+        self.connect()
+        for k, count in enumerate(self.missing):
+            if count == 0:
+                self.make_ready(k)
+        out: list[Straight] = []
+        while True:
+            if self.plain:
+                k = heapq.heappop(self.plain)
+                out.append(self.items[k])
+                self.release(k, None)
+            elif (width := self.earliest(1, None)) is not None:
+                out += self.gather(width)
+            else:
+                return out
+
+    def connect(self) -> None:
+        """Who waits for whom."""
+        makers: dict[int, int] = {}
+        for k, item in enumerate(self.items):
+            before = {makers[x] for x in reads(item) if x in makers}
+            for other in before:
+                self.after[other].append(k)
+            self.missing[k] = len(before)
+            for to in writes(item):
+                makers[to] = k
+
+    def make_ready(self, k: int) -> None:
+        role = self.roles[k]
+        heapq.heappush(self.plain if role is _NONE else self.ready.setdefault(role.width, []), k)
+
+    def release(self, k: int, made: _Pass | None) -> None:
+        """Something is there now, or is made by a pass: a part of that must wait until it has a column."""
+        for follower in self.after[k]:
+            self.missing[follower] -= 1
+            if self.missing[follower] > 0:
+                continue
+            item = self.items[follower]
+            if made is not None and isinstance(item, Op) and made.must_wait(item, self.roles[follower]):
+                self.waiting.append(follower)
+            else:
+                self.make_ready(follower)
+
+    def earliest(self, low: int, high: int | None) -> int | None:
+        """Of widths in a range: the one of the item that comes first."""
+        best: int | None = None
+        for width, heap in self.ready.items():
+            fits = width >= low and (high is None or width <= high)
+            if fits and heap and (best is None or heap[0] < self.ready[best][0]):
+                best = width
+        return best
+
+    def gather(self, first: int) -> list[Straight]:
+        """A pass, from the first item that is ready on, as large as it can be."""
+        made = _Pass(self.here)
+        refused: list[int] = []
+        width = 1
+        chosen: int | None = first
+        while chosen is not None and not made.is_full():
+            k = heapq.heappop(self.ready[chosen])
+            item, role = self.items[k], self.roles[k]
+            assert isinstance(item, Op)
+            if made.add(item, role):
+                width = max(width, role.width)
+                self.release(k, made)
+            else:
+                refused.append(k)
+            if width == 1:
+                chosen = self.earliest(1, MOST_PLANES)
+            elif width > MOST_PLANES:
+                chosen = self.earliest(width, width)
+            elif (chosen := self.earliest(1, 1)) is None:
+                chosen = self.earliest(width, width)
+        for k in refused:
+            heapq.heappush(self.plain, k)
+        for k in self.waiting:
+            self.make_ready(k)
+        self.waiting.clear()
+        return made.finish()

@@ -1,0 +1,107 @@
+"""Where values live: with the host, which decides, or with the lanes, which may one day be on a device.
+
+The host looks at predicates, at indexes, at numbers that become part of a shape, and at what it computes with itself;
+and at the whole numbers and booleans that those are made of. A float that is compared is not looked at: what comes of
+the comparison is. All others live with the lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from undertow.plan.kernels import FactsOf
+from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Read
+from undertow.plan.walk import given, going_on, items_of, singly
+
+_Value = tuple[int, int]  # region, slot
+
+
+def find_homes(plan: Plan, facts_of: FactsOf) -> Plan:
+    """The plan with the home of each slot."""
+    facts = [facts_of(kernel) for kernel in plan.kernels]
+    slots = [region.slots for region in plan.regions]
+    sources: dict[_Value, list[_Value]] = {}  # what a whole number or boolean is made of
+    host: set[_Value] = set()
+    hoists = _hoists(plan)
+    for number, region in enumerate(plan.regions):
+        for program in region.programs:
+            for item in singly(items_of(program)):
+                if isinstance(item, Op):
+                    row, kernel = facts[item.kernel], plan.kernels[item.kernel]
+                    for k, x in enumerate(item.inputs):
+                        is_index = k > 0 and not row.is_each and kernel.inputs[k][0] in ("i32", "i64")
+                        if x >= 0 and (is_index or not row.is_native or row.deciding >> k & 1):
+                            host.add((number, x))
+                    if not row.is_native:
+                        host.update((number, to) for to in item.outputs if to >= 0)
+                elif isinstance(item, Branch):
+                    host.add((number, item.pred))
+                elif isinstance(item, Collect) and item.kind == "rows":
+                    host.add((number, item.values[0]))
+                for to, source in _flows(plan, number, item, hoists):
+                    if to[1] >= 0 <= source[1] and slots[source[0]][source[1]].type.dtype.kind != "float":
+                        sources.setdefault(to, []).append(source)
+    todo = list(host)
+    while todo:
+        for source in sources.get(todo.pop(), ()):
+            if source not in host:
+                host.add(source)
+                todo.append(source)
+    return replace(
+        plan,
+        regions=tuple(
+            replace(
+                region,
+                slots=tuple(
+                    slot if (number, k) in host else replace(slot, home="lanes") for k, slot in enumerate(region.slots)
+                ),
+            )
+            for number, region in enumerate(plan.regions)
+        ),
+    )
+
+
+def _hoists(plan: Plan) -> dict[int, list[_Value]]:
+    """What entries are given, by index: whoever reads one of these may read any of them."""
+    values: dict[int, list[_Value]] = {}
+    for number, region in enumerate(plan.regions):
+        for program in region.programs:
+            for item in items_of(program):
+                if isinstance(item, Call):
+                    for index, x in enumerate(item.hoists):
+                        values.setdefault(index, []).append((number, x))
+    return values
+
+
+def _flows(plan: Plan, region: int, item: Item, hoists: dict[int, list[_Value]]) -> Iterator[tuple[_Value, _Value]]:
+    """Which values are made of which."""
+    if isinstance(item, Op):
+        for to in item.outputs:
+            for x in item.inputs:
+                yield (region, to), (region, x)
+    elif isinstance(item, Read):
+        for source in [(0, item.index)] if item.is_shared else hoists.get(item.index, []):
+            yield (region, item.to), source
+    elif isinstance(item, Call):
+        for callee in item.callees:
+            body = plan.regions[callee]
+            for to, x in zip(body.params[item.phase], item.arguments, strict=True):
+                yield (callee, to), (region, x)
+            for to, x in zip(item.results, body.results[item.phase], strict=True):
+                yield (region, to), (callee, x)
+    for inner, transfer in given(item):
+        yield (inner, transfer.to), (region, transfer.source)
+    if isinstance(item, Branch):
+        for merge in item.merges:
+            yield (region, merge.to), (item.regions[0], merge.sides[0])
+            yield (region, merge.to), (item.regions[1], merge.sides[1])
+    elif isinstance(item, Loop):
+        going = going_on(plan, item)
+        for variable, x in zip(item.variables, item.next, strict=True):
+            yield (item.body, variable.to), (going, x)
+        for exit_ in item.exits:
+            yield (region, exit_.to), (item.body, exit_.source)
+    elif isinstance(item, Map):
+        for result in item.results:
+            yield (region, result.to), (item.body, result.source)

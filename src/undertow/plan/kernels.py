@@ -1,0 +1,19 @@
+"""What the passes of a plan must know of kernels; the core says it, see `engines.native.facts_of`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from undertow.plan.plan import Kernel
+
+
+class Facts(NamedTuple):
+    """Of one kernel."""
+
+    is_native: bool = True  # else the host runs it
+    is_each: bool = False  # an operator on each element
+    deciding: int = 0  # bit k: the value of operand k decides the shape of a result
+
+
+FactsOf = Callable[[Kernel], Facts]

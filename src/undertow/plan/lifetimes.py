@@ -1,0 +1,135 @@
+"""How long columns are needed: what nobody reads any more goes, and its memory is found in the cache by who comes next.
+
+On the way back through a tree, every level is still on the stack; without this, the columns of all levels would be
+alive at the leaves. The last reader of a slot drops it: a stage behind its straight run, or the call or branch that is
+the only one to take it. What is read through an entry, from main, or again in the next round of a loop stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Map, Plan, Program, Read, Slot, Stage
+from undertow.plan.shapes import is_large
+from undertow.plan.walk import Place, places, reads, run_of, singly, with_programs, writes
+
+_Time = tuple[int, int]  # programs of a region run one after the other, and so do their stages
+_END = 1 << 30  # behind all stages
+
+
+@dataclass(slots=True, eq=False)
+class _Last:
+    """The last readers of a slot."""
+
+    time: _Time = (-1, -1)
+    is_pinned: bool = False
+    entered: list[Entered] = field(default_factory=list)  # of these, what is entered
+
+
+def find_lifetimes(plan: Plan) -> Plan:
+    """The plan with drops."""
+    lasts = _lasts(plan)
+    changed: dict[Place, Program] = {}
+    for number, region in enumerate(plan.regions):
+        if plan.regions[region.body].kind == "loop":
+            continue  # the next round looks at it
+        inner = inner_slots(region.programs)
+        stages: dict[_Time, list[int]] = {}
+        entered: dict[int, list[int]] = {}  # by item
+        for k, slot in enumerate(region.slots):
+            last = lasts[number][k]
+            if last.is_pinned or last.time[0] < 0 or last.time[1] == _END or k in inner or not _has_memory(slot):
+                continue
+            if not last.entered:
+                stages.setdefault(last.time, []).append(k)
+            elif len(last.entered) == 1 and isinstance(last.entered[0], (Call, Branch)):
+                entered.setdefault(id(last.entered[0]), []).append(k)
+        if not stages and not entered:
+            continue
+        for p, program in enumerate(region.programs):
+            made = [_dropping(stage, stages.get((p, s), ()), entered) for s, stage in enumerate(program.stages)]
+            changed[number, p] = replace(program, stages=tuple(made))
+    return with_programs(plan, changed)
+
+
+def inner_slots(programs: Iterable[Program]) -> set[int]:
+    """Slots that are made and used up in one pass: they have no column, unless operators run one by one."""
+    inner: set[int] = set()
+    for program in programs:
+        for stage in program.stages:
+            for item in run_of(stage):
+                if isinstance(item, Fused):
+                    inner |= {*writes(item)} - {output.to for output in item.outputs}
+    return inner
+
+
+def _has_memory(slot: Slot) -> bool:
+    """Small values share the memory of their table, and go with it."""
+    return is_large(slot) or not slot.type.is_static
+
+
+def _dropping(stage: Stage, drops: Iterable[int], entered: dict[int, list[int]]) -> Stage:
+    if not drops and not any(id(item) in entered for item in stage.entered):
+        return stage
+    items: list[Entered] = []
+    for item in stage.entered:
+        if isinstance(item, (Call, Branch)) and id(item) in entered:
+            item = replace(item, drops=tuple(entered[id(item)]))
+        items.append(item)
+    return replace(stage, drops=tuple(drops), entered=tuple(items))
+
+
+def _lasts(plan: Plan) -> list[list[_Last]]:
+    """Of each slot of each region, who reads it last."""
+    lasts = [[_Last() for _ in region.slots] for region in plan.regions]
+
+    def read(region: int, x: int, time: _Time, item: Entered | None = None) -> None:
+        if x < 0:
+            return
+        last = lasts[region][x]
+        if time < last.time:
+            return
+        if time > last.time:
+            last.time, last.entered = time, []
+        if item is not None and not any(item is other for other in last.entered):
+            last.entered.append(item)
+
+    def pin(region: int, operands: Iterable[int]) -> None:
+        for x in operands:
+            if x >= 0:
+                lasts[region][x].is_pinned = True
+
+    def enter(region: int, time: _Time, item: Entered) -> None:
+        if isinstance(item, Loop):
+            pin(region, reads(item))
+            return
+        for x in reads(item):
+            read(region, x, time, item)
+        if isinstance(item, Call):
+            pin(region, item.hoists)  # lent to all that is below
+        elif isinstance(item, Branch):
+            pin(region, (item.pred,))  # looked at when the sides meet
+            for merge in item.merges:
+                read(item.regions[0], merge.sides[0], (item.visit, _END))
+                read(item.regions[1], merge.sides[1], (item.visit, _END))
+        elif isinstance(item, Map):
+            for result in item.results:
+                read(item.body, result.source, (item.phase, _END))
+
+    for number, region in enumerate(plan.regions):
+        for phase, results in enumerate(region.results):
+            for x in results:
+                read(number, x, (phase, _END))
+    for number, p, program in places(plan):
+        for s, stage in enumerate(program.stages):
+            for step in singly(run_of(stage)):
+                if isinstance(step, Read):
+                    if step.is_shared:
+                        pin(0, (step.index,))  # anybody may read what main shares
+                else:
+                    for x in reads(step):
+                        read(number, x, (p, s))
+            for item in stage.entered:
+                enter(number, (p, s), item)
+    return lasts

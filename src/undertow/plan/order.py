@@ -1,0 +1,194 @@
+"""In which order things happen: items become stages, so that as many calls as possible are made together.
+
+An item is *blocking* if a call stands behind it. Items that need no call's result come before the first point where
+calls are made, those that need only results of these calls before the second, and so on. Branches, loops and maps
+without calls end where they stand, and only order what needs them. Operators that only order others are gone then.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import replace
+
+from undertow.errors import GraphError
+from undertow.plan.lower import ORDERS_ONLY
+from undertow.plan.plan import NO_SLOT, Branch, Call, Collected, Entered, Item, Loop, Map, Op, Plan, Program, Read
+from undertow.plan.plan import Stage, Straight
+from undertow.plan.walk import Place, enters, is_straight, items_of, places, reads, with_programs, writes
+
+_Level = tuple[int, int]  # after how many rounds of calls, and then after how many things that call nobody
+
+
+def order(plan: Plan) -> Plan:
+    """The plan with stages instead of items without an order."""
+    blocks = blocking(plan)
+    changed = {
+        (region, number): replace(program, stages=_stages(plan, region, program, blocks), unordered=(), after=())
+        for region, number, program in places(plan)
+    }
+    return _number_asks(with_programs(plan, changed))
+
+
+def blocking(plan: Plan) -> set[Place]:
+    """The programs in which calls are made, or stand in what is entered. Inner regions come after outer ones."""
+    blocks: set[Place] = set()
+    for region in reversed(range(len(plan.regions))):
+        for number, program in enumerate(plan.regions[region].programs):
+            if any(is_blocking(item, region, blocks) for item in items_of(program)):
+                blocks.add((region, number))
+    return blocks
+
+
+def is_blocking(item: Item, region: int, blocks: set[Place]) -> bool:
+    """Does a call stand behind an item? (A region that comes before this one is a function around it.)"""
+    if isinstance(item, Call):
+        return True
+    return any(inner in blocks or inner[0] < region for inner in enters(item))
+
+
+def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tuple[Stage, ...]:
+    items = program.unordered
+    before = _needs(program)
+    after: list[list[int]] = [[] for _ in items]
+    for n, needed in enumerate(before):
+        for m in needed:
+            after[m].append(n)
+    blocks_here = [is_blocking(item, region, blocks) for item in items]
+    runs_straight = [is_straight(item) for item in items]
+    levels: list[_Level] = [(0, 0)] * len(items)
+    missing = [len(needed) for needed in before]
+    ready = [n for n, count in enumerate(missing) if count == 0]
+    heapq.heapify(ready)
+    done: list[int] = []
+    while ready:
+        n = heapq.heappop(ready)
+        done.append(n)
+        level = (0, 0)
+        for m in before[n]:
+            calls, steps = levels[m]
+            behind = (calls + 1, 0) if blocks_here[m] else (calls, steps) if runs_straight[m] else (calls, steps + 1)
+            level = max(level, behind)
+        levels[n] = level
+        for m in after[n]:
+            missing[m] -= 1
+            if missing[m] == 0:
+                heapq.heappush(ready, m)
+    if len(done) != len(items):
+        raise GraphError(f"region {plan.regions[region].name} waits for itself")
+    last: dict[int, int] = {}  # of each level of calls: the last stage before them
+    for n, (calls, steps) in enumerate(levels):
+        if not blocks_here[n]:
+            last[calls] = max(last.get(calls, 0), steps)
+    stages: dict[_Level, tuple[list[Straight], list[Entered]]] = {}
+    for n in done:
+        item, (calls, steps) = items[n], levels[n]
+        if blocks_here[n]:
+            steps = max(steps, last.get(calls, 0))
+        straight, entered = stages.setdefault((calls, steps), ([], []))
+        if runs_straight[n]:
+            if not _only_orders(item):
+                straight.append(item)  # type: ignore[arg-type]
+        else:
+            entered.append(item)  # type: ignore[arg-type]
+    return tuple([Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
+
+
+def _only_orders(item: Item) -> bool:
+    return (isinstance(item, Op) and item.kernel == ORDERS_ONLY) or (isinstance(item, Read) and item.to == NO_SLOT)
+
+
+def _needs(program: Program) -> list[set[int]]:
+    """Of each item, the items that come before it."""
+    items = program.unordered
+    maker = {slot: n for n, item in enumerate(items) for slot in writes(item) if slot != NO_SLOT}
+    visits: dict[tuple[str, int, int], int] = {}  # of calls, maps and branches: (kind, number, phase or visit)
+    for n, item in enumerate(items):
+        if not is_straight(item):
+            visits[_visit(item)] = n
+    needed = []
+    for n, item in enumerate(items):
+        own = {maker[x] for x in reads(item) if x in maker}
+        if isinstance(item, (Call, Map, Branch)):
+            kind, number, visit = _visit(item)
+            if (kind, number, visit - 1) in visits:
+                own.add(visits[kind, number, visit - 1])
+        elif isinstance(item, Collected):  # complete when its call has come back, in every phase
+            own |= {m for (kind, number, _), m in visits.items() if kind == "call" and number == item.call}
+        own.discard(n)
+        needed.append(own)
+    for earlier, later in program.after:
+        needed[later].add(earlier)
+    return needed
+
+
+def _visit(item: Item) -> tuple[str, int, int]:
+    if isinstance(item, Call):
+        return "call", item.call, item.phase
+    if isinstance(item, Map):
+        return "map", item.map, item.phase
+    if isinstance(item, Branch):
+        return "branch", item.branch, item.visit
+    assert isinstance(item, Loop)
+    return "loop", item.loop, 0
+
+
+# --------------------------------------------------------------------------------------------------------------
+# When later phases are asked for
+
+
+def _number_asks(plan: Plan) -> Plan:
+    """Say of each call at which points its later phases are asked for: in which phase of its caller, and when.
+
+    Lanes of calls for which all this is equal can share chunks, since a chunk is resumed when all its lanes have asked.
+    Along every path through a phase these points grow: so of chunks that wait for each other's lanes there is always
+    one with a smallest point, and that one waits for nobody.
+    """
+    points = _points(plan)
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+    changed: dict[Place, Program] = {}
+    for region, number, program in places(plan):
+        if not any(isinstance(item, Call) for stage in program.stages for item in stage.entered):
+            continue
+        stages = []
+        for stage in program.stages:
+            entered: list[Entered] = []
+            for item in stage.entered:
+                if isinstance(item, Call):
+                    asks = tuple(sorted(points.get(item.site, {}).items()))
+                    item = replace(item, asks=numbers.setdefault(tuple(at for _, at in asks), len(numbers)))
+                entered.append(item)
+            stages.append(replace(stage, entered=tuple(entered)))
+        changed[region, number] = replace(program, stages=tuple(stages))
+    return with_programs(plan, changed)
+
+
+def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
+    """By site and later phase: the phase of the function that asks for it, and the number of the point.
+
+    Points where a phase waits for calls are numbered, regions inside of others between those around them.
+    """
+    order = [(region, number) for region, number, _ in places(plan)]
+    length: dict[Place, int] = {}
+    for region, number in reversed(order):  # inner regions come after outer ones
+        stages = plan.regions[region].programs[number].stages
+        length[region, number] = sum(_length(stage.entered, length) for stage in stages)
+    begin: dict[Place, int] = {}
+    phases: dict[Place, int] = {}  # of what stands inside: the phase of the function
+    points: dict[int, dict[int, tuple[int, int]]] = {}
+    for at in order:
+        program = plan.regions[at[0]].programs[at[1]]
+        time, phase = begin.get(at, 0), phases.get(at, program.phase)
+        for stage in program.stages:
+            for item in stage.entered:
+                if isinstance(item, Call) and item.phase > 0:
+                    points.setdefault(item.site, {})[item.phase] = phase, time
+                for inner in enters(item):
+                    begin[inner], phases[inner] = time, phase
+            time += _length(stage.entered, length)
+    return points
+
+
+def _length(entered: Sequence[Entered], length: dict[Place, int]) -> int:
+    inside = [length.get(inner, 0) for item in entered for inner in enters(item)]
+    return max([*inside, int(any(isinstance(item, Call) for item in entered))])

@@ -1,0 +1,72 @@
+"""Arrays with one owner: an operator made them, and operators of the same frame alone read them.
+
+Whoever reads such an array last may write its result there (`Op.last`); nobody does so yet. A part of an array may stand
+in its memory, and so may a row that is collected: what these look at has other owners too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from undertow.plan.plan import Fused, Op, Plan, Program, Stage, Straight
+from undertow.plan.shapes import count_of, is_row, part_at
+from undertow.plan.walk import Place, places, run_of, singly, use_counts, with_programs
+
+
+def find_owners(plan: Plan) -> Plan:
+    """The plan with the last reader of each such array marked."""
+    if not any(slot.type.shape for region in plan.regions for slot in region.slots):
+        return plan
+    uses = use_counts(plan)
+    changed: dict[Place, Program] = {}
+    for number, region in enumerate(plan.regions):
+        readers: dict[int, list[Op]] = {}  # of arrays that operators make, in the order in which they run
+        for program in region.programs:
+            for stage in program.stages:
+                for step in singly(run_of(stage)):
+                    if isinstance(step, Op):
+                        is_view = _is_view(plan, number, step)
+                        for x in () if is_view else set(step.inputs):
+                            if x in readers:
+                                readers[x] += [step] * step.inputs.count(x)
+                        for to in () if is_view else step.outputs:
+                            if to >= 0 and region.slots[to].type.shape and not region.slots[to].is_shared:
+                                readers[to] = []
+        last: dict[str, set[int]] = {}  # by node: slots that it owns
+        for x, ops in readers.items():
+            if ops and len(ops) == uses[number][x]:
+                last.setdefault(ops[-1].node, set()).add(x)
+        if last:
+            for k, program in enumerate(region.programs):
+                stages = tuple(_marked(stage, last) for stage in program.stages)
+                changed[number, k] = replace(program, stages=stages)
+    return with_programs(plan, changed)
+
+
+def _is_view(plan: Plan, region: int, op: Op) -> bool:
+    """May the result stand in the memory of an operand?"""
+    kernel = plan.kernels[op.kernel]
+    if len(op.inputs) == 1:
+        type_ = plan.type_of(region, op.inputs[0])
+        return kernel.op in ("reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "slice") and (
+            count_of(type_) < 0 or part_at(kernel, type_) >= 0
+        )
+    return kernel.op == "reshape" or (len(op.outputs) == 1 and is_row(kernel, plan.type_of(region, op.outputs[0])))
+
+
+def _marked(stage: Stage, last: dict[str, set[int]]) -> Stage:
+    if not any(isinstance(step, Op) and step.node in last for step in singly(run_of(stage))):
+        return stage
+    straight = tuple(_owning(step, last) for step in stage.straight)
+    return replace(stage, straight=straight, late=tuple(_owning(step, last) for step in stage.late))
+
+
+def _owning(step: Straight, last: dict[str, set[int]]) -> Straight:
+    if isinstance(step, Fused):
+        return replace(step, ops=tuple(_owning_op(op, last) for op in step.ops))
+    return _owning_op(step, last) if isinstance(step, Op) else step
+
+
+def _owning_op(op: Op, last: dict[str, set[int]]) -> Op:
+    owned = last.get(op.node)
+    return op if owned is None else replace(op, last=tuple(k for k, x in enumerate(op.inputs) if x in owned))

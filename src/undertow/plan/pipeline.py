@@ -1,0 +1,62 @@
+"""From a static graph to the plan that the core executes: the passes, in one list. Each is a pure function.
+
+    lower     every value a slot, every operator an item; no order yet
+    products  a collect of x.T @ g takes x and g
+    order     items become stages; calls that do not wait for each other stand in one
+    put_off   steps that may wait for those of other waves
+    share     values that all lanes of all waves share
+    fuse      operators that run in one pass
+    siblings  calls whose lanes stand between each other
+    lifetimes columns that go when nobody reads them any more
+    owners    arrays that their last reader may write over
+    homes     values that the host looks at, and all others
+    schedule  how each group of functions runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from undertow.ir.graph import StaticGraph
+from undertow.plan.fuse import fuse
+from undertow.plan.homes import find_homes
+from undertow.plan.kernels import FactsOf
+from undertow.plan.lifetimes import find_lifetimes
+from undertow.plan.lower import lower
+from undertow.plan.order import order
+from undertow.plan.owners import find_owners
+from undertow.plan.plan import Plan, Schedule
+from undertow.plan.products import find_products
+from undertow.plan.put_off import put_off
+from undertow.plan.schedule import choose_schedules
+from undertow.plan.share import share
+from undertow.plan.siblings import find_siblings
+
+
+def make_plan(
+    graph: StaticGraph, facts_of: FactsOf, is_put_off: bool = True, forced: Schedule | None = None
+) -> Plan:
+    """The plan of a graph. Steps wait for others only if asked to; `forced` is the schedule of all groups."""
+    plan = None
+    for _, plan in steps(graph, facts_of, is_put_off, forced):  # noqa: B007  # the last one
+        pass
+    assert plan is not None
+    return plan
+
+
+def steps(
+    graph: StaticGraph, facts_of: FactsOf, is_put_off: bool = True, forced: Schedule | None = None
+) -> Iterator[tuple[str, Plan]]:
+    """The plan after each pass, with the name of the pass."""
+    yield "lower", (plan := lower(graph))
+    yield "products", (plan := find_products(plan))
+    yield "order", (plan := order(plan))
+    if is_put_off:
+        yield "put_off", (plan := put_off(plan))
+    yield "share", (plan := share(plan))
+    yield "fuse", (plan := fuse(plan, facts_of))
+    yield "siblings", (plan := find_siblings(plan))
+    yield "lifetimes", (plan := find_lifetimes(plan))
+    yield "owners", (plan := find_owners(plan))
+    yield "homes", (plan := find_homes(plan, facts_of))
+    yield "schedule", choose_schedules(plan, facts_of, forced)

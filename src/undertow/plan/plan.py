@@ -1,0 +1,303 @@
+"""The plan: what an engine executes, as frozen data. Regions have slots and programs, programs have stages of items.
+
+A *body* (main, a function, a loop, a map) and each side of each branch is a region. A region has *slots*, one for each
+value that lives in it, and *programs*: a body has one for each phase, a branch one for each visit. A program is a list
+of *stages*. A stage is a straight run of operators, and then what is entered together: branches, calls, loops, maps. The
+next stage begins when all of that has come back. So calls that stand in one stage, and enter one group of functions, are
+one wave.
+
+These classes are also the table of fields of the rows that the core reads: `encode` writes the fields of a record in the
+order in which they stand here, and `header` makes the records of C++ from them. A `Name` explains, and stays in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Union
+
+from undertow.ir.graph import Attrs, Const
+from undertow.types import Type
+
+Name = str  # for people: never sent to the core
+NodeName = str  # of a node of the static graph: errors and counters name it
+Operand = int  # a slot of the region at hand; or, below zero, constant number ~operand
+SlotNumber = int
+RegionNumber = int
+KernelNumber = int
+NO_SLOT = -(2**31)  # where nobody uses a result, and for order tokens
+
+RegionKind = Literal["main", "function", "loop", "map", "branch"]
+SlotKind = Literal["value", "entry_handle", "run_handle", "order"]
+Home = Literal["host", "lanes"]
+LateKind = Literal["none", "held", "kept", "ahead"]
+CollectKind = Literal["whole", "rows", "product"]
+InstructionKind = Literal["each", "fold", "pick", "place"]
+Schedule = Literal["lockstep", "agenda"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """An operator, its attributes, and the dtypes and ranks of what it takes and gives."""
+
+    op: Name
+    attrs: Attrs
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+    is_effect: bool = False  # it acts on the world: the host runs it, lane by lane
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for one value of each lane."""
+
+    name: Name
+    type: Type
+    kind: SlotKind = "value"  # or a handle into a table that grows, alive as long as an entry or the run
+    home: Home = "host"  # what feeds no predicate, index or shape may live with the lanes, on a device
+    is_shared: bool = False  # one value for all lanes of a table, in every wave below an entry
+    is_passed: bool = False  # only calls read it: its rows may stand apart
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A value that goes into a region that is entered."""
+
+    source: Operand  # in the region outside
+    to: SlotNumber  # inside
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """A value that comes out of a region that was entered."""
+
+    source: Operand  # inside
+    to: SlotNumber  # in the region outside
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A value that comes out of either side of a branch."""
+
+    to: SlotNumber
+    sides: tuple[Operand, Operand]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operator, over all lanes."""
+
+    node: NodeName
+    kernel: KernelNumber
+    inputs: tuple[Operand, ...]
+    outputs: tuple[SlotNumber, ...]
+    last: tuple[int, ...] = ()  # inputs that are arrays with one owner, and read for the last time here
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One visit to the two sides of a branch."""
+
+    branch: int  # number among the branches of its region
+    pred: SlotNumber
+    visit: int  # lanes are divided in the first; later ones find them as they were. Also the program of each side
+    is_last: bool  # of this phase
+    regions: tuple[RegionNumber, RegionNumber]  # where the predicate is true, and where it is not
+    transfers: tuple[tuple[Transfer, ...], tuple[Transfer, ...]]
+    merges: tuple[Merge, ...]
+    drops: tuple[SlotNumber, ...] = ()  # slots that nobody reads when the sides have them
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call, or in later phases a resume."""
+
+    site: int  # label
+    call: int  # number among the calls of its region
+    phase: int
+    callees: tuple[RegionNumber, ...]  # one; of several, `selector` says which a lane calls
+    selector: Operand
+    asks: int  # equal for calls that ask for later phases at the same points: their lanes may share chunks
+    arguments: tuple[Operand, ...]
+    hoists: tuple[Operand, ...]  # given to the entry that it makes, if any
+    results: tuple[SlotNumber, ...]
+    visits: tuple[int, ...]  # of the callee, by the visits - 1 of the caller; first phase only
+    family: int = -1  # the site of the first of some sibling calls, whose lanes stand between each other
+    sibling: int = 0  # its place among these
+    siblings: int = 1  # how many there are
+    drops: tuple[SlotNumber, ...] = ()  # slots that nobody reads when the callee has them
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop: lanes go round until they leave."""
+
+    site: int
+    loop: int  # number among the loops of its region
+    body: RegionNumber
+    branch: int  # of the loop's body: going on or leaving
+    variables: tuple[Transfer, ...]
+    outers: tuple[Transfer, ...]
+    next: tuple[Operand, ...]  # of each variable, in the branch where the loop goes on
+    exits: tuple[Exit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A map: the elements of arrays are lanes."""
+
+    site: int
+    map: int  # number among the maps of its region
+    phase: int
+    body: RegionNumber
+    counted: Operand  # its leading length is the number of lanes; first phase only
+    mapped: tuple[Transfer, ...]
+    outers: tuple[Transfer, ...]
+    results: tuple[Exit, ...]
+    visits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Reads what the entry was given, or what main shares."""
+
+    to: SlotNumber
+    index: int  # of what the entry was given, or slot of main
+    is_shared: bool  # by main
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Adds a value of each lane to a sum that its entry keeps."""
+
+    node: NodeName
+    index: int  # of what the entry was given
+    kind: CollectKind  # the value; rows with their numbers; or transposed x times g, which is not made lane by lane
+    values: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was collected below the entry that a call made."""
+
+    call: int  # number among the calls of its region
+    index: int
+    like: Operand
+    to: tuple[SlotNumber, ...]  # the sum; or numbers of rows, and rows
+
+
+@dataclass(frozen=True, slots=True)
+class FusedInput:
+    """A register that a fused pass reads: some elements of an operand, as they stand there."""
+
+    source: Operand
+    offset: int  # elements that come before
+    count: int  # elements
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One step of a fused pass. Registers are numbered: first the inputs, then the result of each instruction."""
+
+    kind: InstructionKind
+    kernel: KernelNumber  # the operator on each element, or the one that adds up
+    op: int  # of the operators that the pass stands for: the one whose result this is
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedOutput:
+    """A register that a fused pass writes."""
+
+    to: SlotNumber
+    offset: int  # elements that come before
+    source: int  # register
+    op: int  # of the operators that the pass stands for: the one whose result goes there
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Operators that run together, in one pass over their lanes."""
+
+    ops: tuple[Op, ...]  # all that it stands for, in order: these run where the result of each is looked at
+    width: int  # elements of a row
+    inputs: tuple[FusedInput, ...]
+    instructions: tuple[Instruction, ...]
+    outputs: tuple[FusedOutput, ...]
+
+
+Straight = Union[Op, Read, Collect, Collected, Fused]  # noqa: UP007  # one after the other
+Entered = Union[Branch, Call, Loop, Map]  # noqa: UP007  # together
+Item = Union[Straight, Entered]  # noqa: UP007
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A straight run of operators, then what is entered together."""
+
+    straight: tuple[Straight, ...] = ()
+    late: tuple[Straight, ...] = ()  # the end of the straight run, which may wait for those of other tables
+    ahead: tuple[int, ...] = ()  # of these, one by one, what belongs to the next phase, and runs only if that comes
+    late_kind: LateKind = "none"
+    wide: int = 0  # a table with so many lanes does not wait
+    drops: tuple[SlotNumber, ...] = ()  # slots that nobody reads behind the straight run
+    entered: tuple[Entered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What happens in a region in one phase; in a branch, in one visit."""
+
+    phase: int  # of the body
+    stages: tuple[Stage, ...] = ()
+    # Until `order` has made stages of them: the items, in no order, and which come after which besides those that
+    # read what these write.
+    unordered: tuple[Item, ...] = ()
+    after: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A body, or a side of a branch."""
+
+    name: Name
+    kind: RegionKind
+    body: RegionNumber  # that it belongs to
+    group: int  # of bodies that are recursive together
+    hoisted: int  # values of its entry that it, or what it enters, needs
+    slots: tuple[Slot, ...]
+    programs: tuple[Program, ...]
+    params: tuple[tuple[SlotNumber, ...], ...]  # by phase; of bodies only
+    results: tuple[tuple[SlotNumber, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Bodies that are recursive together, and how they run."""
+
+    schedule: Schedule = "lockstep"
+    is_narrow: bool = False  # of numbers, one call at a time: where lanes are few, each goes its way alone
+    is_parallel: bool = False  # several threads may run parts of a wave
+    is_scalar: bool = False  # numbers only: waves may be cut anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A static graph, ready to run."""
+
+    name: Name
+    constants: tuple[Const, ...]
+    kernels: tuple[Kernel, ...]
+    groups: tuple[Group, ...]
+    regions: tuple[Region, ...]  # the first is main; what stands inside of another comes after it
+
+    def __str__(self) -> str:
+        from undertow.plan.dump import dump  # which is written in terms of this file
+
+        return dump(self)
+
+    def slot_of(self, region: int, x: Operand) -> Slot | Const:
+        """What an operand of a region is."""
+        return self.constants[~x] if x < 0 else self.regions[region].slots[x]
+
+    def type_of(self, region: int, x: Operand) -> Type:
+        return self.slot_of(region, x).type

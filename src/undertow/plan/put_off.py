@@ -1,0 +1,286 @@
+"""Which steps may wait, so that those of many waves run as one.
+
+*Held* steps: a side of a branch that makes no calls, where the other side does. Nobody needs its results before those
+calls come back, so it waits until the deepest wave has nobody left to call: the leaves of all levels of a tree run
+together. *Kept* steps: what leads to nothing but collects. Sums are complete when their entry is over, and until then
+these steps may come at any time; their operands are kept meanwhile. Steps *ahead* of their phase: what the next phase
+makes of values of this one alone, and what this one makes for the next. In the gradient of losses at every node that is
+all that each loss does to its own node. They too may come at any time before the next phase.
+
+Only steps on arrays are worth it: numbers run in wide waves anyway. What acts on the world never waits; what can fail
+waits only where its tables do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import replace
+from typing import NamedTuple
+
+from undertow.ops.op import CATALOGUE
+from undertow.plan.order import blocking, is_blocking
+from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Program, Read, Stage, Straight
+from undertow.plan.walk import Place, enters, found, given, items_of, places, reads, with_programs, writes
+
+_FEW = 4  # operators: to wait costs as much as two or three
+# Operators whose results are worth more than the memory that they take until the next phase.
+_WORTH_KEEPING = {"matmul", "sum", "max", "min", "exp", "log", "tanh", "scatter_add", "index"}
+_MOST = 128  # lanes: a table with so many does not wait
+_FEWEST = 8
+
+
+class _User(NamedTuple):
+    """Who reads what a node gives: a node of the same frame, or something else ("")."""
+
+    node: str
+    phase: int
+
+
+_ELSEWHERE = _User("", -1)  # another frame, at a time that is not known
+
+
+def put_off(plan: Plan) -> Plan:
+    """The plan with the steps that may wait at the ends of straight runs."""
+    recursive = recursive_groups(plan)
+    if not any(slot.type.shape for region in plan.regions if region.group in recursive for slot in region.slots):
+        return plan
+    return with_programs(plan, _PutOff(plan, recursive).run())
+
+
+def recursive_groups(plan: Plan) -> set[int]:
+    """The groups of bodies that are in a circle of calls: elsewhere there is nobody to wait for."""
+    recursive = set()
+    for region, _, program in places(plan):
+        for item in items_of(program):
+            entered = item.callees if isinstance(item, Call) else (item.body,) if isinstance(item, (Loop, Map)) else ()
+            recursive |= {plan.regions[region].group for body in entered} & {plan.regions[body].group for body in entered}
+    return recursive
+
+
+class _PutOff:
+    def __init__(self, plan: Plan, recursive: Set[int]) -> None:
+        self.plan = plan
+        self.places = [
+            (region, number)
+            for region, number, _ in places(plan)
+            if plan.regions[region].group in recursive
+        ]
+        self.programs = {(region, number): program for region, number, program in places(plan)}
+        self.written: list[dict[int, int]] = []  # of each region's slots: in which phase
+        self.users: list[dict[int, set[_User]]] = []  # of each region's slots
+        self._find_users()
+
+    def run(self) -> dict[Place, Program]:
+        before = dict(self.programs)
+        held = set(self._held())
+        for at in self.places:
+            if at not in held:
+                self._go_ahead(at)
+        for at in self.places:
+            program = self.programs[at]
+            if at in held:
+                stages = tuple(self._hold(at[0], stage) for stage in program.stages)
+                self.programs[at] = replace(program, stages=stages)
+            elif not any(stage.late for stage in program.stages):
+                self.programs[at] = replace(program, stages=self._keep(at[0], program.stages))
+        return {at: program for at, program in self.programs.items() if program is not before[at]}
+
+    # -- held ----------------------------------------------------------------------------------------------
+
+    def _held(self) -> Iterator[Place]:
+        """Sides of branches without calls, the other side having some; and what stands inside of them."""
+        blocks = blocking(self.plan)
+        for region, number, program in places(self.plan):
+            for stage in program.stages:
+                for item in stage.entered:
+                    if not isinstance(item, Branch) or not is_blocking(item, region, blocks):
+                        continue
+                    todo = list(enters(item))
+                    while todo:
+                        at = todo.pop()
+                        if at in blocks:
+                            continue
+                        yield at
+                        inside = items_of(self.programs[at])
+                        todo += [inner for other in inside if isinstance(other, Branch) for inner in enters(other)]
+
+    def _hold(self, region: int, stage: Stage) -> Stage:
+        steps = stage.straight
+        if not all(self._is_pure(step) for step in steps) or not self._is_worth_it(region, steps):
+            return stage
+        return replace(stage, straight=(), late=steps, late_kind="held", wide=_MOST)
+
+    def _is_worth_it(self, region: int, steps: Iterable[Straight]) -> bool:
+        """A product, or several operators of which some make arrays."""
+        ops = [step for step in steps if isinstance(step, Op)]
+        products = [step for step in steps if isinstance(step, Collect) and step.kind == "product"]
+        slots = self.plan.regions[region].slots
+        makes_arrays = any(to >= 0 and slots[to].type.shape for op in ops for to in op.outputs)
+        has_product = products or any(self._name(op) == "matmul" for op in ops)
+        return bool((makes_arrays or products) and (len(ops) >= _FEW or has_product))
+
+    # -- kept ----------------------------------------------------------------------------------------------
+
+    def _keep(self, region: int, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        """Move what only collects need to the end of the last stage that has some of it."""
+        late: set[str] = set()
+        for stage in reversed(stages):
+            for step in reversed(stage.straight):
+                if not isinstance(step, (Op, Collect)):
+                    continue
+                is_needed = isinstance(step, Op) and not {user.node for user in self._users_of(region, step)} <= late
+                if not is_needed and self._is_static(region, step) and not self._faults(step):
+                    late.add(step.node)
+        kept = [step for stage in stages for step in stage.straight if _name(step) in late]
+        if not any(isinstance(step, Collect) and self._takes_array(region, step) for step in kept):
+            return stages
+        last = max(n for n, stage in enumerate(stages) for step in stage.straight if _name(step) in late)
+        left = list(_without(stages, late))
+        left[last] = replace(left[last], late=tuple(kept), late_kind="kept", wide=self._wide(region, kept))
+        return tuple(left)
+
+    def _wide(self, region: int, steps: Iterable[Straight]) -> int:
+        """How many lanes are enough: a sum of products is read and written once for each run, and what it is made of
+        is copied once for each row.
+        """
+        wide = _FEWEST
+        for step in steps:
+            if isinstance(step, Collect) and step.kind == "product":
+                x, g = (self._count(region, value) for value in step.values)
+                if 0 < x < 1 << 24 and 0 < g < 1 << 24:
+                    wide = max(wide, x * g // (4 * (x + g)))
+        return min(wide, _MOST)
+
+    def _count(self, region: int, value: int) -> int:
+        count = 1
+        for length in self.plan.type_of(region, value).shape if value >= 0 else ():
+            count *= length  # type: ignore[operator]
+        return count
+
+    # -- ahead ---------------------------------------------------------------------------------------------
+
+    def _go_ahead(self, at: Place) -> None:
+        """Move what the next phase makes of values of this one alone to the end of this one, to wait there."""
+        region, number = at
+        after = (region, number + 1)
+        phase = self.programs[at].phase
+        if after not in self.programs or self.programs[after].phase != phase + 1:
+            return  # this is not the last visit in its phase, or there is no next phase
+        made: set[int] = set()  # slots that are there at the end of this phase
+        ready: set[str] = set()
+        for stage in self.programs[after].stages:
+            for step in stage.straight:
+                if self._is_ready(region, step, phase, made):
+                    ready.add(_name(step))
+                    made.update(writes(step))
+        # What this phase makes for nobody but these, or for the next, can wait with them.
+        for stage in reversed(self.programs[at].stages):
+            for step in reversed(stage.straight):
+                if isinstance(step, Op) and self._is_static(region, step) and self._is_for_later(region, step, phase, ready):
+                    ready.add(step.node)
+        steps = [
+            (step, place == at)
+            for place in (at, after)
+            for stage in self.programs[place].stages
+            for step in stage.straight
+        ]
+        self._trim(region, [(step, is_now) for step, is_now in steps if _name(step) in ready], phase, ready)
+        chosen = [(step, is_now) for step, is_now in steps if _name(step) in ready]
+        if not self._is_worth_it(region, [step for step, _ in chosen]):
+            return
+        now = tuple(step for step, is_now in chosen if is_now)
+        then = tuple(step for step, is_now in chosen if not is_now)
+        ahead = tuple(range(len(now), len(now) + len(then)))
+        last = Stage(late=now + then, ahead=ahead, late_kind="ahead", wide=self._wide(region, now + then))
+        here, there = self.programs[at], self.programs[after]
+        self.programs[at] = replace(here, stages=(*_without(here.stages, ready), last))
+        self.programs[after] = replace(there, stages=_without(there.stages, ready))
+
+    def _is_for_later(self, region: int, step: Op, phase: int, ready: Set[str]) -> bool:
+        users = self._users_of(region, step) or {_ELSEWHERE}
+        return all(user is not _ELSEWHERE and (user.node in ready or user.phase > phase) for user in users)
+
+    def _is_ready(self, region: int, step: Straight, phase: int, made: Set[int]) -> bool:
+        """Can it be done in that phase?"""
+        if not isinstance(step, (Op, Collect)) or not self._is_static(region, step):
+            return False
+        written = self.written[region]
+        return all(x < 0 or x in made or written.get(x, phase + 1) <= phase for x in reads(step))
+
+    def _trim(self, region: int, steps: list[tuple[Straight, bool]], phase: int, ready: set[str]) -> None:
+        """Leave what costs little beside what takes it, which only takes memory. And what that needs in this phase."""
+        for step, is_now in reversed(steps):
+            is_worth = isinstance(step, Collect) or self._name(step) in _WORTH_KEEPING
+            is_last = not any(user.node in ready for user in self._users_of(region, step))
+            is_needed = isinstance(step, Op) and is_now and not self._is_for_later(region, step, phase, ready)
+            if is_needed or (is_last and not is_worth):
+                ready.discard(_name(step))
+
+    # -- steps ---------------------------------------------------------------------------------------------
+
+    def _find_users(self) -> None:
+        """Who reads each slot, and in which phase it is written."""
+        plan = self.plan
+        self.written = [{} for _ in plan.regions]
+        self.users = [{} for _ in plan.regions]
+        for region, _, program in places(plan):
+            own, written, phase = self.users[region], self.written[region], program.phase
+            for item in items_of(program):
+                user = _User(item.node if isinstance(item, (Op, Collect)) else "", phase)
+                for x in reads(item):
+                    own.setdefault(x, set()).add(user)
+                for to in writes(item):
+                    written[to] = phase
+                for inner, transfer in given(item):
+                    self.written[inner][transfer.to] = phase
+                if isinstance(item, Branch):
+                    own[item.pred].add(_ELSEWHERE)
+                    for inner, x in found(plan, item):
+                        self.users[inner].setdefault(x, set()).add(user)
+                elif isinstance(item, (Loop, Map, Read)):
+                    for transfer in () if isinstance(item, Read) else item.outers:
+                        own.setdefault(transfer.source, set()).add(_ELSEWHERE)
+                    for inner, x in found(plan, item):
+                        self.users[inner].setdefault(x, set()).add(_ELSEWHERE)
+        for number, region_ in enumerate(plan.regions):
+            for phase, (params, results) in enumerate(zip(region_.params, region_.results, strict=True)):
+                for x in params:
+                    self.written[number][x] = phase
+                for x in results:
+                    self.users[number].setdefault(x, set()).add(_ELSEWHERE)
+
+    def _users_of(self, region: int, step: Straight) -> set[_User]:
+        users: set[_User] = set()
+        for to in writes(step):
+            users |= self.users[region].get(to, set())
+        return users
+
+    def _name(self, step: Straight) -> str:
+        return self.plan.kernels[step.kernel].op if isinstance(step, Op) else ""
+
+    def _is_pure(self, step: Item) -> bool:
+        if isinstance(step, Op):
+            return not self.plan.kernels[step.kernel].is_effect
+        return isinstance(step, (Read, Collect))
+
+    def _faults(self, step: Straight) -> bool:
+        return isinstance(step, Op) and CATALOGUE[self._name(step)].faults
+
+    def _is_static(self, region: int, step: Straight) -> bool:
+        """It does nothing but compute, on values of known size."""
+        values = (*reads(step), *writes(step))
+        return self._is_pure(step) and all(self.plan.type_of(region, x).is_static for x in values)
+
+    def _takes_array(self, region: int, step: Collect) -> bool:
+        return any(self.plan.type_of(region, x).shape for x in step.values)
+
+
+def _name(step: Straight) -> str:
+    """The node of an operator or collect; of others nothing that a set of names holds."""
+    return step.node if isinstance(step, (Op, Collect)) else "~"
+
+
+def _without(stages: Iterable[Stage], gone: Set[str]) -> tuple[Stage, ...]:
+    return tuple(
+        replace(stage, straight=tuple(step for step in stage.straight if _name(step) not in gone)) for stage in stages
+    )

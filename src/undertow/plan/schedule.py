@@ -1,0 +1,160 @@
+"""How each group of functions runs.
+
+*Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, and an
+*agenda* takes all lanes that have come to a stage, whatever they wait for otherwise. A group is *narrow* if it works on
+numbers, but for arrays of its entry that it takes elements of, and no activation makes two calls at once, so that its
+waves never widen: where lanes are few, each goes its way alone. Several threads may run parts of a wave (*parallel*) if
+nothing in it needs the host, is collected, mapped, or of a size that only the run knows; waves of numbers (*scalar*) may
+be cut anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from undertow.plan.kernels import Facts, FactsOf
+from undertow.plan.order import blocking, is_blocking
+from undertow.plan.plan import NO_SLOT, Branch, Call, Collect, Collected, Group, Item, Loop, Map, Op, Plan, Region
+from undertow.plan.plan import Schedule
+from undertow.plan.walk import Place, enters, items_of, run_of, singly
+
+_COPIES = ("identity", "stop_gradient", "fill")
+
+
+def choose_schedules(plan: Plan, facts_of: FactsOf, forced: Schedule | None = None) -> Plan:
+    """The plan with the way each group runs; `forced` says it for all."""
+    facts = [facts_of(kernel) for kernel in plan.kernels]
+    enter_groups = _entered_groups(plan)
+    agenda = _waiting_groups(plan) if forced is None else set()
+    parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(plan, r, facts)})
+    scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
+    narrow = _narrow_groups(plan, facts, enter_groups)
+    groups = [
+        Group(
+            forced or ("agenda" if number in agenda else "lockstep"),
+            number in narrow,
+            number not in parallel,
+            number not in scalar,
+        )
+        for number in range(len(plan.groups))
+    ]
+    return replace(plan, groups=tuple(groups))
+
+
+def _entered_groups(plan: Plan) -> dict[int, set[int]]:
+    """The groups that each group enters."""
+    entered: dict[int, set[int]] = {}
+    for region in plan.regions:
+        for program in region.programs:
+            for item in items_of(program):
+                bodies = item.callees if isinstance(item, Call) else (item.body,) if isinstance(item, (Loop, Map)) else ()
+                entered.setdefault(region.group, set()).update(plan.regions[body].group for body in bodies)
+    return entered
+
+
+def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
+    """Groups that have not got something, or enter one that has not."""
+    closed = set(without)
+    has_grown = True
+    while has_grown:
+        more = {group for group, inner in entered.items() if group not in closed and inner & closed}
+        has_grown = bool(more)
+        closed |= more
+    return closed
+
+
+def _is_parallel(plan: Plan, region: Region, facts: list[Facts]) -> bool:
+    if any(not slot.type.is_static for slot in region.slots):
+        return False
+    for program in region.programs:
+        for item in singly(items_of(program)):
+            if isinstance(item, (Collect, Collected, Map)) or (isinstance(item, Op) and not facts[item.kernel].is_native):
+                return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Calls that wait for each other
+
+
+def _waiting_groups(plan: Plan) -> set[int]:
+    """Groups with arrays, in whose first phase a call of the group waits for another."""
+    has_arrays = {region.group for region in plan.regions if any(slot.type.shape for slot in region.slots)}
+    waiting: set[int] = set()
+    calls: dict[int, set[int]] = {}  # of each region: the groups that are called in its first program
+    for number in reversed(range(len(plan.regions))):
+        region = plan.regions[number]
+        own = calls.setdefault(number, set())
+        for stage in region.programs[0].stages if region.programs else ():
+            here: set[int] = set()
+            for item in stage.entered:
+                if isinstance(item, Call):
+                    here |= {plan.regions[callee].group for callee in item.callees}
+                for inner, _ in enters(item):
+                    here |= calls.get(inner, set())
+            if region.group in here and region.group in has_arrays and region.group in own:
+                waiting.add(region.group)
+            own |= here
+    return waiting
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Numbers, one call at a time
+
+
+def _narrow_groups(plan: Plan, facts: list[Facts], entered: dict[int, set[int]]) -> set[int]:
+    """Groups of functions that run narrow: they, and all that they enter, are scalar and linear."""
+    blocks = blocking(plan)
+    wide = {region.group for n, region in enumerate(plan.regions) if not _is_narrow(plan, n, region, facts, blocks)}
+    wide = _closed(entered, wide)
+    return {region.group for region in plan.regions if region.kind == "function"} - wide
+
+
+def _is_narrow(plan: Plan, number: int, region: Region, facts: list[Facts], blocks: set[Place]) -> bool:
+    if region.kind in ("main", "map"):
+        return False
+    ends = [x for slots in (*region.params, *region.results) for x in slots]
+    if not _are_numbers(plan, number, ends):
+        return False
+    for program in region.programs:
+        for stage in program.stages:
+            if sum(is_blocking(item, number, blocks) for item in stage.entered) > 1:
+                return False  # it makes two calls at once
+            if not all(_fits(plan, number, item, facts) for item in (*singly(run_of(stage)), *stage.entered)):
+                return False
+    return True
+
+
+def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:
+    return all(x == NO_SLOT or not plan.type_of(region, x).shape for x in operands)
+
+
+def _fits(plan: Plan, region: int, item: Item, facts: list[Facts]) -> bool:
+    """Values are numbers. An array may come from the entry, be handed on to branches and loops, and be looked into."""
+    if isinstance(item, Op):
+        kernel = plan.kernels[item.kernel]
+        if not facts[item.kernel].is_native or len(item.outputs) != 1 or not _are_numbers(plan, region, item.outputs):
+            return False
+        if kernel.op == "index":
+            return _are_numbers(plan, region, item.inputs[1:])
+        if len(item.inputs) > 3 or not _are_numbers(plan, region, item.inputs):
+            return False
+        return len(item.inputs) == 1 if kernel.op in _COPIES else facts[item.kernel].is_each
+    if isinstance(item, Branch):
+        return all(
+            _are_numbers(plan, region, (merge.to,))
+            and _are_numbers(plan, item.regions[0], (merge.sides[0],))
+            and _are_numbers(plan, item.regions[1], (merge.sides[1],))
+            for merge in item.merges
+        )
+    if isinstance(item, Call):
+        return _are_numbers(plan, region, (*item.arguments, *item.hoists, *item.results)) and len(item.callees) == 1
+    if isinstance(item, Loop):
+        own = [*(transfer.source for transfer in item.variables), *(exit_.to for exit_ in item.exits)]
+        return _are_numbers(plan, region, own)
+    if isinstance(item, Collect):
+        return item.kind != "product" and _are_numbers(plan, region, item.values)
+    if isinstance(item, Collected):
+        return len(item.to) == 1 and item.to[0] != NO_SLOT and _are_numbers(plan, region, item.to)
+    return not isinstance(item, Map)

@@ -1,0 +1,56 @@
+"""What operators do to the places of elements: which results are parts of operands, or operands side by side."""
+
+from __future__ import annotations
+
+from undertow.ir.graph import Const
+from undertow.plan.plan import Kernel, Slot
+from undertow.types import Type
+
+SMALL = 64  # bytes of a value that shares the memory of its table with others
+_COPIES = {"identity", "stop_gradient", "reshape", "expand_dims", "squeeze"}
+
+
+def count_of(type_: Type) -> int:
+    """Elements; -1 where only the run knows."""
+    count = 1
+    for length in type_.shape:
+        if not isinstance(length, int):
+            return -1
+        count *= length
+    return count
+
+
+def size_of(type_: Type) -> int:
+    """Bytes of a static type."""
+    return count_of(type_) * type_.dtype.size
+
+
+def is_large(slot: Slot | Const) -> bool:
+    """Has it a known size, and memory of its own?"""
+    return count_of(slot.type) * slot.type.dtype.size > SMALL
+
+
+def is_row(kernel: Kernel, result: Type) -> bool:
+    """Is the result nothing but the operands, one behind the other?"""
+    if kernel.op not in ("concat", "stack"):
+        return False
+    axis = kernel.attrs.integer("axis")
+    return all(length == 1 for length in result.shape[: axis % max(len(result.shape), 1)])
+
+
+def part_at(kernel: Kernel, operand: Type) -> int:
+    """Where the result is a part of the operand, as it stands there: how many elements come before it; else -1."""
+    if kernel.op in _COPIES:
+        return 0
+    if kernel.op != "slice":
+        return -1
+    at, is_cut = 0, False  # an axis before this one has more than one element left, so this one must be whole
+    cuts = zip(kernel.attrs["starts"], kernel.attrs["stops"], kernel.attrs["steps"], operand.shape, strict=True)  # type: ignore[arg-type]
+    for start, stop, step, length in cuts:
+        assert isinstance(length, int)
+        left = range(length)[slice(start, stop, step)]  # type: ignore[misc]
+        if not left or (len(left) > 1 and left.step != 1) or (is_cut and len(left) != length):
+            return -1
+        is_cut = is_cut or len(left) > 1
+        at = at * length + left.start
+    return at

@@ -1,0 +1,46 @@
+"""Which values all lanes share, in every wave below an entry: weights, and what is made of them alone.
+
+What is read from outside is such a value, and what is made of such values. (An entry for each lane may hold values of
+its own: who makes entries counts them.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from undertow.plan.plan import NO_SLOT, Branch, Item, Loop, Map, Op, Plan, Read
+from undertow.plan.walk import items_of
+
+
+def share(plan: Plan) -> Plan:
+    """The plan with these slots marked."""
+    shared: list[set[int]] = [set() for _ in plan.regions]
+    todo = [(number, [item for program in region.programs for item in items_of(program)])
+            for number, region in enumerate(plan.regions)]
+    before = -1
+    while before != (now := sum(map(len, shared))):
+        before = now
+        for number, items in todo:
+            for item in items:
+                _look(plan, number, item, shared)
+    regions = []
+    for number, region in enumerate(plan.regions):
+        slots = tuple(
+            replace(slot, is_shared=True) if k in shared[number] else slot for k, slot in enumerate(region.slots)
+        )
+        regions.append(replace(region, slots=slots) if shared[number] else region)
+    return replace(plan, regions=tuple(regions))
+
+
+def _look(plan: Plan, region: int, item: Item, shared: list[set[int]]) -> None:
+    own = shared[region]
+    if isinstance(item, Op):
+        if not plan.kernels[item.kernel].is_effect and all(x < 0 or x in own for x in item.inputs):
+            own.update(to for to in item.outputs if to != NO_SLOT)
+    elif isinstance(item, Read):
+        own.add(item.to)
+    elif isinstance(item, Branch):
+        for side, transfers in zip(item.regions, item.transfers, strict=True):
+            shared[side].update(t.to for t in transfers if t.source < 0 or t.source in own)
+    elif isinstance(item, (Loop, Map)):
+        shared[item.body].update(t.to for t in item.outers if t.source < 0 or t.source in own)

@@ -1,0 +1,205 @@
+"""Ways to look around a plan: what an item reads, writes and enters. A new kind of item is added here first.
+
+`core/src/items.h` is the same for C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from undertow.plan.plan import (
+    NO_SLOT,
+    Branch,
+    Call,
+    Collect,
+    Collected,
+    Exit,
+    Fused,
+    Item,
+    Loop,
+    Map,
+    Op,
+    Operand,
+    Plan,
+    Program,
+    Read,
+    Region,
+    Stage,
+    Straight,
+    Transfer,
+)
+
+Place = tuple[int, int]  # a region, and which of its programs
+
+
+def is_straight(item: Item) -> bool:
+    return isinstance(item, (Op, Read, Collect, Collected, Fused))
+
+
+def items_of(program: Program) -> Iterator[Item]:
+    """All items of a program, whether or not they have an order yet."""
+    yield from program.unordered
+    for stage in program.stages:
+        yield from run_of(stage)
+        yield from stage.entered
+
+
+def run_of(stage: Stage) -> tuple[Straight, ...]:
+    """The straight run of a stage, with what may wait at its end."""
+    return stage.straight + stage.late
+
+
+def singly(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, those that run in one pass one by one."""
+    for item in items:
+        if isinstance(item, Fused):
+            yield from item.ops
+        else:
+            yield item
+
+
+def places(plan: Plan) -> Iterator[tuple[int, int, Program]]:
+    """Every program, with the numbers of its region and its own."""
+    for number, region in enumerate(plan.regions):
+        for k, program in enumerate(region.programs):
+            yield number, k, program
+
+
+def reads(item: Item) -> tuple[Operand, ...]:
+    """What an item reads of its own region. (`found` says what is read elsewhere when it comes back.)"""
+    if isinstance(item, Op):
+        return item.inputs
+    if isinstance(item, Branch):
+        return (item.pred, *_sources(item.transfers[0]), *_sources(item.transfers[1]))
+    if isinstance(item, Call):
+        own = item.arguments + item.hoists
+        return own if item.selector == NO_SLOT else (*own, item.selector)
+    if isinstance(item, Loop):
+        return (*_sources(item.variables), *_sources(item.outers))
+    if isinstance(item, Map):
+        counted = (item.counted,) if item.phase == 0 else ()
+        return (*counted, *_sources(item.mapped), *_sources(item.outers))
+    if isinstance(item, Collect):
+        return item.values
+    if isinstance(item, Collected):
+        return (item.like,)
+    if isinstance(item, Fused):
+        return tuple(x for op in item.ops for x in op.inputs)
+    return ()
+
+
+def writes(item: Item) -> tuple[int, ...]:
+    """The slots of its own region that an item writes."""
+    if isinstance(item, Op):
+        return item.outputs
+    if isinstance(item, Branch):
+        return tuple([merge.to for merge in item.merges])
+    if isinstance(item, Call):
+        return item.results
+    if isinstance(item, Loop):
+        return tuple([exit_.to for exit_ in item.exits])
+    if isinstance(item, Map):
+        return tuple([result.to for result in item.results])
+    if isinstance(item, Read):
+        return (item.to,)
+    if isinstance(item, Collected):
+        return item.to
+    if isinstance(item, Fused):
+        return tuple(x for op in item.ops for x in op.outputs)
+    return ()
+
+
+def enters(item: Item) -> tuple[Place, ...]:
+    """The regions inside of its own that an item enters, and which program of each; a call enters another body."""
+    if isinstance(item, Branch):
+        return tuple([(side, item.visit) for side in item.regions])
+    if isinstance(item, Loop):
+        return ((item.body, 0),)
+    if isinstance(item, Map):
+        return ((item.body, item.phase),)
+    return ()
+
+
+def given(item: Item) -> Iterator[tuple[int, Transfer]]:
+    """What an item hands to the regions that it enters: the region, and from where to where."""
+    if isinstance(item, Branch):
+        for side, transfers in zip(item.regions, item.transfers, strict=True):
+            for transfer in transfers:
+                yield side, transfer
+    elif isinstance(item, Loop):
+        for transfer in item.variables + item.outers:
+            yield item.body, transfer
+    elif isinstance(item, Map):
+        for transfer in item.mapped + item.outers:
+            yield item.body, transfer
+
+
+def found(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
+    """What an item reads of other regions: of those that it entered, when they are over, and of main."""
+    if isinstance(item, Branch):
+        for merge in item.merges:
+            yield item.regions[0], merge.sides[0]
+            yield item.regions[1], merge.sides[1]
+    elif isinstance(item, Loop):
+        for transfer in item.variables + item.outers:
+            yield item.body, transfer.to  # the next iteration does
+        for exit_ in item.exits:
+            yield item.body, exit_.source
+        going = going_on(plan, item)
+        for x in item.next:
+            yield going, x
+    elif isinstance(item, Map):
+        for result in item.results:
+            yield item.body, result.source
+    elif isinstance(item, Read) and item.is_shared:
+        yield 0, item.index
+
+
+def going_on(plan: Plan, loop: Loop) -> int:
+    """The region of the branch in which a loop goes on."""
+    for item in items_of(plan.regions[loop.body].programs[0]):
+        if isinstance(item, Branch) and item.branch == loop.branch:
+            return item.regions[0]
+    raise AssertionError("a loop without a way round")
+
+
+def called(item: Item) -> tuple[int, ...]:
+    """The functions that an item calls."""
+    return item.callees if isinstance(item, Call) else ()
+
+
+def use_counts(plan: Plan) -> list[list[int]]:
+    """How often each slot of each region is read, by whatever stands anywhere in the plan."""
+    counts = [[0] * len(region.slots) for region in plan.regions]
+    for number, region in enumerate(plan.regions):
+        own = counts[number]
+        for slots in region.results:
+            for x in slots:
+                if x >= 0:
+                    own[x] += 1
+        for program in region.programs:
+            for item in items_of(program):
+                for x in reads(item):
+                    if x >= 0:
+                        own[x] += 1
+                for inner, x in found(plan, item):
+                    if x >= 0:
+                        counts[inner][x] += 1
+    return counts
+
+
+def with_programs(plan: Plan, changed: dict[Place, Program]) -> Plan:
+    """The plan with other programs in some places."""
+    if not changed:
+        return plan
+    regions: list[Region] = list(plan.regions)
+    for number in {region for region, _ in changed}:
+        own = regions[number]
+        programs = [changed.get((number, k), program) for k, program in enumerate(own.programs)]
+        regions[number] = replace(own, programs=tuple(programs))
+    return replace(plan, regions=tuple(regions))
+
+
+def _sources(pairs: Iterable[Transfer | Exit]) -> list[Operand]:
+    return [pair.source for pair in pairs]
