@@ -35,9 +35,12 @@ class Maker {
  private:
   const Slot& slot(Operand x) const { return x < 0 ? plan_.constants[z(~x)].slot : region_.slots[z(x)]; }
 
-  const Slot& result(int32_t op) const {
-    if (z(op) >= to_.ops.size()) not_a_plan("a pass has no such operator");
-    return region_.slots[z(plan_.ops[z(to_.ops[z(op)])].outputs[0])];
+  /// The number of the operator that gives a slot.
+  size_t maker(int32_t slot) const {
+    const auto found =
+        std::ranges::find_if(to_.ops, [&](int32_t op) { return plan_.ops[z(op)].outputs[0] == slot; });
+    if (found == to_.ops.end()) not_a_plan("a pass has no such operator");
+    return z(found - to_.ops.begin());
   }
 
   void add(const FusedInput& input) {
@@ -93,9 +96,10 @@ class Maker {
       if (from.inputs.size() > 1 && !is_number(1)) not_a_plan(kOther);
       if (from.inputs.size() > 2 && (operand(from, 2).is_row || operand(from, 2).dtype != dtype)) not_a_plan(kOther);
     }
-    const Slot& own = result(from.op);  // an operator that is the same for all lanes gives it its column
+    const size_t op = maker(from.to);
+    const Slot& own = region_.slots[z(from.to)];  // an operator that is the same for all lanes gives it its column
     if (own.dtype != dtype || own.count < (is_row ? from_.width : 1)) not_a_plan(kOther);
-    to_.results[z(from.op)] = static_cast<int32_t>(types_.size());
+    to_.results[op] = static_cast<int32_t>(types_.size());
     types_.push_back({dtype, is_row});
     depends_.push_back(depends);
     instructions_.push_back(made);
@@ -106,9 +110,9 @@ class Maker {
     std::vector<Fused::Output> outputs;
     for (size_t k = 0; k < from_.outputs.size(); ++k) {
       const FusedOutput& from = from_.outputs[k];
-      const Slot& to = result(from.op);
-      if (z(from.from) >= types_.size() || plan_.ops[z(to_.ops[z(from.op)])].outputs[0] != from.to)
-        not_a_plan("a pass writes what it has not");
+      makers_.push_back(maker(from.to));
+      const Slot& to = region_.slots[z(from.to)];
+      if (z(from.from) >= types_.size()) not_a_plan("a pass writes what it has not");
       const bool is_row = to.count > 1, is_first = from.offset == 0;
       const int64_t count = is_row ? from_.width : 1;
       const bool follows =
@@ -139,7 +143,7 @@ class Maker {
       if (to_.results[k] >= 0) depends |= depends_[z(to_.results[k])];
       to_.depends.push_back(depends);
     }
-    for (size_t k = 0; k < to_.outputs.size(); ++k) to_.outputs[k].depends = to_.depends[z(from_.outputs[k].op)];
+    for (size_t k = 0; k < to_.outputs.size(); ++k) to_.outputs[k].depends = to_.depends[makers_[k]];
   }
 
   const Plan& plan_;
@@ -149,6 +153,7 @@ class Maker {
   std::vector<Fused::Type> types_;  // of registers
   std::vector<uint64_t> depends_;   // of registers: on these inputs
   std::vector<Fused::Instruction> instructions_;
+  std::vector<size_t> makers_;  // of outputs: the operators whose results they are
   int64_t bytes_ = 0;
 };
 

@@ -147,7 +147,7 @@ def end_of_kernels(rows: list[int], first: int) -> int:
     """A kernel is an operator, attributes, types."""
     at = first
     for _ in range(rows[first - 1]):
-        count, at = rows[at + 1], at + 2
+        count, at = rows[at + 2], at + 3
         for _ in range(count):
             at += 3 if rows[at + 1] != 2 else 3 + 2 * rows[at + 2]
         for _ in range(2):

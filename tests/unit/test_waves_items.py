@@ -12,9 +12,14 @@ from tests.unit.test_simplify import read
 import undertow as ut
 from undertow.engines.reference import ReferencePlan
 from undertow.engines.waves import WavesPlan
-from undertow.engines.waves.items import BRANCH, Items
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.plan.items import BRANCH, Items
+from undertow.plan.lower import lower
+from undertow.plan.order import order
+from undertow.plan.plan import Call
+from undertow.plan.put_off import recursive_groups
+from undertow.plan.walk import items_of
 
 # --------------------------------------------------------------------------------------------------------------
 # Turns
@@ -214,6 +219,13 @@ def test_calls_that_ask_at_the_same_points_are_one() -> None:
         return tree(x * 0.5, n - 1) + tree(x + 1.0, n - 1)
 
     graph = ut.grad(tree).graph(np.ones(3), 6).static
-    items = Items(graph)
-    recursive = [number for number, site in enumerate(graph.sites, 1) if site.callee == items.owner[site.caller]]
-    assert len({items.asks(number) for number in recursive}) == 1 and len(recursive) == 2
+    plan = order(lower(graph))
+    group = recursive_groups(plan)
+    calls = [
+        item
+        for region in plan.regions
+        for program in region.programs
+        for item in items_of(program)
+        if isinstance(item, Call) and {region.group} == group
+    ]
+    assert len({call.asks for call in calls}) == 1 and len(calls) == 4

@@ -11,10 +11,13 @@ import pytest
 import undertow as ut
 from undertow.engines.contract import Options, Stats
 from undertow.engines.waves import WavesPlan
-from undertow.engines.waves.encode import _Encoder
-from undertow.engines.waves.items import LateKind
 from undertow.errors import RunError
 from undertow.ir.graph import StaticGraph
+from undertow.plan.lower import lower
+from undertow.plan.order import order
+from undertow.plan.plan import Collect, LateKind, Op
+from undertow.plan.products import find_products
+from undertow.plan.put_off import put_off
 
 LEAVES = 40
 SIZE = 60_000
@@ -76,28 +79,33 @@ def counters(stats: Stats) -> tuple[Any, ...]:
 
 def late_ops(graph: StaticGraph) -> dict[tuple[str, LateKind], list[str]]:
     """The operators that may wait, by region, and how."""
-    encoder = _Encoder(graph, True)
+    plan = put_off(order(find_products(lower(graph))))
     found: dict[tuple[str, LateKind], list[str]] = {}
-    for (region, _), stages in encoder.stages.items():
-        for stage in stages:
-            names = [graph.nodes[step.key[1]].op for step in stage.late]
-            if names:
-                found.setdefault((graph.regions[region].name, stage.late_kind), []).extend(names)
+    for region in plan.regions:
+        for program in region.programs:
+            for stage in program.stages:
+                names = [
+                    plan.kernels[step.kernel].op if isinstance(step, Op) else f"collect_{step.kind}"
+                    for step in stage.late
+                    if isinstance(step, (Op, Collect))
+                ]
+                if names:
+                    found.setdefault((region.name, stage.late_kind), []).extend(names)
     return found
 
 
 class TestPlan:
     def test_leaves_are_held(self):
         found = late_ops(graph_of(loss, params(), 6))
-        assert list(found) == [("if1.then", LateKind.HELD)]
+        assert list(found) == [("encode/if1.then", "held")]
         (ops,) = found.values()
         assert "matmul" in ops and "tanh" in ops
 
     def test_what_is_only_collected_is_kept(self):
         found = late_ops(graph_of(ut.grad(loss), params(), 6))
-        kept = {name: ops for (name, kind), ops in found.items() if kind == LateKind.KEPT}
-        assert kept and all(set(ops) <= {"collect", "matmul", "expand_dims"} for ops in kept.values())
-        assert any("collect_rows" in ops for (_, kind), ops in found.items() if kind == LateKind.HELD)
+        kept = {name: ops for (name, kind), ops in found.items() if kind == "kept"}
+        assert kept and all(set(ops) <= {"collect_product"} for ops in kept.values())
+        assert any("collect_rows" in ops for (_, kind), ops in found.items() if kind == "held")
 
     def test_numbers_do_not_wait(self):
         @ut.function
@@ -219,7 +227,7 @@ def total(params, node: ut.i64) -> ut.f64:
 class TestAhead:
     def test_the_gradient_of_a_nodes_own_loss_does_not_wait_for_others(self):
         found = late_ops(graph_of(ut.grad(total), params(), 6))
-        ahead = [ops for (name, kind), ops in found.items() if kind == LateKind.AHEAD]
+        ahead = [ops for (name, kind), ops in found.items() if kind == "ahead"]
         assert ahead and all("scatter_add" in ops and "matmul" in ops for ops in ahead)
         assert not any("tanh" in ops for ops in ahead)
 

@@ -10,8 +10,11 @@ import pytest
 
 import undertow as ut
 from undertow.api.function import make_library
-from undertow.engines.waves.encode import _Encoder
 from undertow.passes.flatten import flatten
+from undertow.plan.lower import lower
+from undertow.plan.plan import Collect
+from undertow.plan.products import find_products
+from undertow.plan.walk import places
 
 D = 6
 RANDOM = np.random.default_rng(3)
@@ -74,9 +77,10 @@ def test_weights_are_collected_as_products(case: str) -> None:
     step, shape = CASES[case]
     grad, arguments = _recursion(step, RANDOM.standard_normal(shape) * 0.4)
     graph = flatten(make_library(grad.library(*arguments), True, True))
-    encoder = _Encoder(graph, put_off=True)
-    whole = [n for n, node in enumerate(graph.nodes) if node.op == "collect" and n not in encoder.products]
-    assert encoder.products and not whole
+    plan = find_products(lower(graph))
+    items = [item for _, _, program in places(plan) for item in program.unordered]
+    kinds = [item.kind for item in items if isinstance(item, Collect)]
+    assert kinds and set(kinds) == {"product"}
     np.testing.assert_allclose(
         grad.run(*arguments, engine="waves"), grad.run(*arguments, engine="reference"), rtol=1e-12, atol=1e-14
     )

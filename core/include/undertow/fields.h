@@ -106,15 +106,15 @@ void each_field(See&& see, FusedInput& of) {
 struct Instruction {
   InstructionKind kind{};
   int32_t kernel{};  ///< the operator on each element, or the one that adds up
-  int32_t op{};  ///< of the operators that the pass stands for: the one whose result this is
-  std::vector<int32_t> inputs{};
+  int32_t to{};  ///< what it computes: the result of an operator that the pass stands for
+  std::vector<int32_t> inputs{};  ///< registers
 };
 
 template <class See>
 void each_field(See&& see, Instruction& of) {
   see(of.kind);
   see(of.kernel);
-  see(of.op);
+  see(of.to);
   see(of.inputs);
 }
 
@@ -123,7 +123,6 @@ struct FusedOutput {
   int32_t to{};
   int32_t offset{};  ///< elements that come before
   int32_t from{};  ///< register
-  int32_t op{};  ///< of the operators that the pass stands for: the one whose result goes there
 };
 
 template <class See>
@@ -131,7 +130,6 @@ void each_field(See&& see, FusedOutput& of) {
   see(of.to);
   see(of.offset);
   see(of.from);
-  see(of.op);
 }
 
 /// One operator, over all lanes.

@@ -123,24 +123,9 @@ class _Reader:
 
     def operand(self, line: Line) -> Operand:
         if line.peek() in DTYPES and line.peek(1) == "[":
-            return self.big(line)
+            return big_constant(line, self.shared.constants, self.shared.found)
         is_name = line.kind() == "string" or (line.kind() == "word" and line.peek() not in RESERVED)
         return self.port(line) if is_name else line.const()
-
-    def big(self, line: Line) -> Const:
-        type_ = line.type()
-        name = line.read("`$` and the 16 digits that name an array", "digest", lambda text: text[1:])
-        if name not in self.shared.found:
-            value = self.shared.constants.get(name)
-            if value is None:
-                hint = "pass parse(text, dump_constants(graph)): text does not hold big arrays"
-                fail(line.number, f"array ${name} is not among the constants", line.text, hint)
-            if value.dtype not in _DTYPES or digest(value) != name:
-                fail(line.number, f"the constant given for ${name} is another array", line.text)
-            self.shared.found[name] = Const(value)
-        if self.shared.found[name].type != type_:
-            fail(line.number, f"array ${name} is {self.shared.found[name].type}, not {type_}", line.text)
-        return self.shared.found[name]
 
     def declare(self, line: Line, region: Region, number: int | None) -> int:
         """A new region, numbered in order unless the text says otherwise."""
@@ -206,6 +191,23 @@ class _Reader:
                 f"{len(self.regions)} regions must have the numbers from 0, but one has #{max(self.regions)}",
             )
         return tuple(self.regions[number] for number in range(len(self.regions)))
+
+
+def big_constant(line: Line, given: Mapping[str, Array], found: dict[str, Const]) -> Const:
+    """An array that is named by its digest: one of those that are given. `found` keeps those that were checked."""
+    type_ = line.type()
+    name = line.read("`$` and the 16 digits that name an array", "digest", lambda text: text[1:])
+    if name not in found:
+        value = given.get(name)
+        if value is None:
+            hint = "pass parse(text, dump_constants(graph)): text does not hold big arrays"
+            fail(line.number, f"array ${name} is not among the constants", line.text, hint)
+        if value.dtype not in _DTYPES or digest(value) != name:
+            fail(line.number, f"the constant given for ${name} is another array", line.text)
+        found[name] = Const(value)
+    if found[name].type != type_:
+        fail(line.number, f"array ${name} is {found[name].type}, not {type_}", line.text)
+    return found[name]
 
 
 def _is_node(line: Line) -> bool:

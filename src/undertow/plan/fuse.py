@@ -258,24 +258,23 @@ class _Pass:
         return [*reversed(alone), self.written(members[::-1], wanted)]
 
     def written(self, members: Sequence[tuple[Op, _Role]], wanted: set[int]) -> Fused:
-        place = {item.outputs[0]: k for k, (item, _) in enumerate(members)}
         count = len(self.inputs)
 
         def number(register: _Register) -> int:
             return register.number if register.number >= 0 else count + ~register.number
 
         outputs: list[FusedOutput] = []
-        for k, (item, role) in enumerate(members):
+        for item, role in members:
             to = item.outputs[0]
             if role.kind == "join":
                 offset = 0
                 for x in item.inputs:
-                    outputs.append(FusedOutput(to, offset, number(self.use(x)), k))
+                    outputs.append(FusedOutput(to, offset, number(self.use(x))))
                     offset += self.here.count(x)
             elif to in wanted:
-                outputs.append(FusedOutput(to, 0, number(self.made[to]), k))
+                outputs.append(FusedOutput(to, 0, number(self.made[to])))
         instructions = tuple(
-            Instruction(role.kind, role.kernel, place[item.outputs[0]], tuple(map(number, operands)))  # type: ignore[arg-type]
+            Instruction(role.kind, role.kernel, item.outputs[0], tuple(map(number, operands)))  # type: ignore[arg-type]
             for role, item, operands in self.instructions
         )
         ops = tuple(item for item, _ in members)

@@ -200,8 +200,8 @@ class Instruction:
 
     kind: InstructionKind
     kernel: KernelNumber  # the operator on each element, or the one that adds up
-    op: int  # of the operators that the pass stands for: the one whose result this is
-    inputs: tuple[int, ...]
+    to: SlotNumber  # what it computes: the result of an operator that the pass stands for
+    inputs: tuple[int, ...]  # registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,6 @@ class FusedOutput:
     to: SlotNumber
     offset: int  # elements that come before
     source: int  # register
-    op: int  # of the operators that the pass stands for: the one whose result goes there
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ computed for the collect alone is not computed any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
-from undertow.plan.plan import Collect, Op, Operand, Plan, Program
-from undertow.plan.walk import Place, places, use_counts, with_programs
+from undertow.plan.plan import Collect, Item, Op, Operand, Plan, Program
+from undertow.plan.walk import Place, use_counts, with_programs
 
 _RESHAPES = ("reshape", "expand_dims", "squeeze")
 
@@ -21,16 +21,22 @@ def find_products(plan: Plan) -> Plan:
         return plan
     uses = use_counts(plan)
     changed: dict[Place, Program] = {}
-    for region, number, program in places(plan):
-        if not any(isinstance(item, Collect) for item in program.unordered):
+    for number, region in enumerate(plan.regions):
+        if not any(isinstance(item, Collect) for program in region.programs for item in program.unordered):
             continue
-        found = _Products(plan, region, uses[region])
-        written = [found.product(item) for item in program.unordered]
-        kept = [n for n, item in enumerate(written) if not (isinstance(item, Op) and item.node in found.absorbed)]
-        place = {n: k for k, n in enumerate(kept)}
-        after = tuple((place[a], place[b]) for a, b in program.after if a in place and b in place)
-        changed[region, number] = replace(program, unordered=tuple(written[n] for n in kept), after=after)
+        found = _Products(plan, number, uses[number])
+        written = [[found.product(item) for item in program.unordered] for program in region.programs]
+        for k, program in enumerate(region.programs):
+            changed[number, k] = _without(replace(program, unordered=tuple(written[k])), found.absorbed)
     return with_programs(plan, changed)
+
+
+def _without(program: Program, absorbed: Set[str]) -> Program:
+    """A program without some operators. They computed and did nothing else, so nobody need wait for them."""
+    kept = [n for n, item in enumerate(program.unordered) if not (isinstance(item, Op) and item.node in absorbed)]
+    place = {n: k for k, n in enumerate(kept)}
+    after = tuple((place[a], place[b]) for a, b in program.after if a in place and b in place)
+    return replace(program, unordered=tuple(program.unordered[n] for n in kept), after=after)
 
 
 class _Products:
@@ -47,7 +53,7 @@ class _Products:
                 if isinstance(item, Op):
                     yield item
 
-    def product(self, item: object) -> object:
+    def product(self, item: Item) -> Item:
         """A collect of a product as one that takes its factors; others as they are."""
         if not isinstance(item, Collect) or item.kind != "whole":
             return item

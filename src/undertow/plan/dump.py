@@ -1,0 +1,266 @@
+"""Print a plan as text, one item a line; `parse` reads it back. docs/reference/plan_text.md is the grammar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from undertow.ir.literal import quote, show_attr, show_const, show_string
+from undertow.plan.plan import (
+    NO_SLOT,
+    Branch,
+    Call,
+    Collect,
+    Collected,
+    Entered,
+    Exit,
+    Fused,
+    Item,
+    Loop,
+    Map,
+    Op,
+    Operand,
+    Plan,
+    Program,
+    Read,
+    Region,
+    Slot,
+    Stage,
+    Straight,
+    Transfer,
+)
+from undertow.plan.walk import going_on
+
+VERSION = 1
+# Words of the text: what has such a name is written in quotes.
+_WORDS = frozenset(
+    """_ ahead asks at below branch call collect collected column count drop else end enter entry for function group in
+    last late like loop main map next node of on or order over pass phase resume select shared sibling stage then
+    unordered visit visits wait while with""".split()
+)
+_REGISTER = re.compile(r"r[0-9]+")
+LEGEND = """\
+# A region has a column for each value that lives in it, and a program for each phase; a branch has one for each visit.
+# Stages run one after the other. A stage runs its operators, then enters all that stands behind `enter` together: calls
+# there into one group, which ask for later phases at the same points (asks), are the lanes of one wave. A later phase
+# finds the columns of the earlier ones as they are. `drop`: nobody reads these columns any more; those of at most 64
+# bytes stand in their table and go with it. `late`: steps that wait for those of other waves, in tables of fewer lanes.
+# A pass is several operators in one go over the lanes; what it alone reads has no column. host, lanes: where columns live.
+"""
+
+
+def dump(plan: Plan, legend: bool = True) -> str:
+    """The text of a plan; `parse` makes the same of it. Numbers of constants and kernels may differ."""
+    lines = [f"plan {VERSION} {_name(plan.name)}"]
+    if legend:
+        lines += LEGEND.splitlines()
+    for number, group in enumerate(plan.groups):
+        marks = [word for word in ("narrow", "parallel", "scalar") if getattr(group, f"is_{word}")]
+        bodies = [_name(r.name) for r in plan.regions if r.group == number and r.kind != "branch"]
+        lines.append(" ".join(["group", str(number), group.schedule, *marks]) + ": " + ", ".join(bodies))
+    for number in range(len(plan.regions)):
+        lines += ["", *_Printer(plan, number).region()]
+    return "\n".join(lines) + "\n"
+
+
+class _Printer:
+    """Prints one region."""
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        self.plan = plan
+        self.own: Region = plan.regions[number]
+
+    def region(self) -> Iterator[str]:
+        own = self.own
+        if own.kind == "branch":
+            head = f"branch {_name(own.name)} of {_name(self.plan.regions[own.body].name)}"
+        else:
+            head = f"{own.kind} {_name(own.name)}" + (f" hoisted={own.hoisted}" if own.hoisted else "")
+        yield head
+        width = min(max([len(_name(slot.name)) for slot in own.slots], default=0), 40)
+        for slot in own.slots:
+            yield "  column " + _column(slot, width)
+        for number, program in enumerate(own.programs):
+            if own.kind == "branch":
+                yield f"  visit {number} in phase {program.phase}"
+            else:
+                params, results = self.slots(own.params[number]), self.slots(own.results[number])
+                yield f"  phase {program.phase}({params}) -> ({results})"
+            yield from self.program(program)
+
+    def program(self, program: Program) -> Iterator[str]:
+        if program.unordered:
+            yield "    unordered"
+            for item in program.unordered:
+                yield from self.item(item)
+            for earlier, later in program.after:
+                yield f"      wait {later} for {earlier}"
+        for stage in program.stages:
+            yield "    stage"
+            yield from self.stage(stage)
+
+    def stage(self, stage: Stage) -> Iterator[str]:
+        for item in stage.straight:
+            yield from self.item(item)
+        if stage.late:
+            yield f"      late {stage.late_kind} below {stage.wide}"
+            first = 0
+            for late in stage.late:
+                ahead = [k - first for k in stage.ahead]
+                yield from self.item(late, "        ", ahead)
+                first += len(late.ops) if isinstance(late, Fused) else 1
+        if stage.drops:
+            yield f"      drop {self.slots(stage.drops)}"
+        if stage.entered:
+            yield "      enter"
+            for entered in stage.entered:
+                yield from self.item(entered, "        ")
+
+    # -- items ---------------------------------------------------------------------------------------------
+
+    def item(self, item: Item, indent: str = "      ", ahead: Sequence[int] = ()) -> Iterator[str]:
+        if isinstance(item, Fused):
+            yield from (indent + line for line in self.fused(item, ahead))
+            return
+        notes = [*self.notes(item), *(["ahead"] if 0 in ahead else [])]
+        yield indent + self.line(item) + (f" ; {' '.join(notes)}" if notes else "")
+
+    def notes(self, item: Item) -> Iterator[str]:
+        if isinstance(item, (Op, Collect)) and item.node != self.default_node(item):
+            yield f"node={_name(item.node)}"
+        if isinstance(item, Op) and item.last:
+            yield f"last={','.join(map(str, item.last))}"
+
+    def default_node(self, item: Op | Collect) -> str:
+        """The name that a node has by its region and its first result."""
+        first = item.outputs[0] if isinstance(item, Op) and item.outputs else NO_SLOT
+        return f"{self.own.name}/{self.own.slots[first].name}" if first != NO_SLOT else ""
+
+    def line(self, item: Straight | Entered) -> str:
+        if isinstance(item, Op):
+            return f"{self.outputs(item.outputs)} = {self.operator(item.kernel)} {self.operands(item.inputs)}".rstrip()
+        if isinstance(item, Read):
+            source = _name(self.plan.regions[0].slots[item.index].name) if item.is_shared else str(item.index)
+            return f"{self.slot(item.to)} = {'shared' if item.is_shared else 'entry'} {source}"
+        if isinstance(item, Collect):
+            return f"collect {item.index} {item.kind} {self.operands(item.values)}"
+        if isinstance(item, Collected):
+            like = self.operand(item.like)
+            return f"{self.outputs(item.to)} = collected call#{item.call} {item.index} like {like}"
+        if isinstance(item, Branch):
+            return self.branch(item)
+        if isinstance(item, Call):
+            return self.call(item)
+        if isinstance(item, Loop):
+            return self.loop(item)
+        assert isinstance(item, Map)
+        return self.map(item)
+
+    def operator(self, number: int) -> str:
+        if number < 0:
+            return "order"
+        kernel = self.plan.kernels[number]
+        attrs = "".join(f"{quote(key)}={show_attr(value)}, " for key, value in kernel.attrs.items())
+        return quote(kernel.op) + (f"({attrs[:-2]})" if attrs else "")
+
+    def fused(self, item: Fused, ahead: Sequence[int]) -> Iterator[str]:
+        yield f"pass {item.width}"
+        for number, op in enumerate(item.ops):
+            yield from self.item(op, "  ", [k - number for k in ahead])
+        for number, given in enumerate(item.inputs):
+            part = f" at {given.offset}" if given.offset else ""
+            yield f"  r{number} = {self.operand(given.source)}{part} count {given.count}"
+        for number, step in enumerate(item.instructions, len(item.inputs)):
+            registers = ", ".join(f"r{k}" for k in step.inputs)
+            op = quote(self.plan.kernels[step.kernel].op)
+            yield f"  r{number} = {step.kind} {op} {registers} for {self.slot(step.to)}"
+        for output in item.outputs:
+            part = f" at {output.offset}" if output.offset else ""
+            yield f"  {self.slot(output.to)}{part} = r{output.source}"
+        yield "end"
+
+    def branch(self, item: Branch) -> str:
+        sides = [
+            f"{self.region_name(region)}({self.transfers(region, transfers)})"
+            for region, transfers in zip(item.regions, item.transfers, strict=True)
+        ]
+        merges = "; ".join(
+            f"{self.slot(merge.to)} = {self.operand(merge.sides[0], item.regions[0])}, "
+            f"{self.operand(merge.sides[1], item.regions[1])}"
+            for merge in item.merges
+        )
+        head = f"branch#{item.branch} on {self.slot(item.pred)} visit {item.visit}" + (" last" if item.is_last else "")
+        return f"{head} then {sides[0]} else {sides[1]} -> ({merges})" + self.dropped(item.drops)
+
+    def call(self, item: Call) -> str:
+        head = f"{'resume' if item.phase else 'call'}#{item.call} @{item.site}"
+        head += f" phase {item.phase}" if item.phase else ""
+        callees = " or ".join(map(self.region_name, item.callees))
+        text = f"{head} {callees}({self.operands(item.arguments)})"
+        if item.selector != NO_SLOT:
+            text += f" select {self.operand(item.selector)}"
+        if item.hoists:
+            text += f" entry ({self.operands(item.hoists)})"
+        text += f" -> ({self.slots(item.results)}) asks {item.asks}"
+        if item.phase == 0:
+            text += f" visits {', '.join(map(str, item.visits))}"
+        if item.siblings > 1:
+            text += f" sibling {item.sibling} of {item.siblings} with @{item.family}"
+        return text + self.dropped(item.drops)
+
+    def loop(self, item: Loop) -> str:
+        body, going = item.body, going_on(self.plan, item)
+        given = f"{self.transfers(body, item.variables)}; {self.transfers(body, item.outers)}"
+        after = ", ".join(self.operand(x, going) for x in item.next)
+        head = f"loop#{item.loop} @{item.site} {self.region_name(body)}({given})"
+        return f"{head} while branch#{item.branch} next ({after}) -> ({self.exits(body, item.exits)})"
+
+    def map(self, item: Map) -> str:
+        given = f"{self.transfers(item.body, item.mapped)}; {self.transfers(item.body, item.outers)}"
+        text = f"map#{item.map} @{item.site} phase {item.phase} {self.region_name(item.body)}({given})"
+        if item.phase == 0:
+            text += f" over {self.operand(item.counted)}"
+        text += f" -> ({self.exits(item.body, item.results)})"
+        return text + (f" visits {', '.join(map(str, item.visits))}" if item.phase == 0 else "")
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def dropped(self, drops: Sequence[int]) -> str:
+        return f" drop {self.slots(drops)}" if drops else ""
+
+    def region_name(self, number: int) -> str:
+        return _name(self.plan.regions[number].name)
+
+    def transfers(self, region: int, transfers: Iterable[Transfer]) -> str:
+        slots = self.plan.regions[region].slots
+        return ", ".join(f"{_name(slots[t.to].name)} = {self.operand(t.source)}" for t in transfers)
+
+    def exits(self, region: int, exits: Iterable[Exit]) -> str:
+        return ", ".join(f"{self.slot(exit_.to)} = {self.operand(exit_.source, region)}" for exit_ in exits)
+
+    def slot(self, number: int, region: int | None = None) -> str:
+        slots = self.own.slots if region is None else self.plan.regions[region].slots
+        return "_" if number == NO_SLOT else _name(slots[number].name)
+
+    def slots(self, numbers: Iterable[int]) -> str:
+        return ", ".join(map(self.slot, numbers))
+
+    def outputs(self, numbers: Sequence[int]) -> str:
+        return self.slots(numbers) if numbers else "()"
+
+    def operand(self, x: Operand, region: int | None = None) -> str:
+        return show_const(self.plan.constants[~x]) if x < 0 else self.slot(x, region)
+
+    def operands(self, operands: Iterable[Operand]) -> str:
+        return ", ".join(map(self.operand, operands))
+
+
+def _name(name: str) -> str:
+    return show_string(name) if name in _WORDS or _REGISTER.fullmatch(name) else quote(name)
+
+
+def _column(slot: Slot, width: int) -> str:
+    marks = [slot.home, *(word for word in ("shared", "passed") if getattr(slot, f"is_{word}"))]
+    if slot.kind != "value":
+        marks.append(slot.kind)
+    return f"{_name(slot.name) + ':':<{width + 1}} {slot.type} {' '.join(marks)}"

@@ -1,0 +1,600 @@
+"""Read the text of a plan: the inverse of `dump`.
+
+Columns of all regions are read first, since items name those of the regions that they enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+from undertow.ir.graph import EMPTY, Array, Attr, Attrs, Const
+from undertow.ir.line import Line, fail
+from undertow.ir.literal import RESERVED
+from undertow.ir.parse import big_constant
+from undertow.ops.op import CATALOGUE
+from undertow.plan import plan as data
+from undertow.plan.dump import VERSION
+from undertow.plan.lower import ORDERS_ONLY, acts_on_world, signature
+from undertow.plan.plan import NO_SLOT, Kernel, Plan, Program, Region, Slot, Stage
+from undertow.types import DTYPES, Type
+
+_ENTERED = ("branch", "call", "resume", "loop", "map")
+_HEADS = get_args(data.RegionKind)
+
+
+def parse(text: str, constants: Mapping[str, Array] | None = None) -> Plan:
+    """The plan that a text says. `constants` holds the arrays that it refers to by their digests."""
+    lines = [Line(number, line) for number, line in enumerate(text.splitlines(), 1)]
+    lines = [line for line in lines if line.tokens]
+    if not lines:
+        fail(1, "there is no plan here")
+    first = lines[0]
+    first.expect("plan")
+    if first.integer() != VERSION:
+        fail(first.number, f"it is no plan of version {VERSION}", first.text)
+    name = first.name()
+    first.end()
+    return _Reader(name, lines[1:], constants or {}).run()
+
+
+@dataclass(slots=True, eq=False)
+class _Block:
+    """The lines of a region."""
+
+    head: Line
+    kind: str
+    name: str
+    body: str = ""
+    hoisted: int = 0
+    slots: list[Slot] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+
+
+class _Reader:
+    def __init__(self, name: str, lines: Sequence[Line], constants: Mapping[str, Array]) -> None:
+        self.name = name
+        self.given = constants
+        self.big: dict[str, Const] = {}
+        self.groups: list[data.Group] = []
+        self.group_of: dict[str, int] = {}
+        self.blocks: list[_Block] = []
+        self.regions: dict[str, int] = {}
+        self.constants: dict[Const, int] = {}
+        self.kernels: dict[Kernel, int] = {}
+        self.constant_list: list[Const] = []
+        self.kernel_list: list[Kernel] = []
+        for line in lines:
+            if line.peek() == "group":
+                self.group(line)
+            elif line.peek() in _HEADS and not line.text.startswith(" "):
+                self.head(line)
+            elif not self.blocks:
+                line.fail("a group or a region")
+            elif line.peek() == "column":
+                self.column(line)
+            else:
+                self.blocks[-1].lines.append(line)
+
+    def run(self) -> Plan:
+        if not self.blocks:
+            fail(1, "a plan has no regions")
+        regions = tuple(_RegionReader(self, number).read() for number in range(len(self.blocks)))
+        return Plan(self.name, tuple(self.constants), tuple(self.kernels), tuple(self.groups), regions)
+
+    def group(self, line: Line) -> None:
+        line.expect("group")
+        if line.integer() != len(self.groups):
+            fail(line.number, "groups are numbered in order", line.text)
+        schedule = line.expect(*get_args(data.Schedule))
+        marks = {}
+        while mark := line.take("narrow", "parallel", "scalar"):
+            marks[f"is_{mark}"] = True
+        line.expect(":")
+        for body in line.some(line.name):
+            self.group_of[body] = len(self.groups)
+        line.end()
+        self.groups.append(data.Group(schedule, **marks))  # type: ignore[arg-type]
+
+    def head(self, line: Line) -> None:
+        block = _Block(line, line.expect(*_HEADS), line.name())
+        if block.kind == "branch":
+            line.expect("of")
+            block.body = line.name()
+        else:
+            block.body = block.name
+            if line.take("hoisted"):
+                line.expect("=")
+                block.hoisted = line.integer()
+        line.end()
+        if block.name in self.regions:
+            fail(line.number, "there are two regions of this name", line.text)
+        self.regions[block.name] = len(self.blocks)
+        self.blocks.append(block)
+
+    def column(self, line: Line) -> None:
+        line.expect("column")
+        block, name = self.blocks[-1], line.name()
+        line.expect(":")
+        type_ = line.type()
+        home = line.expect(*get_args(data.Home))
+        is_shared, is_passed = bool(line.take("shared")), bool(line.take("passed"))
+        kind = line.take(*get_args(data.SlotKind)) or "value"
+        line.end()
+        if name in block.numbers:
+            fail(line.number, "there are two columns of this name", line.text)
+        block.numbers[name] = len(block.slots)
+        block.slots.append(Slot(name, type_, kind, home, is_shared, is_passed))  # type: ignore[arg-type]
+
+    def region(self, line: Line) -> int:
+        name = line.name("the name of a region")
+        return self.regions[name] if name in self.regions else fail(line.number, f"no region {name}", line.text)
+
+    def slot(self, line: Line, region: int) -> int:
+        if line.take("_"):
+            return NO_SLOT
+        name = line.name("the name of a column")
+        numbers = self.blocks[region].numbers
+        return numbers[name] if name in numbers else fail(line.number, f"no column {name}", line.text)
+
+    def operand(self, line: Line, region: int) -> int:
+        if line.peek() in DTYPES and line.peek(1) == "[":
+            const = big_constant(line, self.given, self.big)
+        elif line.kind() == "string" or (line.kind() == "word" and line.peek() not in RESERVED):
+            return self.slot(line, region)
+        else:
+            const = line.const()
+        if const not in self.constants:
+            self.constants[const] = len(self.constant_list)
+            self.constant_list.append(const)
+        return ~self.constants[const]
+
+    def kernel(self, kernel: Kernel) -> int:
+        if kernel not in self.kernels:
+            self.kernels[kernel] = len(self.kernel_list)
+            self.kernel_list.append(kernel)
+        return self.kernels[kernel]
+
+
+class _RegionReader:
+    """Reads the programs of one region."""
+
+    def __init__(self, reader: _Reader, number: int) -> None:
+        self.reader = reader
+        self.number = number
+        self.block = reader.blocks[number]
+        self.lines = self.block.lines
+        self.at = 0
+
+    def read(self) -> Region:
+        block, reader = self.block, self.reader
+        if block.body not in reader.regions:
+            fail(block.head.number, f"no region {block.body}", block.head.text)
+        body = reader.regions[block.body]
+        if block.body not in reader.group_of:
+            fail(block.head.number, f"{block.body} is in no group", block.head.text)
+        programs: list[Program] = []
+        params: list[tuple[int, ...]] = []
+        results: list[tuple[int, ...]] = []
+        while (line := self.next()) is not None:
+            if block.kind == "branch":
+                line.expect("visit")
+                if line.integer() != len(programs):
+                    fail(line.number, "visits are numbered in order", line.text)
+                line.expect("in")
+                line.expect("phase")
+                phase = line.integer()
+            else:
+                line.expect("phase")
+                phase = line.integer()
+                line.expect("(")
+                params.append(self.slots(line, ")"))
+                line.expect("->")
+                line.expect("(")
+                results.append(self.slots(line, ")"))
+            line.end()
+            programs.append(self.program(phase))
+        return Region(
+            block.name,
+            block.kind,  # type: ignore[arg-type]
+            body,
+            reader.group_of[block.body],
+            reader.blocks[body].hoisted,
+            tuple(block.slots),
+            tuple(programs),
+            tuple(params),
+            tuple(results),
+        )
+
+    def peek(self) -> str:
+        return self.lines[self.at].peek() if self.at < len(self.lines) else ""
+
+    def next(self) -> Line | None:
+        if self.at == len(self.lines):
+            return None
+        self.at += 1
+        return self.lines[self.at - 1]
+
+    def take(self, word: str) -> Line | None:
+        """The next line, behind the word that it begins with, if that is it."""
+        if self.peek() != word:
+            return None
+        line = self.next()
+        assert line is not None
+        line.expect(word)
+        return line
+
+    # -- programs ------------------------------------------------------------------------------------------
+
+    def program(self, phase: int) -> Program:
+        unordered: list[data.Item] = []
+        after: list[tuple[int, int]] = []
+        if (line := self.take("unordered")) is not None:
+            line.end()
+            while self.peek() not in ("", "phase", "visit", "wait"):
+                unordered.append(self.item()[0])
+            while (line := self.take("wait")) is not None:
+                later = line.integer()
+                line.expect("for")
+                after.append((line.integer(), later))
+                line.end()
+        stages: list[Stage] = []
+        while (line := self.take("stage")) is not None:
+            line.end()
+            stages.append(self.stage())
+        return Program(phase, tuple(stages), tuple(unordered), tuple(after))
+
+    def stage(self) -> Stage:
+        straight: list[data.Straight] = []
+        late: list[data.Straight] = []
+        ahead: list[int] = []
+        entered: list[data.Entered] = []
+        drops: tuple[int, ...] = ()
+        kind, wide, count = "none", 0, 0
+        ends = ("", "stage", "phase", "visit", "late", "drop", "enter")
+        while self.peek() not in ends:
+            straight.append(self.item()[0])  # type: ignore[arg-type]
+        if (line := self.take("late")) is not None:
+            kind = line.expect(*get_args(data.LateKind)[1:])
+            line.expect("below")
+            wide = line.integer()
+            line.end()
+            while self.peek() not in ends:
+                item, belongs = self.item()
+                late.append(item)  # type: ignore[arg-type]
+                ahead += [count + k for k, is_ahead in enumerate(belongs) if is_ahead]
+                count += len(belongs)
+        if (line := self.take("drop")) is not None:
+            drops = self.slots(line)
+            line.end()
+        if (line := self.take("enter")) is not None:
+            line.end()
+            while self.peek() in _ENTERED:
+                entered.append(self.item()[0])  # type: ignore[arg-type]
+        return Stage(tuple(straight), tuple(late), tuple(ahead), kind, wide, drops, tuple(entered))  # type: ignore[arg-type]
+
+    # -- items ---------------------------------------------------------------------------------------------
+
+    def item(self) -> tuple[data.Item, list[bool]]:
+        """An item; and of it, or of each operator of a pass, whether it belongs to the next phase."""
+        if (line := self.take("pass")) is not None:
+            return self.fused(line)
+        line = self.next()
+        assert line is not None
+        kinds: dict[str, Callable[[Line], data.Item]] = {
+            "branch": self.branch,
+            "call": self.call,
+            "resume": self.call,
+            "loop": self.loop,
+            "map": self.map,
+        }
+        first = line.peek()
+        if first in kinds and line.peek(1).startswith("#"):
+            item = kinds[first](line)
+            line.end()
+            return item, [False]
+        if first == "collect":
+            return self.collect(line)
+        return self.straight(line)
+
+    def notes(self, line: Line) -> tuple[str, tuple[int, ...], bool]:
+        """What stands behind an item: its node, the operands that it reads last, whether it is ahead of its phase."""
+        node, last, is_ahead = "", (), False
+        if line.take(";"):
+            while line.peek():
+                word = line.expect("node", "last", "ahead")
+                if word == "ahead":
+                    is_ahead = True
+                else:
+                    line.expect("=")
+                    if word == "node":
+                        node = line.name()
+                    else:
+                        last = tuple(line.some(line.integer))
+        line.end()
+        return node, last, is_ahead
+
+    def collect(self, line: Line) -> tuple[data.Item, list[bool]]:
+        line.expect("collect")
+        index, kind = line.integer(), line.expect(*get_args(data.CollectKind))
+        values = self.operands(line)
+        node, _, is_ahead = self.notes(line)
+        return data.Collect(node, index, kind, values), [is_ahead]  # type: ignore[arg-type]
+
+    def straight(self, line: Line) -> tuple[data.Item, list[bool]]:
+        """An operator, or something that is read."""
+        outputs: tuple[int, ...] = ()
+        if line.take("("):
+            line.expect(")")
+        else:
+            outputs = tuple(line.some(lambda: self.slot(line)))
+        line.expect("=")
+        if line.peek() in ("entry", "shared"):
+            is_shared = line.expect("entry", "shared") == "shared"
+            index = self.reader.slot(line, 0) if is_shared else line.integer()
+            _, _, is_ahead = self.notes(line)
+            return data.Read(outputs[0], index, is_shared), [is_ahead]
+        if line.peek() == "collected":
+            line.expect("collected")
+            call, index = self.numbered(line, "call"), line.integer()
+            line.expect("like")
+            like = self.operand(line)
+            self.notes(line)
+            return data.Collected(call, index, like, outputs), [False]
+        op = line.name("an operator")
+        attrs = self.attrs(line)
+        inputs = self.operands(line) if line.peek() not in ("", ";") else ()
+        node, last, is_ahead = self.notes(line)
+        if not node and outputs and outputs[0] != NO_SLOT:
+            node = f"{self.block.name}/{self.block.slots[outputs[0]].name}"
+        if op == "order":
+            return data.Op(node, ORDERS_ONLY, (), ()), [is_ahead]
+        return data.Op(node, self.kernel(line, op, attrs, inputs, outputs), inputs, outputs, last), [is_ahead]
+
+    def attrs(self, line: Line) -> Attrs:
+        if not line.take("("):
+            return EMPTY
+
+        def attr() -> tuple[str, Attr]:
+            key = line.name("an attribute")
+            line.expect("=")
+            return key, line.attr()
+
+        return Attrs(**dict(line.some(attr, ")")))
+
+    def kernel(self, line: Line, op: str, attrs: Attrs, inputs: Sequence[int], outputs: Sequence[int]) -> int:
+        def signatures(operands: Sequence[int]) -> tuple[tuple[str, int], ...]:
+            return tuple(("ctl", 0) if x == NO_SLOT else signature(self.type_of(x)) for x in operands)
+
+        if op not in CATALOGUE:
+            fail(line.number, f"there is no operator {op}", line.text)
+        return self.reader.kernel(Kernel(op, attrs, signatures(inputs), signatures(outputs), acts_on_world(op)))
+
+    def type_of(self, x: int) -> Type:
+        return self.reader.constant_list[~x].type if x < 0 else self.block.slots[x].type
+
+    def fused(self, line: Line) -> tuple[data.Item, list[bool]]:
+        width = line.integer()
+        line.end()
+        ops: list[data.Op] = []
+        ahead: list[bool] = []
+        inputs: list[data.FusedInput] = []
+        instructions: list[data.Instruction] = []
+        outputs: list[data.FusedOutput] = []
+        while self.take("end") is None:
+            if (line_ := self.next()) is None:
+                fail(line.number, "a pass has no end", line.text)
+            if self.is_register(line_) and line_.peek(1) == "=":
+                self.register(line_, len(inputs) + len(instructions))
+                line_.expect("=")
+                if line_.peek() in get_args(data.InstructionKind) and line_.peek(1) not in ("", "at", "count"):
+                    instructions.append(self.instruction(line_, ops))
+                else:
+                    inputs.append(self.input(line_))
+                line_.end()
+            elif self.is_output(line_):
+                outputs.append(self.output(line_))
+            else:
+                item, belongs = self.straight(line_)
+                assert isinstance(item, data.Op)
+                ops.append(item)
+                ahead += belongs
+        made = data.Fused(tuple(ops), width, tuple(inputs), tuple(instructions), tuple(outputs))
+        return made, ahead
+
+    def is_register(self, line: Line, ahead: int = 0) -> bool:
+        word = line.peek(ahead)
+        return word[:1] == "r" and word[1:].isdigit()
+
+    def is_output(self, line: Line) -> bool:
+        """A column, where in it, and a register; an operator's line has another word there."""
+        at = 1 if line.peek(1) == "=" else 3
+        return line.peek(at) == "=" and self.is_register(line, at + 1) and line.peek(at + 2) == ""
+
+    def register(self, line: Line, expected: int | None = None) -> int:
+        number = line.read("a register such as r0", "word", lambda word: int(word.removeprefix("r")))
+        if expected is not None and number != expected:
+            fail(line.number, "registers are numbered in order, inputs first", line.text)
+        return number
+
+    def input(self, line: Line) -> data.FusedInput:
+        source = self.operand(line)
+        offset = line.integer() if line.take("at") else 0
+        line.expect("count")
+        return data.FusedInput(source, offset, line.integer())
+
+    def instruction(self, line: Line, ops: Sequence[data.Op]) -> data.Instruction:
+        kind = line.expect(*get_args(data.InstructionKind))
+        name = line.name("an operator")
+        registers = tuple(line.some(lambda: self.register(line)))
+        line.expect("for")
+        to = self.slot(line)
+        own = next((op for op in ops if op.outputs[0] == to), None)
+        if own is None:
+            fail(line.number, "the pass has no operator with this result", line.text)
+        kernel = self.reader.kernel_list[own.kernel]
+        if kind in ("fold", "place"):
+            dtype = kernel.inputs[0][0]
+            kernel = Kernel(name, EMPTY, ((dtype, 0), (dtype, 0)), ((dtype, 0),))
+        elif name != kernel.op:
+            kernel = Kernel(name, EMPTY, kernel.inputs, kernel.outputs)
+        return data.Instruction(kind, self.reader.kernel(kernel), to, registers)  # type: ignore[arg-type]
+
+    def output(self, line: Line) -> data.FusedOutput:
+        to = self.slot(line)
+        offset = line.integer() if line.take("at") else 0
+        line.expect("=")
+        source = self.register(line)
+        line.end()
+        return data.FusedOutput(to, offset, source)
+
+    def branch(self, line: Line) -> data.Branch:
+        number = self.numbered(line, "branch")
+        line.expect("on")
+        pred = self.slot(line)
+        line.expect("visit")
+        visit, is_last = line.integer(), bool(line.take("last"))
+        regions: list[int] = []
+        transfers: list[tuple[data.Transfer, ...]] = []
+        for word in ("then", "else"):
+            line.expect(word)
+            regions.append(self.reader.region(line))
+            line.expect("(")
+            transfers.append(self.transfers(line, regions[-1], ")"))
+
+        def merge() -> data.Merge:
+            to = self.slot(line)
+            line.expect("=")
+            yes = self.operand(line, regions[0])
+            line.expect(",")
+            return data.Merge(to, (yes, self.operand(line, regions[1])))
+
+        line.expect("->")
+        line.expect("(")
+        merges: list[data.Merge] = []
+        if not line.take(")"):
+            merges.append(merge())
+            while line.take(";"):
+                merges.append(merge())
+            line.expect(")")
+        sides = (regions[0], regions[1])
+        given = (transfers[0], transfers[1])
+        return data.Branch(number, pred, visit, is_last, sides, given, tuple(merges), self.drops(line))
+
+    def call(self, line: Line) -> data.Call:
+        number = self.numbered(line, line.peek())
+        site = self.site(line)
+        phase = line.integer() if line.take("phase") else 0
+        callees = [self.reader.region(line)]
+        while line.take("or"):
+            callees.append(self.reader.region(line))
+        line.expect("(")
+        arguments = tuple(line.some(lambda: self.operand(line), ")"))
+        selector = self.operand(line) if line.take("select") else NO_SLOT
+        hoists: tuple[int, ...] = ()
+        if line.take("entry"):
+            line.expect("(")
+            hoists = tuple(line.some(lambda: self.operand(line), ")"))
+        line.expect("->")
+        line.expect("(")
+        results = self.slots(line, ")")
+        line.expect("asks")
+        asks = line.integer()
+        visits = self.visits(line)
+        family, sibling, siblings = -1, 0, 1
+        if line.take("sibling"):
+            sibling = line.integer()
+            line.expect("of")
+            siblings = line.integer()
+            line.expect("with")
+            family = self.site(line)
+        return data.Call(
+            site, number, phase, tuple(callees), selector, asks, arguments, hoists, results, visits,
+            family, sibling, siblings, self.drops(line),
+        )  # fmt: skip
+
+    def loop(self, line: Line) -> data.Loop:
+        number, site = self.numbered(line, "loop"), self.site(line)
+        body = self.reader.region(line)
+        line.expect("(")
+        variables = self.transfers(line, body, ";")
+        outers = self.transfers(line, body, ")")
+        line.expect("while")
+        branch = self.numbered(line, "branch")
+        line.expect("next")
+        line.expect("(")
+        going = self.going_on(line, body, branch)
+        after = tuple(line.some(lambda: self.operand(line, going), ")"))
+        line.expect("->")
+        line.expect("(")
+        return data.Loop(site, number, body, branch, variables, outers, after, self.exits(line, body))
+
+    def going_on(self, line: Line, body: int, branch: int) -> int:
+        """The region in which a loop goes on: the body's own lines say which."""
+        for other in self.reader.blocks[body].lines:
+            words = [token.group() for token in other.tokens]
+            if words[:2] == ["branch", f"#{branch}"] and "then" in words:
+                inner = Line(other.number, other.text)
+                inner.at = words.index("then") + 1
+                return self.reader.region(inner)
+        fail(line.number, "nothing decides whether the loop goes on", line.text)
+
+    def map(self, line: Line) -> data.Map:
+        number, site = self.numbered(line, "map"), self.site(line)
+        line.expect("phase")
+        phase, body = line.integer(), self.reader.region(line)
+        line.expect("(")
+        mapped = self.transfers(line, body, ";")
+        outers = self.transfers(line, body, ")")
+        counted = self.operand(line) if line.take("over") else 0
+        line.expect("->")
+        line.expect("(")
+        results = self.exits(line, body)
+        return data.Map(site, number, phase, body, counted, mapped, outers, results, self.visits(line))
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def slot(self, line: Line) -> int:
+        return self.reader.slot(line, self.number)
+
+    def slots(self, line: Line, close: str = "") -> tuple[int, ...]:
+        return tuple(line.some(lambda: self.slot(line), close))
+
+    def operand(self, line: Line, region: int | None = None) -> int:
+        return self.reader.operand(line, self.number if region is None else region)
+
+    def operands(self, line: Line) -> tuple[int, ...]:
+        return tuple(line.some(lambda: self.operand(line)))
+
+    def numbered(self, line: Line, word: str) -> int:
+        line.expect(word)
+        number = line.index()
+        return number if number is not None else line.fail("a number such as #0")
+
+    def site(self, line: Line) -> int:
+        line.expect("@")
+        return line.integer()
+
+    def visits(self, line: Line) -> tuple[int, ...]:
+        return tuple(line.some(line.integer)) if line.take("visits") else ()
+
+    def drops(self, line: Line) -> tuple[int, ...]:
+        return self.slots(line) if line.take("drop") else ()
+
+    def transfers(self, line: Line, region: int, close: str) -> tuple[data.Transfer, ...]:
+        def transfer() -> data.Transfer:
+            to = self.reader.slot(line, region)
+            line.expect("=")
+            return data.Transfer(self.operand(line), to)
+
+        return tuple(line.some(transfer, close))
+
+    def exits(self, line: Line, region: int) -> tuple[data.Exit, ...]:
+        def exit_() -> data.Exit:
+            to = self.slot(line)
+            line.expect("=")
+            return data.Exit(self.operand(line, region), to)
+
+        return tuple(line.some(exit_, ")"))
