@@ -6,7 +6,6 @@
 
 #include "narrow/program.h"
 #include "narrow/run.h"
-#include "narrow/shortcut.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -356,12 +355,12 @@ class Compiler {
       return;
     }
     const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
-    Code code = code_of(name, *each);
+    Code code = code_of<Code>(name, *each);
     if (code != Code::Flat) {  // only the second operand may be a constant, and not of every code
       const bool is_pair = each->arity == 2;
-      if (is_pair && x[0] < 0 && x[1] >= 0 && swapped(code) != Code::Flat) {
+      if (is_pair && x[0] < 0 && x[1] >= 0 && mirrored(code) != Code::Flat) {
         std::swap(x[0], x[1]);
-        code = swapped(code);
+        code = mirrored(code);
       }
       x[0] = in_cell(x[0]);
       if (is_pair && x[1] < 0) {

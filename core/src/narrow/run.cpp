@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "scalar.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
 
@@ -377,66 +376,42 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch"  // an operator on numbers has one name and eight codes
         // clang-format off
-#define UNDERTOW_FORMS(name, number, type, result)                                                          \
+#define UNDERTOW_CASE(number, type, name, result)                                                            \
         case of(Code::name, number, 0): {                                                                   \
           using T = type;                                                                                   \
-          const T x = as<T>(cells[at->a]), y = as<T>(cells[at->b]);                                         \
+          [[maybe_unused]] const T x = as<T>(cells[at->a]), y = as<T>(cells[at->b]);                        \
           result;                                                                                           \
         } break;                                                                                            \
         case of(Code::name, number, 1): {                                                                   \
           using T = type;                                                                                   \
-          const T x = as<T>(cells[at->a]), y = as<T>(at->constant);                                         \
+          [[maybe_unused]] const T x = as<T>(cells[at->a]), y = as<T>(at->constant);                        \
           result;                                                                                           \
         } break;
-#define UNDERTOW_INTS(name, result)         \
-  UNDERTOW_FORMS(name, 0, int32_t, result)  \
-  UNDERTOW_FORMS(name, 1, int64_t, result)
-#define UNDERTOW_FLOATS(name, result)       \
-  UNDERTOW_FORMS(name, 2, float, result)    \
-  UNDERTOW_FORMS(name, 3, double, result)
-#define UNDERTOW_NUMBERS(name, result)      \
-  UNDERTOW_INTS(name, result)               \
-  UNDERTOW_FLOATS(name, result)
-#define UNDERTOW_GIVES(value) cells[at->to] = cell_of<T>(static_cast<T>(value)); ++fired[at->node]
-#define UNDERTOW_TESTS(name, test)                                                                          \
-  UNDERTOW_NUMBERS(name, cells[at->to] = (test); ++fired[at->node])                                         \
-  UNDERTOW_NUMBERS(Unless##name, const bool is_so = (test); cells[at->to] = is_so; ++fired[at->node];       \
-                                 if (!is_so) { at = code + at->extra; continue; })
-        UNDERTOW_NUMBERS(Add, UNDERTOW_GIVES(x + y))
-        UNDERTOW_NUMBERS(Subtract, UNDERTOW_GIVES(x - y))
-        UNDERTOW_NUMBERS(Multiply, UNDERTOW_GIVES(x * y))
-        UNDERTOW_INTS(Minimum, UNDERTOW_GIVES(y < x ? y : x))
-        UNDERTOW_INTS(Maximum, UNDERTOW_GIVES(x < y ? y : x))
-        UNDERTOW_INTS(FloorDivide, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(floor_divide(x, y)))
-        UNDERTOW_INTS(Remainder, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(remainder(x, y)))
-        UNDERTOW_FLOATS(Divide, UNDERTOW_GIVES(x / y))
-        UNDERTOW_TESTS(Less, x < y)
-        UNDERTOW_TESTS(LessEqual, x <= y)
-        UNDERTOW_TESTS(Greater, x > y)
-        UNDERTOW_TESTS(GreaterEqual, x >= y)
-        UNDERTOW_TESTS(Equal, x == y)
-        UNDERTOW_TESTS(NotEqual, x != y)
-#undef UNDERTOW_TESTS
+#define UNDERTOW_GIVES(type, value) cells[at->to] = cell_of<type>(static_cast<type>(value)); ++fired[at->node]
+#define UNDERTOW_NUMBER(name, op, mirrored, dtypes, value)                                                  \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, UNDERTOW_GIVES(T, value))
+#define UNDERTOW_DIVISION(name, op, mirrored, dtypes, value)                                                \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(T, value))
+#define UNDERTOW_TEST(name, op, mirrored, dtypes, test)                                                     \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, UNDERTOW_GIVES(bool, test))                               \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, Unless##name, const bool is_so = (test);                        \
+                             cells[at->to] = is_so; ++fired[at->node];                                      \
+                             if (!is_so) { at = code + at->extra; continue; })
+#define UNDERTOW_SINGLE(name, op, from, type, to_dtype, to_type, value)                                     \
+        case Code::name: {                                                                                  \
+          [[maybe_unused]] const type x = as<type>(cells[at->a]), y = as<type>(cells[at->b]);               \
+          UNDERTOW_GIVES(to_type, value);                                                                   \
+        } break;
+        UNDERTOW_ARITHMETIC(UNDERTOW_NUMBER)
+        UNDERTOW_DIVISIONS(UNDERTOW_DIVISION)
+        UNDERTOW_TESTS(UNDERTOW_TEST)
+        UNDERTOW_SINGLES(UNDERTOW_SINGLE)
+#undef UNDERTOW_SINGLE
+#undef UNDERTOW_TEST
+#undef UNDERTOW_DIVISION
+#undef UNDERTOW_NUMBER
 #undef UNDERTOW_GIVES
-#undef UNDERTOW_NUMBERS
-#undef UNDERTOW_FLOATS
-#undef UNDERTOW_INTS
-#undef UNDERTOW_FORMS
-#define UNDERTOW_ONE(name, from, to_type)                                                                   \
-        case name: cells[at->to] = cell_of<to_type>(static_cast<to_type>(from)); ++fired[at->node]; break;
-        UNDERTOW_ONE(of(Code::Negative, 0, 0), -as<int32_t>(cells[at->a]), int32_t)
-        UNDERTOW_ONE(of(Code::Negative, 1, 0), -as<int64_t>(cells[at->a]), int64_t)
-        UNDERTOW_ONE(of(Code::Negative, 2, 0), -as<float>(cells[at->a]), float)
-        UNDERTOW_ONE(of(Code::Negative, 3, 0), -as<double>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::IntToLong, as<int32_t>(cells[at->a]), int64_t)
-        UNDERTOW_ONE(Code::IntToDouble, as<int32_t>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::LongToDouble, as<int64_t>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::FloatToDouble, as<float>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::DoubleToFloat, as<double>(cells[at->a]), float)
-#undef UNDERTOW_ONE
-        case Code::And: cells[at->to] = cells[at->a] & cells[at->b] & 1; ++fired[at->node]; break;
-        case Code::Or: cells[at->to] = (cells[at->a] | cells[at->b]) & 1; ++fired[at->node]; break;
-        case Code::Not: cells[at->to] = (cells[at->a] & 1) ^ 1; ++fired[at->node]; break;
+#undef UNDERTOW_CASE
           // clang-format on
         default:
           throw Stop{Stop::Kind::Internal};
