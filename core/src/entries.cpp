@@ -24,6 +24,8 @@ View view_of(const Tables& tables, const Table& table, Operand x, int64_t lane) 
   return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
 }
 
+constexpr Home kHome = Home::Lanes;  // of sums, which are of floats: with the lanes that they are made of
+
 template <class T>
 void add(std::byte* to, const void* from, int64_t count) {
   T* out = reinterpret_cast<T*>(to);
@@ -38,9 +40,6 @@ void add(DType dtype, std::byte* to, const void* from, int64_t count) {
     add<double>(to, from, count);
 }
 
-/// Sums are made of floats: they live with the lanes that they are sums of.
-Home home_of_sums() { return memory_is_guarded ? Home::Lanes : Home::Host; }
-
 Block* copy_of(Tables& tables, const void* data, int64_t bytes, Home home) {
   Block* block = tables.pool.take(bytes, home);
   lanes::copy(block->data(), data, bytes);
@@ -50,13 +49,13 @@ Block* copy_of(Tables& tables, const void* data, int64_t bytes, Home home) {
 /// Make a sum ready to be added to: true where it is new, and to be written.
 bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
   if (sum.whole == nullptr) {
-    sum.whole = tables.pool.take(bytes, home_of_sums());
+    sum.whole = tables.pool.take(bytes, kHome);
     sum.bytes = bytes;
     return true;
   }
   if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
   if (sum.whole->refs > 1) {  // somebody was given it as it is
-    Block* copy = copy_of(tables, sum.whole->data(), bytes, home_of_sums());
+    Block* copy = copy_of(tables, sum.whole->data(), bytes, kHome);
     tables.pool.drop(sum.whole);
     sum.whole = copy;
   }
@@ -95,7 +94,7 @@ void collect_rows(Tables& tables, Sum& sum, int64_t lanes, const View& numbers, 
     ++owner->refs;
     made.rows = owner;
   } else {
-    made.rows = tables.pool.take(made.bytes, home_of_sums());
+    made.rows = tables.pool.take(made.bytes, kHome);
     lanes::join(made.rows->data(), lanes, bytes, [&](int64_t lane) { return rows.lane<void>(lane); });
   }
   sum.rows.push_back(made);
@@ -156,9 +155,9 @@ void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t l
   if (sum.whole != nullptr && sum.rows.empty()) {
     ++total->refs;
   } else if (sum.whole != nullptr) {
-    total = copy_of(tables, sum.whole->data(), bytes, home_of_sums());
+    total = copy_of(tables, sum.whole->data(), bytes, kHome);
   } else {
-    total = tables.pool.take(bytes, home_of_sums());
+    total = tables.pool.take(bytes, kHome);
     lanes::zero(total->data(), bytes);
   }
   const Access access;
@@ -193,7 +192,7 @@ void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t 
     return;
   }
   Block* numbers = tables.pool.take(8 * count);
-  Block* all = tables.pool.take(count * row_bytes, home_of_sums());
+  Block* all = tables.pool.take(count * row_bytes, kHome);
   int64_t* number = reinterpret_cast<int64_t*>(numbers->data());
   std::byte* to = all->data();
   for (const Sum::Rows& rows : sum.rows) {

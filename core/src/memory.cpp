@@ -74,7 +74,7 @@ Block* Blocks::take(int64_t bytes, Home home) {
   const int64_t size = size_for(bytes);
   Block*& first = free_[class_of(size)];
   Block* block = first;
-  if (home == Home::Lanes) [[unlikely]] {
+  if (home == Home::Lanes && memory_is_guarded) [[unlikely]] {
     block = new_block(size, 0);
     block->at = take_guarded(size);
     bytes_ += size;

@@ -26,7 +26,7 @@ Slot read_column(Rows& in) {
   Slot slot = read_slot(in);
   if (slot.is_dynamic) slot.bytes = 3 * static_cast<int64_t>(sizeof(void*));
   slot.home = home_of(slot);
-  slot.offset = slot.bytes <= kInBlock && slot.column_home() == Home::Host ? 0 : -1;
+  slot.offset = slot.bytes <= kInBlock && (slot.is_dynamic || !slot.is_away()) ? 0 : -1;
   return slot;
 }
 

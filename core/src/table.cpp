@@ -139,7 +139,7 @@ Box Tables::lent(const Slot& slot, const View& input) {
   Box box{nullptr, static_cast<std::byte*>(input.data), shape({input.shape, z(input.rank)})};
   // Kernels want elements on their boundaries.
   const bool is_aligned = bytes > 0 && reinterpret_cast<uintptr_t>(input.data) % z(size_of(input.dtype)) == 0;
-  if (is_aligned && slot.home == Home::Host) return box;
+  if (is_aligned && !slot.is_away()) return box;
   box.block = pool.take(bytes, slot.home);
   box.data = box.block->data();
   lanes::copy(box.data, input.data, bytes);

@@ -39,6 +39,8 @@ struct Slot {
 
   int rank() const { return static_cast<int>(shape.size()); }
   Home column_home() const { return is_dynamic ? Home::Host : home; }
+  /// Are its values where the host cannot touch them?
+  bool is_away() const { return home == Home::Lanes && memory_is_guarded; }
 };
 
 /// A constant: a column of one value.

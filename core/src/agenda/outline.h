@@ -8,9 +8,9 @@
 
 namespace undertow::agenda {
 
-constexpr int64_t kSmall = 64;  // bytes of a value of the host's that stands in the frame itself
+constexpr int64_t kSmall = 64;  // bytes of a value that stands in the frame itself
 
-inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmall && slot.home == Home::Host; }
+inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmall && !slot.is_away(); }
 
 /// A value that goes to a frame, from another one or from a lane of a table.
 struct Carry {
