@@ -37,8 +37,7 @@ class Maker {
 
   /// The number of the operator that gives a slot.
   size_t maker(int32_t slot) const {
-    const auto found =
-        std::ranges::find_if(to_.ops, [&](int32_t op) { return plan_.ops[z(op)].outputs[0] == slot; });
+    const auto found = std::ranges::find_if(to_.ops, [&](int32_t op) { return plan_.ops[z(op)].outputs[0] == slot; });
     if (found == to_.ops.end()) not_a_plan("a pass has no such operator");
     return z(found - to_.ops.begin());
   }

@@ -1,12 +1,12 @@
 #include "late.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "entries.h"
 #include "items.h"
+#include "lanes.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -171,8 +171,8 @@ bool Waiting::keep(Tables& tables, const Late& late, Table& table) {
     const int64_t used = lanes * slot.bytes, more = table.lanes * slot.bytes;
     if (used + more > room_[k]) {
       room_[k] = std::max({2 * room_[k], used + more, 16 * slot.bytes});
-      Block* block = tables.pool.take(room_[k]);
-      if (used > 0) std::memcpy(block->data(), to.data, z(used));
+      Block* block = tables.pool.take(room_[k], slot.home);
+      lanes::copy(block->data(), to.data, used);
       tables.pool.drop(to.block);
       to = {block, block->data(), slot.bytes};
     }

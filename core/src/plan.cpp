@@ -159,7 +159,7 @@ void place_slots(const Plan& plan, Region& region) {
       region.boxed.push_back(static_cast<int32_t>(k));
       slot.bytes = 3 * static_cast<int64_t>(sizeof(void*));
     }
-    if (slot.is_inner || slot.bytes > kSmall) {
+    if (slot.is_inner || slot.bytes > kSmall || (slot.is_away() && !slot.is_dynamic)) {
       region.has_arrays = region.has_arrays || !slot.is_inner;
       continue;
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "undertow/run.h"
+#include "undertow/scalar.h"
 
 namespace undertow::expand {
 
@@ -59,27 +60,13 @@ enum class StepCode : uint8_t {
   Collected,
   Pass,
   Identity,
-  Cast,
-  // Scalar operators. Of four numeric dtypes each: I32, I64, F32, F64, in the order of DType.
-  Add,
-  Subtract = Add + 4,
-  Multiply = Subtract + 4,
-  Less = Multiply + 4,
-  LessEqual = Less + 4,
-  Greater = LessEqual + 4,
-  GreaterEqual = Greater + 4,
-  Equal = GreaterEqual + 4,
-  NotEqual = Equal + 4,
-  Minimum = NotEqual + 4,
-  Maximum = Minimum + 4,
-  Negative = Maximum + 4,
-  DivideF32 = Negative + 4,
-  DivideF64,
-  FloorDivide,  // of I32 and I64, as the next one
-  Remainder = FloorDivide + 2,
-  And = Remainder + 2,
-  Or,
-  Not,
+// Operators on single numbers, see undertow/scalar.h; most have a code for each of I32, I64, F32, F64, in this order.
+#define UNDERTOW_SINGLE(name, ...) name,
+#define UNDERTOW_ROW(name, ...) name, Last##name = name + 3,
+  UNDERTOW_SINGLES(UNDERTOW_SINGLE) UNDERTOW_ARITHMETIC(UNDERTOW_ROW) UNDERTOW_DIVISIONS(UNDERTOW_ROW)
+      UNDERTOW_TESTS(UNDERTOW_ROW)
+#undef UNDERTOW_ROW
+#undef UNDERTOW_SINGLE
 };
 
 /// Something that fires.

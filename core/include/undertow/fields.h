@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "undertow/memory.h"
 #include "undertow/value_type.h"
 
 namespace undertow {
@@ -28,7 +29,6 @@ constexpr int64_t count_of(RegionKind) { return 5; }
 enum class SlotKind : uint8_t { Value, EntryHandle, RunHandle, Order };
 constexpr int64_t count_of(SlotKind) { return 4; }
 
-enum class Home : uint8_t { Host, Lanes };
 constexpr int64_t count_of(Home) { return 2; }
 
 enum class LateKind : uint8_t { None, Held, Kept, Ahead };

@@ -28,6 +28,10 @@ struct Slot : SlotFields {
   int32_t place = 0;      ///< its number among the columns of that block
   bool is_inner = false;  ///< made and used up in one pass: it has no column, unless operators run one by one
   int32_t uses = 0;       ///< how often it is read, in all phases
+
+  Home column_home() const { return is_dynamic ? Home::Host : home; }  ///< boxes themselves are the host's
+  /// Are its values where the host cannot touch them?
+  bool is_away() const { return home == Home::Lanes && memory_is_guarded; }
 };
 
 /// A constant: a column of one value.

@@ -143,7 +143,7 @@ class Maker {
     made.to_slot = &slot_of(to_region, to);
     made.bytes = static_cast<int32_t>(std::min<int64_t>(made.to_slot->bytes, kSmall));
     if (is_small(*made.to_slot))
-      made.kind = Carry::Kind::Small;
+      made.kind = from < 0 || is_small(*made.from_slot) ? Carry::Kind::Small : Carry::Kind::Fetch;
     else if (from >= 0 && !is_small(*made.from_slot) && made.from_slot->is_dynamic == made.to_slot->is_dynamic)
       made.kind = Carry::Kind::Array;
     else

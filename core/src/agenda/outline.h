@@ -8,12 +8,13 @@
 
 namespace undertow::agenda {
 
-inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmall; }
+inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmall && !slot.is_away(); }
 
 /// A value that goes to a frame, from another one or from a lane of a table.
 struct Carry {
   enum class Kind : uint8_t {
     Small,  // bytes
+    Fetch,  // bytes, of what the frame that they come from has by reference
     Array,  // by reference
     Other,  // what was of a known shape is not any more
   };

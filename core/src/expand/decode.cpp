@@ -27,49 +27,6 @@ Layout read_layout(Rows& in) {
   return layout;
 }
 
-struct Scalar {
-  std::string_view op;
-  StepCode code;  // of the first numeric dtype
-};
-
-constexpr Scalar kScalars[] = {
-    {"add", StepCode::Add},
-    {"subtract", StepCode::Subtract},
-    {"multiply", StepCode::Multiply},
-    {"less", StepCode::Less},
-    {"less_equal", StepCode::LessEqual},
-    {"greater", StepCode::Greater},
-    {"greater_equal", StepCode::GreaterEqual},
-    {"equal", StepCode::Equal},
-    {"not_equal", StepCode::NotEqual},
-    {"minimum", StepCode::Minimum},
-    {"maximum", StepCode::Maximum},
-    {"negative", StepCode::Negative},
-    {"floor_divide", StepCode::FloorDivide},
-    {"remainder", StepCode::Remainder},
-};
-
-/// The code of an operator on scalars, all of one dtype.
-StepCode code_of(std::string_view op, const Elementwise& each) {
-  const DType dtype = each.inputs[0];
-  if (op == "logical_and" && dtype == DType::Bool) return StepCode::And;
-  if (op == "logical_or" && dtype == DType::Bool) return StepCode::Or;
-  if (op == "logical_not" && dtype == DType::Bool) return StepCode::Not;
-  if (op == "divide" && dtype == DType::F32) return StepCode::DivideF32;
-  if (op == "divide" && dtype == DType::F64) return StepCode::DivideF64;
-  if (dtype == DType::Bool) return StepCode::Flat;
-  const bool is_float = dtype == DType::F32 || dtype == DType::F64;
-  for (const Scalar& row : kScalars) {
-    if (row.op != op) continue;
-    // Of floats, nan decides which is the smaller one, and whole divisions are no single instruction: kernels know.
-    if (is_float && (row.code == StepCode::Minimum || row.code == StepCode::Maximum ||
-                     row.code == StepCode::FloorDivide || row.code == StepCode::Remainder))
-      return StepCode::Flat;
-    return static_cast<StepCode>(static_cast<int>(row.code) + static_cast<int>(dtype) - 1);
-  }
-  return StepCode::Flat;
-}
-
 class Decoder {
  public:
   Decoder(Plan& plan, std::span<const int64_t> rows, std::span<const std::string> words)
@@ -298,11 +255,8 @@ class Decoder {
     const bool is_one = op.inputs.size() == 1;
     if (is_one && (bound.op == "identity" || bound.op == "stop_gradient" || bound.op == "fill")) {
       step.code = StepCode::Identity;
-    } else if (is_one && bound.op == "cast" && bound.inputs[0].dtype == DType::I64 &&
-               bound.outputs[0].dtype == DType::F64) {
-      step.code = StepCode::Cast;
     } else if (const Elementwise* each = plan_.kernels[z(op.kernel)]->elementwise()) {
-      step.code = code_of(bound.op, *each);
+      step.code = code_of<StepCode>(bound.op, *each);
     }
   }
 

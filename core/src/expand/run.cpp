@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "guard.h"
-#include "scalar.h"
+#include "undertow/scalar.h"
 #include "undertow/size.h"
 
 namespace undertow::expand {
@@ -192,39 +192,33 @@ void Run::loop() {
 #pragma GCC diagnostic ignored "-Wswitch"  // a scalar operator has a name and four numbers
       switch (step.code) {
         // clang-format off
-#define UNDERTOW_EACH(name, result)                                                                              \
-      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 0): { using T = int32_t; result; } break;    \
-      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 1): { using T = int64_t; result; } break;    \
-      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 2): { using T = float; result; } break;      \
-      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 3): { using T = double; result; } break;
-      UNDERTOW_EACH(Add, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) + as<T>(b()))))
-      UNDERTOW_EACH(Subtract, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) - as<T>(b()))))
-      UNDERTOW_EACH(Multiply, slots[step.to] = cell_of<T>(static_cast<T>(as<T>(a()) * as<T>(b()))))
-      UNDERTOW_EACH(Less, slots[step.to] = as<T>(a()) < as<T>(b()))
-      UNDERTOW_EACH(LessEqual, slots[step.to] = as<T>(a()) <= as<T>(b()))
-      UNDERTOW_EACH(Greater, slots[step.to] = as<T>(a()) > as<T>(b()))
-      UNDERTOW_EACH(GreaterEqual, slots[step.to] = as<T>(a()) >= as<T>(b()))
-      UNDERTOW_EACH(Equal, slots[step.to] = as<T>(a()) == as<T>(b()))
-      UNDERTOW_EACH(NotEqual, slots[step.to] = as<T>(a()) != as<T>(b()))
-      UNDERTOW_EACH(Minimum, slots[step.to] = cell_of<T>(as<T>(b()) < as<T>(a()) ? as<T>(b()) : as<T>(a())))
-      UNDERTOW_EACH(Maximum, slots[step.to] = cell_of<T>(as<T>(a()) < as<T>(b()) ? as<T>(b()) : as<T>(a())))
-      UNDERTOW_EACH(Negative, slots[step.to] = cell_of<T>(static_cast<T>(-as<T>(a()))))
-#undef UNDERTOW_EACH
-#define UNDERTOW_EACH(name, result)                                                                              \
-      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 0): { using T = int32_t; result; } break;    \
-      case static_cast<StepCode>(static_cast<int>(StepCode::name) + 1): { using T = int64_t; result; } break;
-      UNDERTOW_EACH(FloorDivide, const T y = as<T>(b()); if (y == 0) fault(copy, step);
-                                 slots[step.to] = cell_of<T>(floor_divide(as<T>(a()), y)))
-      UNDERTOW_EACH(Remainder, const T y = as<T>(b()); if (y == 0) fault(copy, step);
-                               slots[step.to] = cell_of<T>(remainder(as<T>(a()), y)))
-#undef UNDERTOW_EACH
-      case StepCode::DivideF32: slots[step.to] = cell_of(as<float>(a()) / as<float>(b())); break;
-      case StepCode::DivideF64: slots[step.to] = cell_of(as<double>(a()) / as<double>(b())); break;
-      case StepCode::And: slots[step.to] = a() & b() & 1; break;
-      case StepCode::Or: slots[step.to] = (a() | b()) & 1; break;
-      case StepCode::Not: slots[step.to] = (a() & 1) ^ 1; break;
+#define UNDERTOW_CASE(number, type, name, result)                                                                \
+      case of(StepCode::name, number): {                                                                         \
+        using T = type;                                                                                          \
+        [[maybe_unused]] const T x = as<T>(a()), y = as<T>(b());                                                 \
+        result;                                                                                                  \
+      } break;
+#define UNDERTOW_NUMBER(name, op, mirrored, dtypes, value)                                                       \
+      UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, slots[step.to] = cell_of<T>(static_cast<T>(value)))
+#define UNDERTOW_DIVISION(name, op, mirrored, dtypes, value)                                                     \
+      UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, if (y == 0) fault(copy, step); slots[step.to] = cell_of<T>(value))
+#define UNDERTOW_TEST(name, op, mirrored, dtypes, test)                                                          \
+      UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, slots[step.to] = (test))
+#define UNDERTOW_SINGLE(name, op, from, type, to_dtype, to_type, value)                                                \
+      case StepCode::name: {                                                                                     \
+        [[maybe_unused]] const type x = as<type>(a()), y = as<type>(b());                                        \
+        slots[step.to] = cell_of<to_type>(static_cast<to_type>(value));                                          \
+      } break;
+      UNDERTOW_ARITHMETIC(UNDERTOW_NUMBER)
+      UNDERTOW_DIVISIONS(UNDERTOW_DIVISION)
+      UNDERTOW_TESTS(UNDERTOW_TEST)
+      UNDERTOW_SINGLES(UNDERTOW_SINGLE)
+#undef UNDERTOW_SINGLE
+#undef UNDERTOW_TEST
+#undef UNDERTOW_DIVISION
+#undef UNDERTOW_NUMBER
+#undef UNDERTOW_CASE
       case StepCode::Identity: slots[step.to] = a(); break;
-      case StepCode::Cast: slots[step.to] = cell_of(static_cast<double>(as<int64_t>(a()))); break;
         // clang-format on
         case StepCode::Branch: {
           const Branch& branch = plan_.branches[z(step.extra)];

@@ -1,6 +1,5 @@
 // Calls of few lanes, one lane after the other.
-#include <cstring>
-
+#include "lanes.h"
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
@@ -57,14 +56,14 @@ void Lockstep::run_narrow(Wave& wave) {
 
 void Lockstep::run_lane(Table& table, int64_t lane, const CallItem& item, NarrowFrame* frame) {
   clock_.to(Step::Narrow);
+  const Access access;  // a lane runs to its end as in one kernel
   const NarrowBody& body = narrow_.body(item.body);
   for (size_t k = 0; k < item.arguments.size(); ++k) {
     const int32_t to = body.params[z(item.phase)][k];
     if (to < 0) continue;
     const Column column = tables_.column(table, item.arguments[k]);
-    frame->cells[to] = 0;
-    std::memcpy(&frame->cells[to], column.lane<std::byte>(lane),
-                z(tables_.slot(*table.region, item.arguments[k]).bytes));
+    frame->cells[to] =
+        lanes::cell_at(column.lane<std::byte>(lane), tables_.slot(*table.region, item.arguments[k]).bytes);
   }
   at_ = &table;
   operate_.lane = lane;
@@ -77,7 +76,7 @@ void Lockstep::run_lane(Table& table, int64_t lane, const CallItem& item, Narrow
     std::byte* out = tables_.own(table, to, table.lanes == 1);
     const uint64_t value = narrow_.value(*frame, body.results[z(item.phase)][k]);
     const int64_t bytes = table.region->slots[z(to)].bytes;
-    std::memcpy(out + (table.lanes == 1 ? 0 : lane * bytes), &value, z(bytes));
+    lanes::put_cell(out + (table.lanes == 1 ? 0 : lane * bytes), value, bytes);
   }
   if (item.phase + 1 == frame->visits) narrow_.end(frame);
 }

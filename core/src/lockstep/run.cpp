@@ -1,7 +1,7 @@
 // Beginning and end of a run, and where it is.
 #include "lockstep/run.h"
 
-#include <cstring>
+#include "lanes.h"
 
 namespace undertow::lockstep {
 
@@ -105,15 +105,13 @@ void Lockstep::start(std::span<const View> inputs) {
     if (number == kNoSlot) continue;
     const Slot& slot = main.slots[z(number)];
     const View& view = inputs[k];
-    const int64_t bytes = view.bytes();
     if (slot.is_dynamic) {
-      *reinterpret_cast<Box*>(tables_.own(*main_, number, true)) = tables_.lent(view);
+      *reinterpret_cast<Box*>(tables_.own(*main_, number, true)) = tables_.lent(slot, view);
     } else if (slot.offset < 0) {
-      const Box box = tables_.lent(view);
+      const Box box = tables_.lent(slot, view);
       main_->columns[number] = {box.block, box.data, 0};
     } else {
-      std::byte* to = tables_.own(*main_, number, true);
-      if (bytes > 0) std::memcpy(to, view.data, z(bytes));
+      lanes::copy(tables_.own(*main_, number, true), view.data, view.bytes());
     }
   }
   begin_wave(nullptr, 0).ready.push_back(fiber(Fiber::Kind::Root, main_, 0, nullptr));
@@ -141,7 +139,8 @@ std::vector<Value> Lockstep::results() {
       view.shape = box->shape;
       block = box->block;
     }
-    if (block == nullptr || block->refs > 1 || block->data() != view.data || block == main_->block) {
+    if (block == nullptr || block->refs > 1 || block->data() != view.data || block == main_->block ||
+        block->is_away()) {
       values.push_back(value_of(view));
       continue;
     }

@@ -1,13 +1,12 @@
 // The code of narrow bodies. Slots become cells; what a branch is given, and what a Switch hands on, has the cell that
 // it came from, and what a Merge is made of is computed in its cell where that can be.
-#include <cstring>
 #include <map>
 #include <string_view>
 
 #include "items.h"
+#include "lanes.h"
 #include "narrow/program.h"
 #include "narrow/run.h"
-#include "narrow/shortcut.h"
 #include "reader.h"
 #include "undertow/size.h"
 
@@ -20,10 +19,8 @@ class Compiler {
  public:
   Compiler(const Plan& plan, NarrowProgram& program) : plan_(plan), program_(program) {
     for (const Constant& constant : plan.constants) {
-      uint64_t cell = 0;
-      if (constant.slot.bytes <= 8 && constant.slot.bytes > 0)
-        std::memcpy(&cell, constant.data, z(constant.slot.bytes));
-      program.constants.push_back(cell);
+      const int64_t bytes = constant.slot.bytes;
+      program.constants.push_back(bytes > 0 && bytes <= 8 ? lanes::cell_at(constant.data, bytes) : 0);
     }
     cells_.resize(plan.regions.size());
     for (size_t number = 0; number < plan.regions.size(); ++number)
@@ -384,12 +381,12 @@ class Compiler {
     }
     const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
     need(each != nullptr);
-    Code code = code_of(name, *each);
+    Code code = code_of<Code>(name, *each);
     if (code != Code::Flat) {  // only the second operand may be a constant, and not of every code
       const bool is_pair = each->arity == 2;
-      if (is_pair && x[0] < 0 && x[1] >= 0 && swapped(code) != Code::Flat) {
+      if (is_pair && x[0] < 0 && x[1] >= 0 && mirrored(code) != Code::Flat) {
         std::swap(x[0], x[1]);
-        code = swapped(code);
+        code = mirrored(code);
       }
       x[0] = in_cell(x[0]);
       if (is_pair && x[1] < 0) {

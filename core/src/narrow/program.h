@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "undertow/plan.h"
+#include "undertow/scalar.h"
 
 namespace undertow {
 
@@ -22,7 +23,8 @@ struct NarrowMove {
 };
 
 /// What an instruction does. Operators on numbers have a code for each dtype (I32, I64, F32, F64, in this order), and
-/// for each dtype two: the second operand is a cell, or it is a constant that stands in the instruction.
+/// for each dtype two: the second operand is a cell, or it is a constant that stands in the instruction. See
+/// undertow/scalar.h.
 enum class NarrowCode : uint16_t {
   Move,
   Flat,  // any elementwise operator, by its kernel
@@ -40,43 +42,17 @@ enum class NarrowCode : uint16_t {
   CollectAt,  // for an element of an array
   Collected,
   Count,
-  And,
-  Or,
-  Not,
-  IntToLong,
-  IntToDouble,
-  LongToDouble,
-  FloatToDouble,
-  DoubleToFloat,
-  Add,
-  Subtract = Add + 8,
-  Multiply = Subtract + 8,
-  Minimum = Multiply + 8,  // of whole numbers only, as the next three
-  Maximum = Minimum + 8,
-  FloorDivide = Maximum + 8,
-  Remainder = FloorDivide + 8,
-  Divide = Remainder + 8,  // of floats only
-  Negative = Divide + 8,
-  Less = Negative + 8,
-  LessEqual = Less + 8,
-  Greater = LessEqual + 8,
-  GreaterEqual = Greater + 8,
-  Equal = GreaterEqual + 8,
-  NotEqual = Equal + 8,
-  // The same six, and a jump if it is not so.
-  UnlessLess = NotEqual + 8,
-  UnlessLessEqual = UnlessLess + 8,
-  UnlessGreater = UnlessLessEqual + 8,
-  UnlessGreaterEqual = UnlessGreater + 8,
-  UnlessEqual = UnlessGreaterEqual + 8,
-  UnlessNotEqual = UnlessEqual + 8,
-  End = UnlessNotEqual + 8,
+#define UNDERTOW_SINGLE(name, ...) name,
+#define UNDERTOW_ROW(name, ...) name, Last##name = name + 7,
+#define UNDERTOW_JUMP(name, ...) Unless##name, LastUnless##name = Unless##name + 7,
+  UNDERTOW_SINGLES(UNDERTOW_SINGLE) UNDERTOW_ARITHMETIC(UNDERTOW_ROW) UNDERTOW_DIVISIONS(UNDERTOW_ROW)
+      UNDERTOW_TESTS(UNDERTOW_ROW)
+  // The same tests, and a jump if it is not so.
+  UNDERTOW_TESTS(UNDERTOW_JUMP)
+#undef UNDERTOW_JUMP
+#undef UNDERTOW_ROW
+#undef UNDERTOW_SINGLE
 };
-
-/// The number of a code: of a dtype, with the second operand a cell or a constant.
-constexpr NarrowCode of(NarrowCode family, int dtype, int form) {
-  return static_cast<NarrowCode>(static_cast<int>(family) + 2 * dtype + form);
-}
 
 struct NarrowInstr {
   NarrowCode code;

@@ -1,9 +1,8 @@
 #include "narrow/run.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "scalar.h"
+#include "lanes.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
 
@@ -143,7 +142,7 @@ void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
     Value operand;
     const uint64_t cell = value(frame, x[k]);
     operand.bytes.resize(z(size_of(each->inputs[k])));
-    std::memcpy(operand.bytes.data(), &cell, operand.bytes.size());
+    lanes::put_cell(operand.bytes.data(), cell, size_of(each->inputs[k]));
     stop.values.push_back(std::move(operand));
     stop.types.push_back({each->inputs[k], 0});
   }
@@ -211,7 +210,7 @@ void Narrow::collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uin
     for (Block** block : {&all.back().numbers, &all.back().rows}) {
       const int64_t bytes = count * (block == &all.back().rows ? at.b : 8);
       Block* larger = tables_.pool.take(2 * bytes);
-      std::memcpy(larger->data(), (*block)->data(), z(bytes));
+      lanes::copy(larger->data(), (*block)->data(), bytes);
       tables_.pool.drop(*block);
       *block = larger;
     }
@@ -219,7 +218,7 @@ void Narrow::collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uin
   Sum::Rows& rows = all.back();
   const int64_t place = at.constant == 4 ? as<int32_t>(number) : as<int64_t>(number);
   reinterpret_cast<int64_t*>(rows.numbers->data())[rows.count] = place;
-  std::memcpy(rows.rows->data() + rows.bytes, &value, z(at.b));
+  lanes::put_cell(rows.rows->data() + rows.bytes, value, at.b);
   ++rows.count;
   rows.bytes += at.b;
 }
@@ -242,14 +241,12 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           break;
         case Code::Flat: {
           const Elementwise* each = plan_.kernels[z(at->extra)]->elementwise();
-          std::memcpy(scratch[0], &cell(at->a), 8);
-          std::memcpy(scratch[1], &cell(at->b), 8);
-          std::memcpy(scratch[2], &cell(frame->body->asides[z(at - code)].c), 8);
+          lanes::put_cell(scratch[0], cell(at->a), 8);
+          lanes::put_cell(scratch[1], cell(at->b), 8);
+          lanes::put_cell(scratch[2], cell(frame->body->asides[z(at - code)].c), 8);
           if (each->scan != nullptr && each->scan(scratch[1], 1) >= 0) fault(*frame, *at);
           each->flat[0](scratch[0], scratch[1], scratch[2], scratch[3], 1);
-          uint64_t out = 0;
-          std::memcpy(&out, scratch[3], z(size_of(each->output)));
-          cells[at->to] = out;
+          cells[at->to] = lanes::cell_at(scratch[3], size_of(each->output));
           ++fired[at->node];
           break;
         }
@@ -326,19 +323,13 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           at = code + frame->pc + 1;
           continue;
         }
-        case Code::ReadEntry: {
-          uint64_t value = 0;
-          std::memcpy(&value, frame->entry->values[z(at->extra)].data, z(at->a));
-          cells[at->to] = value;
+        case Code::ReadEntry:
+          cells[at->to] = lanes::cell_at(frame->entry->values[z(at->extra)].data, at->a);
           break;
-        }
-        case Code::ReadShared: {
-          uint64_t value = 0;
+        case Code::ReadShared:
           if (main_->columns[at->extra].data == nullptr) throw Stop{Stop::Kind::Internal};
-          std::memcpy(&value, main_->columns[at->extra].data, z(at->a));
-          cells[at->to] = value;
+          cells[at->to] = lanes::cell_at(main_->columns[at->extra].data, at->a);
           break;
-        }
         case Code::ReadArray:
           read_array(given(*frame->entry, at->extra), frame->entry->values[z(at->extra)], &cells[at->to]);
           break;
@@ -358,7 +349,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           if (sum.whole == nullptr) {
             sum.whole = tables_.pool.take(8);
             sum.bytes = at->b;
-            std::memset(sum.whole->data(), 0, 8);
+            lanes::put_cell(sum.whole->data(), 0, 8);
           }
           if (at->b == 4)
             *reinterpret_cast<float*>(sum.whole->data()) += as<float>(cell(at->a));
@@ -369,74 +360,48 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
         }
         case Code::Collected: {
           const Sum& sum = reinterpret_cast<Entry*>(cells[at->a])->sums[z(at->extra)];
-          uint64_t value = 0;
-          if (sum.whole != nullptr) std::memcpy(&value, sum.whole->data(), z(at->b));
-          cells[at->to] = value;
+          cells[at->to] = sum.whole != nullptr ? lanes::cell_at(sum.whole->data(), at->b) : 0;
           break;
         }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch"  // an operator on numbers has one name and eight codes
         // clang-format off
-#define UNDERTOW_FORMS(name, number, type, result)                                                          \
+#define UNDERTOW_CASE(number, type, name, result)                                                            \
         case of(Code::name, number, 0): {                                                                   \
           using T = type;                                                                                   \
-          const T x = as<T>(cells[at->a]), y = as<T>(cells[at->b]);                                         \
+          [[maybe_unused]] const T x = as<T>(cells[at->a]), y = as<T>(cells[at->b]);                        \
           result;                                                                                           \
         } break;                                                                                            \
         case of(Code::name, number, 1): {                                                                   \
           using T = type;                                                                                   \
-          const T x = as<T>(cells[at->a]), y = as<T>(at->constant);                                         \
+          [[maybe_unused]] const T x = as<T>(cells[at->a]), y = as<T>(at->constant);                        \
           result;                                                                                           \
         } break;
-#define UNDERTOW_INTS(name, result)         \
-  UNDERTOW_FORMS(name, 0, int32_t, result)  \
-  UNDERTOW_FORMS(name, 1, int64_t, result)
-#define UNDERTOW_FLOATS(name, result)       \
-  UNDERTOW_FORMS(name, 2, float, result)    \
-  UNDERTOW_FORMS(name, 3, double, result)
-#define UNDERTOW_NUMBERS(name, result)      \
-  UNDERTOW_INTS(name, result)               \
-  UNDERTOW_FLOATS(name, result)
-#define UNDERTOW_GIVES(value) cells[at->to] = cell_of<T>(static_cast<T>(value)); ++fired[at->node]
-#define UNDERTOW_TESTS(name, test)                                                                          \
-  UNDERTOW_NUMBERS(name, cells[at->to] = (test); ++fired[at->node])                                         \
-  UNDERTOW_NUMBERS(Unless##name, const bool is_so = (test); cells[at->to] = is_so; ++fired[at->node];       \
-                                 if (!is_so) { at = code + at->extra; continue; })
-        UNDERTOW_NUMBERS(Add, UNDERTOW_GIVES(x + y))
-        UNDERTOW_NUMBERS(Subtract, UNDERTOW_GIVES(x - y))
-        UNDERTOW_NUMBERS(Multiply, UNDERTOW_GIVES(x * y))
-        UNDERTOW_INTS(Minimum, UNDERTOW_GIVES(y < x ? y : x))
-        UNDERTOW_INTS(Maximum, UNDERTOW_GIVES(x < y ? y : x))
-        UNDERTOW_INTS(FloorDivide, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(floor_divide(x, y)))
-        UNDERTOW_INTS(Remainder, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(remainder(x, y)))
-        UNDERTOW_FLOATS(Divide, UNDERTOW_GIVES(x / y))
-        UNDERTOW_TESTS(Less, x < y)
-        UNDERTOW_TESTS(LessEqual, x <= y)
-        UNDERTOW_TESTS(Greater, x > y)
-        UNDERTOW_TESTS(GreaterEqual, x >= y)
-        UNDERTOW_TESTS(Equal, x == y)
-        UNDERTOW_TESTS(NotEqual, x != y)
-#undef UNDERTOW_TESTS
+#define UNDERTOW_GIVES(type, value) cells[at->to] = cell_of<type>(static_cast<type>(value)); ++fired[at->node]
+#define UNDERTOW_NUMBER(name, op, mirrored, dtypes, value)                                                  \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, UNDERTOW_GIVES(T, value))
+#define UNDERTOW_DIVISION(name, op, mirrored, dtypes, value)                                                \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, if (y == 0) fault(*frame, *at); UNDERTOW_GIVES(T, value))
+#define UNDERTOW_TEST(name, op, mirrored, dtypes, test)                                                     \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, name, UNDERTOW_GIVES(bool, test))                               \
+        UNDERTOW_OF_##dtypes(UNDERTOW_CASE, Unless##name, const bool is_so = (test);                        \
+                             cells[at->to] = is_so; ++fired[at->node];                                      \
+                             if (!is_so) { at = code + at->extra; continue; })
+#define UNDERTOW_SINGLE(name, op, from, type, to_dtype, to_type, value)                                     \
+        case Code::name: {                                                                                  \
+          [[maybe_unused]] const type x = as<type>(cells[at->a]), y = as<type>(cells[at->b]);               \
+          UNDERTOW_GIVES(to_type, value);                                                                   \
+        } break;
+        UNDERTOW_ARITHMETIC(UNDERTOW_NUMBER)
+        UNDERTOW_DIVISIONS(UNDERTOW_DIVISION)
+        UNDERTOW_TESTS(UNDERTOW_TEST)
+        UNDERTOW_SINGLES(UNDERTOW_SINGLE)
+#undef UNDERTOW_SINGLE
+#undef UNDERTOW_TEST
+#undef UNDERTOW_DIVISION
+#undef UNDERTOW_NUMBER
 #undef UNDERTOW_GIVES
-#undef UNDERTOW_NUMBERS
-#undef UNDERTOW_FLOATS
-#undef UNDERTOW_INTS
-#undef UNDERTOW_FORMS
-#define UNDERTOW_ONE(name, from, to_type)                                                                   \
-        case name: cells[at->to] = cell_of<to_type>(static_cast<to_type>(from)); ++fired[at->node]; break;
-        UNDERTOW_ONE(of(Code::Negative, 0, 0), -as<int32_t>(cells[at->a]), int32_t)
-        UNDERTOW_ONE(of(Code::Negative, 1, 0), -as<int64_t>(cells[at->a]), int64_t)
-        UNDERTOW_ONE(of(Code::Negative, 2, 0), -as<float>(cells[at->a]), float)
-        UNDERTOW_ONE(of(Code::Negative, 3, 0), -as<double>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::IntToLong, as<int32_t>(cells[at->a]), int64_t)
-        UNDERTOW_ONE(Code::IntToDouble, as<int32_t>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::LongToDouble, as<int64_t>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::FloatToDouble, as<float>(cells[at->a]), double)
-        UNDERTOW_ONE(Code::DoubleToFloat, as<double>(cells[at->a]), float)
-#undef UNDERTOW_ONE
-        case Code::And: cells[at->to] = cells[at->a] & cells[at->b] & 1; ++fired[at->node]; break;
-        case Code::Or: cells[at->to] = (cells[at->a] | cells[at->b]) & 1; ++fired[at->node]; break;
-        case Code::Not: cells[at->to] = (cells[at->a] & 1) ^ 1; ++fired[at->node]; break;
+#undef UNDERTOW_CASE
           // clang-format on
         default:
           throw Stop{Stop::Kind::Internal};

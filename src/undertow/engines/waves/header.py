@@ -26,6 +26,7 @@ _HEAD = """\
 #include <cstdint>
 #include <vector>
 
+#include "undertow/memory.h"
 #include "undertow/value_type.h"
 
 namespace undertow {
@@ -44,7 +45,8 @@ def header() -> str:
     parts = [_HEAD, f"constexpr int64_t kSmall = {SMALL};  // bytes of a value that shares the memory of its table\n"]
     for name, words in WORDS.items():
         written = ", ".join(_camel(word) for word in words)
-        parts.append(f"enum class {name} : uint8_t {{ {written} }};")
+        if name != "Home":  # which is memory's
+            parts.append(f"enum class {name} : uint8_t {{ {written} }};")
         parts.append(f"constexpr int64_t count_of({name}) {{ return {len(words)}; }}\n")
     kinds = ", ".join(kind.__name__ for kind in KINDS)
     parts.append(f"/// An item of a plan.\nstruct Item {{\n  enum class Kind : uint8_t {{ {kinds} }};\n  Kind kind;")
