@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "describe.h"
 #include "host.h"
 #include "parts.h"
 
@@ -56,6 +57,7 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
 void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan", "A static graph, decoded and ready to run.")
       .def_prop_ro("fused", &fused_of)
+      .def_prop_ro("code", [](const Plan& plan) { return describe_narrow(plan) + describe_agenda(plan); })
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
            nb::arg("agenda") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none(), nb::arg("timed") = false);

@@ -189,6 +189,9 @@ class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
 
     @property
+    def code(self) -> str:
+        """The code of narrow groups, and the frames of those that run by an agenda, as text."""
+    @property
     def fused(self) -> list[list[int]]:
         """The nodes of the operators that run in one pass, for each such pass."""
 

@@ -153,6 +153,7 @@ def graph(
     values: Values = None,
     format: Annotated[Format | None, typer.Option(help="By default what the output's name says, else text.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="The plan instead: what the engine executes, as text.")] = False,
 ) -> None:
     """Print or draw the static graph of a function. Arguments with annotated types may all be left out."""
     arguments = [_literal(value) for value in values or []]
@@ -161,8 +162,14 @@ def graph(
         format = Format(suffix) if suffix in ("svg", "dot") else Format.text
     with telling_errors():
         function = _find(target)
-        view = _from_here(function.graph(*(arguments or _zeros(function))))
-        made = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
+        arguments = arguments or _zeros(function)
+        if plan and format is not Format.text:
+            raise _usage("a plan is text", "--plan")
+        view = _from_here(function.graph(*arguments))
+        if plan:
+            made = str(function.plan(*arguments)).rstrip("\n")
+        else:
+            made = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
         if output is None:
             typer.echo(made)
         else:

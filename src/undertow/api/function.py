@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from undertow.api.options import Settings, settings
+from undertow.api.options import ENGINES, Settings, settings
+from undertow.api.planned import PlanView
 from undertow.api.quick import Quick
 from undertow.engines.contract import Engine, Plan, Stats
+from undertow.engines.waves import Waves
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend import forms, tree
 from undertow.frontend.annotations import as_array
@@ -204,6 +206,28 @@ class Function:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
         return self._apart(lambda: self._program(self._arguments(args, kwargs))).view(simplify)
 
+    def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
+        """What the waves engine executes for arguments like these: prints as text, reads text back, runs."""
+        program = self._apart(lambda: self._program(self._arguments(args, kwargs)))
+        engine = ENGINES["waves"]
+        assert isinstance(engine, Waves)
+        is_simple = settings().simplify if simplify is None else simplify
+        graph = program.static(program.library(engine, is_simple))
+        return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_plan, program))
+
+    def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
+        stats = options.pop("stats", False)
+        chosen = self._settings(options, stats)
+        given = self._arguments(args, {})
+        if self._program(given) is not program:
+            raise UndertowError(
+                "these arguments are of other types than those that the plan was made for",
+                self.__undertow_definition__.closure.span,
+                hint="make a plan with arguments like these: f.plan(...)",
+            )
+        result, counted = self._apart(self._feed, program, given.leaves, chosen, plan)
+        return (result, counted) if stats else result
+
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
         return self._apart(lambda: self._program(self._arguments(args, kwargs))).captured.library
@@ -328,12 +352,14 @@ class Function:
             inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
         return inputs
 
-    def _feed(self, program: Program, leaves: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
-        """Run a program with the leaves of its arguments."""
+    def _feed(
+        self, program: Program, leaves: Sequence[Any], chosen: Settings, plan: Plan | None = None
+    ) -> tuple[Any, Stats]:
+        """Run a program with the leaves of its arguments; by its own plan, if none is given."""
         captured = program.captured
         inputs = self._inputs(program, leaves, chosen)
         try:
-            plan = program.plan(chosen.find_engine(), chosen.simplify)
+            plan = plan or program.plan(chosen.find_engine(), chosen.simplify)
             if captured.variables:
                 with transaction(captured.variables, captured.written) as state:
                     values, stats = plan.run(inputs, chosen.limits, state)

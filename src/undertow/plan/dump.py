@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from undertow.ir.literal import quote, show_attr, show_const, show_string
+from undertow.ir.graph import Array
+from undertow.ir.literal import INLINE, digest, quote, show_attr, show_const, show_string
 from undertow.plan.plan import (
     NO_SLOT,
     Branch,
@@ -34,9 +35,8 @@ from undertow.plan.walk import going_on
 VERSION = 1
 # Words of the text: what has such a name is written in quotes.
 _WORDS = frozenset(
-    """_ ahead asks at below branch call collect collected column count drop else end enter entry for function group in
-    last late like loop main map next node of on or order over pass phase resume select shared sibling stage then
-    unordered visit visits wait while with""".split()
+    """_ ahead asks at below collect collected column count drop else end enter entry for group last late like next node of
+    on or order over pass phase select shared sibling stage then unordered visit visits wait while with""".split()
 )
 _REGISTER = re.compile(r"r[0-9]+")
 LEGEND = """\
@@ -61,6 +61,11 @@ def dump(plan: Plan, legend: bool = True) -> str:
     for number in range(len(plan.regions)):
         lines += ["", *_Printer(plan, number).region()]
     return "\n".join(lines) + "\n"
+
+
+def dump_constants(plan: Plan) -> dict[str, Array]:
+    """The arrays that the text of a plan only refers to, by digest: what `parse` takes as `constants`."""
+    return {digest(const.value): const.value for const in plan.constants if const.value.size > INLINE}
 
 
 class _Printer:

@@ -1,0 +1,46 @@
+"""The plan of a function, to look at, to edit and to run: what the waves engine executes, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from undertow.engines.waves import WavesPlan
+from undertow.ir.graph import StaticGraph
+from undertow.plan.dump import dump, dump_constants
+from undertow.plan.parse import parse
+from undertow.plan.plan import Plan
+
+Feed = Callable[[WavesPlan, Sequence[Any], dict[str, Any]], Any]
+
+
+class PlanView:
+    """A plan: prints as text, reads text back, runs."""
+
+    def __init__(self, graph: StaticGraph, data: Plan, feed: Feed) -> None:
+        self.static = graph
+        self.data = data
+        self._feed = feed
+        self._made: WavesPlan | None = None
+
+    @property
+    def _ready(self) -> WavesPlan:
+        if self._made is None:
+            self._made = WavesPlan(self.static, plan=self.data)
+        return self._made
+
+    def __str__(self) -> str:
+        """The text of the plan; as comments, what the core makes of narrow groups and of agendas."""
+        code = self._ready.core.code
+        return dump(self.data) + ("\n" + "".join(f"# {line}\n" for line in code.splitlines()) if code else "")
+
+    def __repr__(self) -> str:
+        return f"<plan of {self.data.name}: {len(self.data.regions)} regions, {len(self.data.groups)} groups>"
+
+    def parse(self, text: str) -> PlanView:
+        """The plan that a text says, of the same graph: the printed text, maybe with some lines changed."""
+        return PlanView(self.static, parse(text, dump_constants(self.data)), self._feed)
+
+    def run(self, *args: Any, **options: Any) -> Any:
+        """Run this plan, as `f.run` would run its own."""
+        return self._feed(self._ready, args, options)
