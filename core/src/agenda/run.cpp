@@ -18,9 +18,10 @@ Agenda::Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats
       tables_(plan, options.memory),
       operate_(plan, tables_, host, options, stats),
       frames_(plan, outline_, tables_, options.frames),
-      queues_(outline_.stages.size()) {
+      queues_(outline_.stages.size()),
+      poll_(host, options.timeout) {
   operate_.context = this;
-  operate_.tick = [](void* self) { static_cast<Agenda*>(self)->poll(); };
+  operate_.tick = [](void* self) { static_cast<Agenda*>(self)->poll_.look(); };
   stats_.fired.assign(z(plan.nodes), 0);
 }
 
@@ -28,7 +29,6 @@ Agenda::Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats
 // Beginning and end
 
 std::vector<Value> Agenda::run(std::span<const View> inputs) {
-  began_ = last_poll_ = std::chrono::steady_clock::now();
   clock_.start(options_.is_timed);
   std::vector<Value> values;
   const auto work = [&] {
@@ -115,15 +115,6 @@ std::vector<Label> Agenda::where() const {
   return tag(now_);
 }
 
-void Agenda::poll() {
-  const auto now = std::chrono::steady_clock::now();
-  if (std::chrono::duration<double>(now - began_).count() >= options_.timeout) throw Stop{Stop::Kind::Timeout};
-  if (now - last_poll_ > std::chrono::milliseconds(20)) {
-    last_poll_ = now;
-    host_.poll();
-  }
-}
-
 // ------------------------------------------------------------------------------------------------------------------
 // Stages
 
@@ -157,7 +148,7 @@ bool Agenda::run_next() {
   found.resize(found.size() - count);
   waiting_ -= static_cast<int64_t>(count);
   now_ = batch_[0];  // those before it may have ended
-  poll();
+  poll_.look();
   run_stage(outline_.stages[best]);
   batch_.clear();
   return true;

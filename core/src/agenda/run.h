@@ -5,13 +5,13 @@
 // Stages that only lead to others go first, so that those that work on arrays find many frames.
 #pragma once
 
-#include <chrono>
 #include <span>
 #include <vector>
 
 #include "agenda/frame.h"
 #include "clock.h"
 #include "operate.h"
+#include "poll.h"
 #include "undertow/run.h"
 
 namespace undertow::agenda {
@@ -33,7 +33,6 @@ class Agenda {
   void climb();
   void locate(Stop& stop);
   std::vector<Label> where() const;
-  void poll();
   void queue(Frame* frame);
   bool run_next();
   void run_stage(const StagePlan& stage);
@@ -82,7 +81,7 @@ class Agenda {
   std::vector<int32_t> lanes_[2];            ///< by which lanes
   std::vector<std::vector<Frame*>> queues_;  ///< by stage
   int64_t waiting_ = 0;
-  std::chrono::steady_clock::time_point began_, last_poll_;
+  Poll poll_;
 };
 
 }  // namespace undertow::agenda

@@ -31,7 +31,7 @@ void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
 bool Lockstep::go_round(Wave& wave, Fiber* self) {
   clock_.to(Step::Loop);
   operate_.doing = {-1, self->loop->site};
-  if ((++polls_ & 63) == 0) poll();
+  poll_.tick();
   const LoopItem& item = *self->loop;
   Table* before = self->table;
   Table& parent = *before->parent;

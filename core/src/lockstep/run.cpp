@@ -5,7 +5,8 @@
 
 namespace undertow::lockstep {
 
-Lockstep::Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
+Lockstep::Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats,
+                   Poll::Clock::time_point began)
     : plan_(plan),
       options_(options),
       host_(host),
@@ -13,9 +14,10 @@ Lockstep::Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunS
       tables_(plan, options.memory),
       operate_(plan, tables_, host, options, stats),
       narrow_(plan, tables_, host, options, stats),
-      waiting_(plan.lates.size()) {
+      waiting_(plan.lates.size()),
+      poll_(host, options.timeout, began) {
   narrow_.context = this;
-  narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll(); };
+  narrow_.is_late = [](void* self) { static_cast<Lockstep*>(self)->poll_.look(); };
   operate_.context = this;
   operate_.tick = narrow_.is_late;
   narrow_.climb_on = [](void* self) {
@@ -26,12 +28,11 @@ Lockstep::Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunS
 }
 
 std::vector<Value> Lockstep::run(std::span<const View> inputs) {
-  began_ = last_poll_ = std::chrono::steady_clock::now();
   clock_.start(options_.is_timed);
   std::vector<Value> values;
   guarded([&] {
     start(inputs);
-    poll();  // where there is no time at all, nothing is done
+    poll_.look();  // where there is no time at all, nothing is done
     while (deep_ > 0) step();
     values = results();
   });
@@ -193,16 +194,6 @@ void Lockstep::tell(const Table& table, int32_t phase) {
   if (!options_.is_traced) return;
   const auto region = static_cast<int32_t>(table.region - plan_.regions.data());
   host_.wave(region, table.lanes, table.chunk == nullptr ? 0 : table.chunk->depth, phase, 0);
-}
-
-void Lockstep::poll() {
-  if (first_failed_ != nullptr && *first_failed_ < task_) throw Cancelled{};
-  const auto now = std::chrono::steady_clock::now();
-  if (std::chrono::duration<double>(now - began_).count() >= options_.timeout) throw Stop{Stop::Kind::Timeout};
-  if (now - last_poll_ > std::chrono::milliseconds(20)) {
-    last_poll_ = now;
-    host_.poll();
-  }
 }
 
 }  // namespace undertow::lockstep

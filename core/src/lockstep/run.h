@@ -6,8 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <deque>
 #include <span>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "late.h"
 #include "narrow/run.h"
 #include "operate.h"
+#include "poll.h"
 #include "table.h"
 #include "undertow/run.h"
 #include "undertow/size.h"
@@ -77,16 +76,6 @@ struct Wave {
   std::vector<Group> groups;
 };
 
-/// The host of workers: they run nothing that needs one.
-class QuietHost : public Host {
- public:
-  void apply(int32_t node, std::span<const View>, std::span<Value>) override { throw Stop{Stop::Kind::Internal, node}; }
-  void poll() override {}
-};
-
-/// An earlier task of another thread has failed: what this one would find is not asked for.
-struct Cancelled {};
-
 /// What waves need besides tables.
 struct WaveSpace {
   Store<Chunk> chunks;
@@ -106,7 +95,8 @@ struct WaveSpace {
 
 class Lockstep {
  public:
-  Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats);
+  Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats,
+           Poll::Clock::time_point began = Poll::Clock::now());
   Lockstep(const Lockstep&) = delete;
   Lockstep& operator=(const Lockstep&) = delete;
 
@@ -138,7 +128,6 @@ class Lockstep {
   void climb();
   void finish_stats();
   void tell(const Table& table, int32_t phase);
-  void poll();
 
   // waves.cpp: waves: calls into one group of functions become chunks of lanes; what runs next
   Wave& begin_wave(Chunk* chunk, int32_t phase);
@@ -168,8 +157,7 @@ class Lockstep {
   // threads.cpp: chunks of one group on several threads, each with tables of its own
   bool goes_parallel(const Group& group) const;
   void run_parallel(Wave& wave);
-  void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, int64_t number,
-                const std::atomic<int64_t>& first_failed);
+  void run_task(const Lockstep& owner, Chunk* chunk, const Group& task);
 
   // narrow.cpp: calls of few lanes, one lane after the other
   bool goes_narrow(const Group& group) const;
@@ -217,13 +205,10 @@ class Lockstep {
   Tables tables_;
   Operate operate_;
   Narrow narrow_;
-  QuietHost quiet_;
   StepClock clock_;
   bool is_narrow_ = false;
   bool is_worker_ = false;
   int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given
-  int64_t task_ = 0;         ///< of a worker: its number
-  const std::atomic<int64_t>* first_failed_ = nullptr;
   Table* main_ = nullptr;
   const Table* at_ = nullptr;  ///< where the run is, for tags
   /// The first lane at the greatest depth so far, or one that it stands below: where its tag goes on.
@@ -239,8 +224,7 @@ class Lockstep {
   bool is_full_ = false;          ///< are there too many held rows to wait for more?
   const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
   const Waiting::Part* joint_parts_ = nullptr;
-  std::chrono::steady_clock::time_point began_, last_poll_;
-  uint64_t polls_ = 0;
+  Poll poll_;
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called
 };
 

@@ -1,4 +1,5 @@
 // Chunks of one group on several threads, each with tables of its own.
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -14,6 +15,27 @@ constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one threa
 constexpr int64_t kManyCalls = int64_t{1} << 21;  // two milliseconds and more: then others are worth waking up
 constexpr int64_t kManyLanes = 1024;              // of numbers: enough for all threads
 constexpr int64_t kTasks = 32;                    // so that threads end at about the same time
+
+/// An earlier task of another thread has failed: what this one would find is not asked for.
+struct Cancelled {};
+
+/// The host of a task: it runs nothing that needs one, and only the owner's thread asks the owner's.
+class TaskHost : public Host {
+ public:
+  TaskHost(Host* owner, int64_t task, const std::atomic<int64_t>& first_failed)
+      : owner_(owner), task_(task), first_failed_(first_failed) {}
+
+  void apply(int32_t node, std::span<const View>, std::span<Value>) override { throw Stop{Stop::Kind::Internal, node}; }
+  void poll() override {
+    if (first_failed_ < task_) throw Cancelled{};
+    if (owner_ != nullptr) owner_->poll();
+  }
+
+ private:
+  Host* owner_;
+  int64_t task_;
+  const std::atomic<int64_t>& first_failed_;
+};
 
 /// Of the lanes that have not been called.
 int64_t lanes_left(const Group& group) {
@@ -78,8 +100,9 @@ void Lockstep::run_parallel(Wave& wave) {
   const auto work = [&](bool polls) {
     for (size_t k; (k = next++) < tasks.size() && static_cast<int64_t>(k) < first_failed;) {
       try {
-        Lockstep worker(plan_, options, polls ? host_ : quiet_, stats[k]);
-        worker.run_task(*this, wave.chunk, tasks[k], static_cast<int64_t>(k), first_failed);
+        TaskHost host(polls ? &host_ : nullptr, static_cast<int64_t>(k), first_failed);
+        Lockstep worker(plan_, options, host, stats[k], poll_.began());
+        worker.run_task(*this, wave.chunk, tasks[k]);
       } catch (const Cancelled&) {
       } catch (const Stop&) {
         failed[k] = std::current_exception();
@@ -115,7 +138,7 @@ void Lockstep::run_parallel(Wave& wave) {
       if (is_done.wait_for(lock, std::chrono::milliseconds(10), [&] { return running == 0; })) break;
     }
     try {
-      poll();
+      poll_.look();
     } catch (const Stop&) {  // too late: the others see that too
       break;
     } catch (...) {
@@ -153,14 +176,10 @@ void Lockstep::run_parallel(Wave& wave) {
 }
 
 /// What a worker does: some lanes of a group that another thread's tables call.
-void Lockstep::run_task(const Lockstep& owner, Chunk* chunk, const Group& task, int64_t number,
-                        const std::atomic<int64_t>& first_failed) {
-  began_ = last_poll_ = owner.began_;
+void Lockstep::run_task(const Lockstep& owner, Chunk* chunk, const Group& task) {
   clock_.start(options_.is_timed);
   main_ = owner.main_;
   is_worker_ = tables_.borrows = true;
-  task_ = number;
-  first_failed_ = &first_failed;
   outer_depth_ = (chunk == nullptr ? 0 : chunk->depth) + 1;
   stats_.max_depth = owner.stats_.max_depth;
   guarded([&] {

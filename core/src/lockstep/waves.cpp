@@ -101,7 +101,7 @@ Table* Lockstep::make_root(Chunk* chunk, std::span<const Part> parts, int64_t la
 
 /// Call as many lanes of a group as a wave may have.
 void Lockstep::start_chunk(Wave& wave) {
-  if ((++polls_ & 63) == 0) poll();
+  poll_.tick();
   if (goes_narrow(wave.groups.back())) {
     run_narrow(wave);
     return;
@@ -209,7 +209,7 @@ void Lockstep::start_resumed(Wave& wave) {
   }
   ++stats_.waves;
   stats_.lanes += chunk->lanes;
-  if ((++polls_ & 63) == 0) poll();
+  poll_.tick();
 }
 
 void Lockstep::finish_wave() {
