@@ -261,6 +261,7 @@ class Plan {
   std::vector<CollectedItem> collecteds;
   std::vector<FusedItem> fuseds;
   std::vector<Late> lates;
+  CallItem start;                   // how main is entered
   std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::vector<bool> is_scalar;      // of each group: numbers only, likewise
   std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h

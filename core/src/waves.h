@@ -1,0 +1,99 @@
+// One run of a plan on one thread: what all that runs groups shares, and who runs which group.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "clock.h"
+#include "door.h"
+#include "operate.h"
+#include "poll.h"
+
+namespace undertow {
+
+class Narrow;
+namespace lockstep {
+class Lockstep;
+}
+
+class Run final : private Caller {
+ public:
+  /// A run of its own; or, given the one whose lanes it works on, a part of another, on another thread.
+  Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats, const Run* owner = nullptr);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+  ~Run();
+
+  std::vector<Value> run(std::span<const View> inputs);  ///< all of it: main is entered as other functions are
+  void run(Invocation& invocation);                      ///< some lanes of the owner's
+
+  // The door. Entering and resuming return at once: `Caller::back` says when a phase is over.
+
+  void enter(Invocation& invocation);
+  void resume(Invocation& invocation);
+  /// A phase of the innermost invocation is over.
+  void leave(Invocation& invocation);
+  /// Run the lanes that are left on several threads; false where that does not pay.
+  bool share(Invocation& invocation, const Progress& progress);
+
+  /// A value of main that is the same for all.
+  Column shared(int32_t slot) const { return main_columns[slot]; }
+  /// Lanes are called at some depth, these before others: the deepest tag may be theirs.
+  void deepen(int64_t depth, const Place& first) {
+    if (depth > stats.max_depth) begin_deepest(depth, first);
+  }
+  /// The deepest tag goes on there.
+  void go_on_deepest(const Place& place) { deepest_ = place; }
+
+  const Plan& plan;
+  const RunOptions& options;
+  Host& host;
+  RunStats& stats;
+  Tables tables;
+  Operate operate;
+  StepClock clock;
+  Poll poll;
+  Column* main_columns = nullptr;  ///< set by who runs main
+
+ private:
+  // Of main: nobody calls it, so the run does.
+  Column room(Part& part, size_t result) override;
+  void take(Part& part, size_t result, const Slot& slot, const Column& column) override;
+  void taken(Part&) override {}
+  void back(Invocation&) override {}
+  Place out(const Part&, int64_t, std::vector<Label>&) const override { return {}; }
+
+  /// One of those that run groups: most runs need one or two of them.
+  template <class One>
+  One& made(std::unique_ptr<One>& one) {
+    if (one == nullptr) one = std::make_unique<One>(*this);
+    return *one;
+  }
+  void begin(Runner& runner, Invocation& invocation);
+  void loop();
+  void lend(std::span<const View> inputs);
+  std::vector<Value> values();
+  void finish_stats();
+  void begin_deepest(int64_t depth, const Place& first);
+  std::vector<Label> where() const;
+  void locate(Stop& stop) const;
+  template <class Work>
+  void guarded(Work&& work);
+
+  bool goes_narrow(const Invocation& invocation) const;
+  bool goes_parallel(const Invocation& invocation, const Progress& progress) const;
+
+  Part main_{};
+  Invocation root_{};
+  std::vector<Block*> lent_;     ///< what inputs were copied to
+  std::vector<Box> boxes_;       ///< inputs whose shape only the run knows
+  std::vector<Column> results_;  ///< of main
+  std::vector<Column> columns_;  ///< of the owner's main, without their blocks: counting is for one thread
+  std::vector<Runner*> stack_;   ///< of the invocations that are under way
+  Place deepest_;                ///< where the deepest tag goes on, when that call comes back
+  std::unique_ptr<Narrow> narrow_;
+  std::unique_ptr<lockstep::Lockstep> lockstep_;
+};
+
+}  // namespace undertow
