@@ -3,8 +3,6 @@
 #include <cstring>
 
 #include "guard.h"
-#include "lockstep/run.h"
-#include "narrow/run.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -31,7 +29,9 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
   main_columns = columns_.data();
 }
 
-Run::~Run() = default;
+Run::~Run() {
+  if (stack_.empty()) Idle<RunSpace>::all().give(std::move(space_));
+}
 
 template <class Work>
 void Run::guarded(Work&& work) {
@@ -42,7 +42,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   std::vector<Value> results;
   guarded([&] {
     lend(inputs);
-    begin(made(lockstep_), root_);
+    begin(made(lockstep_), space_->root);
     poll.look();  // where there is no time at all, nothing is done
     loop();
     results = values();
@@ -69,30 +69,32 @@ void Run::loop() {
 /// Inputs are read where they are; small ones have room behind them, as other values.
 void Run::lend(std::span<const View> inputs) {
   const CallItem& item = plan.start;
-  main_.invocation = &root_;
-  main_.item = &item;
-  main_.region = &plan.regions[0];
-  main_.lanes = 1;
-  root_.caller = this;
-  root_.group = item.group;
-  root_.visits = 1;
-  root_.parts.push_back(&main_);
-  results_.resize(item.results.size());
-  boxes_.resize(inputs.size());
+  Part& main = space_->main;
+  Invocation& root = space_->root;
+  main.invocation = &root;
+  main.item = &item;
+  main.region = &plan.regions[0];
+  main.lanes = 1;
+  main.arguments.assign(inputs.size(), {});
+  root.parts.assign(1, &main);
+  root = {this, item.group, 1, 0, 0, 0, std::move(root.parts), nullptr, nullptr};
+  space_->results.assign(item.results.size(), {});
+  space_->boxes.resize(inputs.size());
+  space_->lent.clear();
   for (size_t k = 0; k < inputs.size(); ++k) {
-    Column& column = main_.arguments.emplace_back();
     if (item.arguments[k] == kNoSlot) continue;
-    const Slot& slot = main_.region->slots[z(item.arguments[k])];
+    const Slot& slot = main.region->slots[z(item.arguments[k])];
+    Box& box = space_->boxes[k];
     if (slot.is_dynamic || slot.offset < 0) {
-      boxes_[k] = tables.lent(inputs[k]);
-      column = {boxes_[k].block, boxes_[k].data, 0};
+      box = tables.lent(inputs[k]);
     } else {
       Block* block = tables.pool.take(slot.bytes);
       if (slot.bytes > 0) std::memcpy(block->data(), inputs[k].data, z(slot.bytes));
-      column = {block, block->data(), 0};
+      box = {block, block->data(), nullptr};
     }
-    if (column.block != nullptr) lent_.push_back(column.block);
-    if (slot.is_dynamic) column = {nullptr, reinterpret_cast<std::byte*>(&boxes_[k]), 0};
+    if (box.block != nullptr) space_->lent.push_back(box.block);
+    main.arguments[k] =
+        slot.is_dynamic ? Column{nullptr, reinterpret_cast<std::byte*>(&box), 0} : Column{box.block, box.data, 0};
   }
 }
 
@@ -100,7 +102,7 @@ Column Run::room(Part& part, size_t result) {
   const Slot& slot = part.region->slots[z(part.item->results[result])];
   Block* block = tables.pool.take(slot.bytes);
   if (slot.is_dynamic) std::memset(block->data(), 0, z(slot.bytes));
-  return results_[result] = {block, block->data(), 0};
+  return space_->results[result] = {block, block->data(), 0};
 }
 
 void Run::take(Part& part, size_t result, const Slot& slot, const Column& column) {
@@ -109,17 +111,18 @@ void Run::take(Part& part, size_t result, const Slot& slot, const Column& column
     return;
   }
   if (column.block != nullptr) ++column.block->refs;
-  results_[result] = column;
+  space_->results[result] = column;
 }
 
 /// Results as they are, if nobody else uses them.
 std::vector<Value> Run::values() {
-  std::vector<Value> made(results_.size());
-  for (size_t k = 0; k < results_.size(); ++k) {
-    const int32_t number = main_.item->results[k];
+  const Part& main = space_->main;
+  std::vector<Value> made(space_->results.size());
+  for (size_t k = 0; k < made.size(); ++k) {
+    const int32_t number = main.item->results[k];
     if (number == kNoSlot) continue;  // an order token
-    const Slot& slot = main_.region->slots[z(number)];
-    Column& column = results_[k];
+    const Slot& slot = main.region->slots[z(number)];
+    Column& column = space_->results[k];
     View view{column.data, 0, slot.shape.data(), slot.rank(), slot.dtype};
     Block** block = &column.block;
     if (slot.is_dynamic) {
@@ -138,7 +141,7 @@ std::vector<Value> Run::values() {
     if (slot.is_dynamic) tables.pool.drop(*block);
     tables.pool.drop(column.block);
   }
-  for (Block* block : lent_) tables.pool.drop(block);
+  for (Block* block : space_->lent) tables.pool.drop(block);
   return made;
 }
 

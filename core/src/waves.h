@@ -2,20 +2,28 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "clock.h"
 #include "door.h"
+#include "lockstep/run.h"
+#include "narrow/run.h"
 #include "operate.h"
 #include "poll.h"
 
 namespace undertow {
 
-class Narrow;
-namespace lockstep {
-class Lockstep;
-}
+/// What a run needs besides tables, and what runs groups.
+struct RunSpace {
+  Part main{};
+  Invocation root{};
+  std::vector<Block*> lent;     ///< what inputs were copied to
+  std::vector<Box> boxes;       ///< inputs whose shape only the run knows
+  std::vector<Column> results;  ///< of main
+  std::vector<Runner*> stack;   ///< of the invocations that are under way
+};
 
 class Run final : private Caller {
  public:
@@ -66,9 +74,8 @@ class Run final : private Caller {
 
   /// One of those that run groups: most runs need one or two of them.
   template <class One>
-  One& made(std::unique_ptr<One>& one) {
-    if (one == nullptr) one = std::make_unique<One>(*this);
-    return *one;
+  One& made(std::optional<One>& one) {
+    return one ? *one : one.emplace(*this);
   }
   void begin(Runner& runner, Invocation& invocation);
   void loop();
@@ -84,16 +91,12 @@ class Run final : private Caller {
   bool goes_narrow(const Invocation& invocation) const;
   bool goes_parallel(const Invocation& invocation, const Progress& progress) const;
 
-  Part main_{};
-  Invocation root_{};
-  std::vector<Block*> lent_;     ///< what inputs were copied to
-  std::vector<Box> boxes_;       ///< inputs whose shape only the run knows
-  std::vector<Column> results_;  ///< of main
+  std::unique_ptr<RunSpace> space_ = Idle<RunSpace>::all().take();
+  std::vector<Runner*>& stack_ = space_->stack;
   std::vector<Column> columns_;  ///< of the owner's main, without their blocks: counting is for one thread
-  std::vector<Runner*> stack_;   ///< of the invocations that are under way
   Place deepest_;                ///< where the deepest tag goes on, when that call comes back
-  std::unique_ptr<Narrow> narrow_;
-  std::unique_ptr<lockstep::Lockstep> lockstep_;
+  std::optional<Narrow> narrow_;
+  std::optional<lockstep::Lockstep> lockstep_;
 };
 
 }  // namespace undertow
