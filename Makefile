@@ -23,7 +23,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan clean distclean
+.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -38,6 +38,7 @@ help:
 	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
+	@echo 'make guarded    the conformance suite in guarded memory: the host faults where it looks at lanes of floats'
 	@echo 'make clean      remove what builds and tests left behind'
 	@echo 'make distclean  remove $(VENV) too'
 	@echo
@@ -153,6 +154,10 @@ asan tsan: $(STAMP)
 	@$(BIN)/cmake --build build/$@
 	@env $(OPTIONS) LD_PRELOAD="$$($(CXX) -print-file-name=$(LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so.6)" UNDERTOW_CORE=build/$@ \
 	  $(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED) $(ARGS)
+
+# Opening and closing lanes costs as much as there are pages, so tests of large runs are not for this.
+guarded: $(STAMP)
+	@UNDERTOW_MEMORY=guarded $(BIN)/python -X faulthandler -m pytest -n $(JOBS) --dist worksteal tests/conformance $(ARGS)
 
 clean:
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

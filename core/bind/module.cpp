@@ -13,5 +13,6 @@ NB_MODULE(_core, module) {
   undertow::bind_fused(module);
   undertow::bind_lanes(module);
   undertow::bind_matmul(module);
+  undertow::bind_memory(module);
   undertow::bind_optimize(module);
 }

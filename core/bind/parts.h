@@ -11,6 +11,7 @@ void bind_plan(nanobind::module_& module);
 void bind_expand(nanobind::module_& module);
 void bind_fused(nanobind::module_& module);
 void bind_lanes(nanobind::module_& module);
+void bind_memory(nanobind::module_& module);
 void bind_matmul(nanobind::module_& module);
 void bind_optimize(nanobind::module_& module);
 

@@ -1,7 +1,6 @@
 #include "entries.h"
 
-#include <cstring>
-
+#include "lanes.h"
 #include "undertow/isa.h"
 #include "undertow/matmul.h"
 #include "undertow/size.h"
@@ -25,6 +24,8 @@ View view_of(const Tables& tables, const Table& table, Operand x, int64_t lane) 
   return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
 }
 
+constexpr Home kHome = Home::Lanes;  // of sums, which are of floats: with the lanes that they are made of
+
 template <class T>
 void add(std::byte* to, const void* from, int64_t count) {
   T* out = reinterpret_cast<T*>(to);
@@ -39,22 +40,22 @@ void add(DType dtype, std::byte* to, const void* from, int64_t count) {
     add<double>(to, from, count);
 }
 
-Block* copy_of(Tables& tables, const void* data, int64_t bytes) {
-  Block* block = tables.pool.take(bytes);
-  if (bytes > 0) std::memcpy(block->data(), data, z(bytes));
+Block* copy_of(Tables& tables, const void* data, int64_t bytes, Home home) {
+  Block* block = tables.pool.take(bytes, home);
+  lanes::copy(block->data(), data, bytes);
   return block;
 }
 
 /// Make a sum ready to be added to: true where it is new, and to be written.
 bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
   if (sum.whole == nullptr) {
-    sum.whole = tables.pool.take(bytes);
+    sum.whole = tables.pool.take(bytes, kHome);
     sum.bytes = bytes;
     return true;
   }
   if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
   if (sum.whole->refs > 1) {  // somebody was given it as it is
-    Block* copy = copy_of(tables, sum.whole->data(), bytes);
+    Block* copy = copy_of(tables, sum.whole->data(), bytes, kHome);
     tables.pool.drop(sum.whole);
     sum.whole = copy;
   }
@@ -66,7 +67,7 @@ void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
   const int64_t bytes = value.bytes(), count = value.count();
   int64_t done = 0;
   if (lanes > 0 && is_new(tables, sum, bytes)) {
-    if (bytes > 0) std::memcpy(sum.whole->data(), value.data, z(bytes));
+    lanes::copy(sum.whole->data(), value.data, bytes);
     done = 1;
   }
   for (; done < lanes; ++done) add(value.dtype, sum.whole->data(), value.lane<void>(done), count);
@@ -93,9 +94,8 @@ void collect_rows(Tables& tables, Sum& sum, int64_t lanes, const View& numbers, 
     ++owner->refs;
     made.rows = owner;
   } else {
-    made.rows = tables.pool.take(made.bytes);
-    for (int64_t lane = 0; lane < lanes && bytes > 0; ++lane)
-      std::memcpy(made.rows->data() + lane * bytes, rows.lane<void>(lane), z(bytes));
+    made.rows = tables.pool.take(made.bytes, kHome);
+    lanes::join(made.rows->data(), lanes, bytes, [&](int64_t lane) { return rows.lane<void>(lane); });
   }
   sum.rows.push_back(made);
 }
@@ -129,6 +129,11 @@ void collect_product(Tables& tables, Sum& sum, int64_t lanes, const View& x, con
 void put_block(Tables& tables, Table& table, int32_t number, int64_t lane, Block* block,
                std::span<const int64_t> shape) {
   const Slot& slot = table.region->slots[z(number)];
+  if (block->is_away() && slot.home == Home::Host) {
+    Block* here = copy_of(tables, block->data(), block->size - 128, Home::Host);
+    tables.pool.drop(block);
+    block = here;
+  }
   if (!slot.is_dynamic && slot.offset < 0 && table.lanes == 1) {
     tables.drop(table, number);
     table.columns[number] = {block, block->data(), 0};
@@ -139,7 +144,7 @@ void put_block(Tables& tables, Table& table, int32_t number, int64_t lane, Block
     reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables.shape(shape)};
     return;
   }
-  if (slot.bytes > 0) std::memcpy(out + lane * slot.bytes, block->data(), z(slot.bytes));
+  lanes::copy(out + lane * slot.bytes, block->data(), slot.bytes);
   tables.pool.drop(block);
 }
 
@@ -150,11 +155,12 @@ void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t l
   if (sum.whole != nullptr && sum.rows.empty()) {
     ++total->refs;
   } else if (sum.whole != nullptr) {
-    total = copy_of(tables, sum.whole->data(), bytes);
+    total = copy_of(tables, sum.whole->data(), bytes, kHome);
   } else {
-    total = tables.pool.take(bytes);
-    std::memset(total->data(), 0, z(bytes));
+    total = tables.pool.take(bytes, kHome);
+    lanes::zero(total->data(), bytes);
   }
+  const Access access;
   for (const Sum::Rows& rows : sum.rows) {
     const int64_t* numbers = reinterpret_cast<const int64_t*>(rows.numbers->data());
     if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
@@ -186,20 +192,21 @@ void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t 
     return;
   }
   Block* numbers = tables.pool.take(8 * count);
-  put_block(tables, table, item.to[0], lane, numbers, {&count, 1});
-  Block* all = tables.pool.take(count * row_bytes);
-  put_block(tables, table, item.to[1], lane, all, shape);
+  Block* all = tables.pool.take(count * row_bytes, kHome);
   int64_t* number = reinterpret_cast<int64_t*>(numbers->data());
   std::byte* to = all->data();
   for (const Sum::Rows& rows : sum.rows) {
-    if (rows.count > 0) std::memcpy(number, rows.numbers->data(), z(8 * rows.count));
-    if (rows.bytes > 0) std::memcpy(to, rows.rows->data(), z(rows.bytes));
+    lanes::copy(number, rows.numbers->data(), 8 * rows.count);
+    lanes::copy(to, rows.rows->data(), rows.bytes);
     number += rows.count;
     to += rows.bytes;
   }
-  if (sum.whole == nullptr) return;
-  for (int64_t k = 0; k < length; ++k) number[k] = k;
-  if (sum.bytes > 0) std::memcpy(to, sum.whole->data(), z(sum.bytes));
+  if (sum.whole != nullptr) {
+    for (int64_t k = 0; k < length; ++k) number[k] = k;
+    lanes::copy(to, sum.whole->data(), sum.bytes);
+  }
+  put_block(tables, table, item.to[0], lane, numbers, {&count, 1});
+  put_block(tables, table, item.to[1], lane, all, shape);
 }
 
 }  // namespace
@@ -229,6 +236,7 @@ void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_
                    Block* owner, Scratch& scratch) {
   if (z(item.index) >= entry.sums.size()) throw Stop{Stop::Kind::Internal};
   Sum& sum = entry.sums[z(item.index)];
+  const Access access;
   if (item.kind == 2)
     collect_product(tables, sum, lanes, values[0], values[1], scratch);
   else if (item.kind == 1)

@@ -62,7 +62,7 @@ const PackedMatrix* Kept::packed(const Table& table, const OpItem& item, int ope
   const Column column = tables_.column(table, item.inputs[z(operand)]);
   const int64_t bytes = PackedMatrix::bytes_of(functions(), matrix.dtype, k, n);
   if (column.stride != 0 || column.data != matrix.data || matrices_.size() == kMost || !has_room(bytes)) return nullptr;
-  Block* panels = tables_.pool.take(bytes);
+  Block* panels = tables_.pool.take(bytes, tables_.slot(*table.region, item.inputs[z(operand)]).home);
   matrices_.push_back(std::make_unique<Matrix>(Matrix{matrix.data, k, n, row_stride, column.block, panels,
                                                       PackedMatrix(functions(), matrix.dtype, k, n, panels->data())}));
   hold(column);

@@ -1,11 +1,11 @@
 #include "late.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "entries.h"
+#include "lanes.h"
 #include "reads.h"
 #include "undertow/size.h"
 
@@ -177,8 +177,8 @@ bool Waiting::keep(Tables& tables, const Late& late, Table& table) {
     const int64_t used = lanes * slot.bytes, more = table.lanes * slot.bytes;
     if (used + more > room_[k]) {
       room_[k] = std::max({2 * room_[k], used + more, 16 * slot.bytes});
-      Block* block = tables.pool.take(room_[k]);
-      if (used > 0) std::memcpy(block->data(), to.data, z(used));
+      Block* block = tables.pool.take(room_[k], slot.home);
+      lanes::copy(block->data(), to.data, used);
       tables.pool.drop(to.block);
       to = {block, block->data(), slot.bytes};
     }

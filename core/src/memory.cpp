@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "memory_guarded.h"
+
 namespace undertow {
 namespace {
 
@@ -14,7 +16,18 @@ constexpr int64_t kMostBytes = int64_t{1} << 46;  // of a block: more than any m
 constexpr int64_t kLarge = int64_t{1} << 26;      // blocks that are not kept: the system has better use for them
 constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes that are kept while nothing runs
 
-void free_block(Block* block) { ::operator delete(block, std::align_val_t{64}); }
+void free_block(Block* block) {
+  if (block->is_away()) give_guarded(block->data(), block->size);
+  ::operator delete(block, std::align_val_t{64});
+}
+
+Block* new_block(int64_t size, int64_t behind) {
+  void* made = ::operator new(sizeof(Block) + static_cast<size_t>(behind), std::align_val_t{64}, std::nothrow);
+  if (made == nullptr) throw OverLimit{OverLimit::Kind::OutOfMemory};
+  Block* block = new (made) Block;
+  block->size = size;
+  return block;
+}
 
 constexpr size_t kMostSets = 64;
 
@@ -57,17 +70,18 @@ int64_t Blocks::size_for(int64_t bytes) {
   return size_of_class(class_of(bytes + 128));
 }
 
-Block* Blocks::take(int64_t bytes) {
+Block* Blocks::take(int64_t bytes, Home home) {
   const int64_t size = size_for(bytes);
   Block*& first = free_[class_of(size)];
   Block* block = first;
-  if (block != nullptr) {
+  if (home == Home::Lanes && memory_is_guarded) [[unlikely]] {
+    block = new_block(size, 0);
+    block->at = take_guarded(size);
+    bytes_ += size;
+  } else if (block != nullptr) {
     first = block->next;
   } else {
-    void* made = ::operator new(static_cast<size_t>(size), std::align_val_t{64}, std::nothrow);
-    if (made == nullptr) throw OverLimit{OverLimit::Kind::OutOfMemory};
-    block = new (made) Block;
-    block->size = size;
+    block = new_block(size, size - static_cast<int64_t>(sizeof(Block)));
     bytes_ += size;
   }
   block->refs = 1;
@@ -83,6 +97,11 @@ void Blocks::add(Block* block) {
 void Blocks::remove(Block* block) {
   unlink(block);
   bytes_ -= block->size;
+}
+
+void Blocks::free_away(Block* block) {
+  bytes_ -= block->size;
+  free_block(block);
 }
 
 void Blocks::adopt(Blocks& other, int64_t most) {
@@ -131,10 +150,10 @@ Pool::~Pool() {
   }
 }
 
-Block* Pool::take(int64_t bytes) {
+Block* Pool::take(int64_t bytes, Home home) {
   const int64_t size = Blocks::size_for(bytes);
   if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory, live_ + size};
-  Block* block = blocks_.take(bytes);
+  Block* block = blocks_.take(bytes, home);
   live_ += size;
   if (live_ > peak_) peak_ = live_;
   return block;

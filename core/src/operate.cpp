@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <mutex>
 
+#include "lanes.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
 
@@ -28,7 +28,7 @@ Value value_of(const View& view) {
   Value value;
   value.shape.assign(view.shape, view.shape + view.rank);
   value.bytes.resize(z(view.bytes()));
-  if (!value.bytes.empty()) std::memcpy(value.bytes.data(), view.data, value.bytes.size());
+  lanes::copy(value.bytes.data(), view.data, view.bytes());
   return value;
 }
 
@@ -120,6 +120,7 @@ int64_t Operate::prepare(Table& table, const FusedItem& item, Fused::Lanes* give
 /// Piece by piece, maybe by several threads.
 Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given,
                                 const Fused::Lanes* outputs) {
+  const Access access;
   if (lanes * item.bytes <= kPiece) {
     worked(lanes * item.bytes);
     return item.program.run(lanes, given, outputs, tables_.scratch());
@@ -184,6 +185,7 @@ bool Operate::find_flat(Table& table, const OpItem& item, const Kernel& kernel, 
 bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
   FlatStep step;
   if (!find_flat(table, item, kernel, lanes, is_uniform, step)) return false;
+  const Access access;
   constexpr int64_t kRun = 64;  // elements that are never parted
   const int64_t count = lanes * step.count;
   in_pieces((count + kRun - 1) / kRun, kRun * step.bytes, 1, [&](int64_t done, int64_t now, Scratch&) {
@@ -252,6 +254,7 @@ int64_t Operate::fewest_of(const Kernel& kernel, std::span<const View> inputs) {
 /// Run a kernel on all lanes.
 Fault Operate::run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
                          std::span<const View> inputs, std::span<const View> outputs) {
+  const Access access;
   KeptFor kept(kept_, table, item);
   const int64_t bytes = bytes_of(kernel, inputs, outputs);
   if (bytes * lanes <= kPiece) {
@@ -324,7 +327,7 @@ void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, 
         const int64_t bytes = view.bytes();
         const size_t first = key.size();
         key.resize(first + z((bytes + 7) / 8), 0);
-        if (bytes > 0) std::memcpy(key.data() + first, view.data, z(bytes));
+        lanes::copy(key.data() + first, view.data, bytes);
       }
     }
     Group* found = nullptr;
@@ -359,9 +362,9 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     const Slot& slot = tables_.slot(*table.region, x);
     const Column column = tables_.column(table, x);
     const auto side_by_side = [&](View& view, int64_t bytes, auto&& data) {
-      Block* block = tables_.pool.take(bytes * lanes);
+      Block* block = tables_.pool.take(bytes * lanes, slot.home);
       blocks_.push_back(block);
-      for (int64_t k = 0; k < lanes && bytes > 0; ++k) std::memcpy(block->data() + k * bytes, data(k), z(bytes));
+      lanes::join(block->data(), lanes, bytes, data);
       view.data = block->data();
       view.stride = bytes;
     };
@@ -403,7 +406,7 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
           {tables_.own(table, item.outputs[k], is_uniform), slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
       continue;
     }
-    Block* block = tables_.pool.take(bytes * lanes);
+    Block* block = tables_.pool.take(bytes * lanes, slot.home);
     blocks_.push_back(block);
     made_.push_back(block);
     const int64_t* shape = tables_.shape({shapes_[k].sizes, z(shapes_[k].rank)});
@@ -414,15 +417,13 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     if (made_[k] == nullptr) continue;
     const Slot& slot = table.region->slots[z(item.outputs[k])];
     std::byte* to = tables_.own(table, item.outputs[k], is_uniform);
-    for (int64_t n = 0; n < lanes; ++n) {
-      std::byte* data = made_[k]->data() + n * outputs_[k].stride;
-      if (slot.is_dynamic) {
-        ++made_[k]->refs;
-        reinterpret_cast<Box*>(to)[at(n)] = {made_[k], data, outputs_[k].shape};
-      } else if (slot.bytes > 0) {
-        std::memcpy(to + at(n) * slot.bytes, data, z(slot.bytes));
-      }
+    if (!slot.is_dynamic) {
+      lanes::scatter(to, index, made_[k]->data(), slot.bytes, lanes, slot.bytes);
+      continue;
     }
+    made_[k]->refs += lanes;
+    for (int64_t n = 0; n < lanes; ++n)
+      reinterpret_cast<Box*>(to)[at(n)] = {made_[k], made_[k]->data() + n * outputs_[k].stride, outputs_[k].shape};
   }
 }
 
@@ -432,30 +433,34 @@ void Operate::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_
     std::vector<View> inputs;
     for (Operand x : item.inputs) inputs.push_back(lane_view(table, x, k));
     std::vector<Value> outputs(item.outputs.size());
-    host_.apply(item.node, inputs, outputs);
+    {
+      const Access access;
+      host_.apply(item.node, inputs, outputs);
+    }
     worked(kTick / 256);  // the host is slow
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (item.outputs[i] == kNoSlot) continue;
       const Slot& slot = table.region->slots[z(item.outputs[i])];
       std::byte* to = tables_.own(table, item.outputs[i], is_uniform);
       const Value& value = outputs[i];
-      int64_t count = 1;
-      for (int64_t length : value.shape) count *= length;
-      if (value.shape.size() != slot.shape.size() || z(count * size_of(slot.dtype)) != value.bytes.size())
+      int64_t bytes = size_of(slot.dtype);
+      for (int64_t length : value.shape) bytes *= length;
+      if (value.shape.size() != slot.shape.size() || z(bytes) != value.bytes.size())
         throw Stop{Stop::Kind::Internal, item.node};
       if (slot.is_dynamic) {
-        Block* block = tables_.pool.take(static_cast<int64_t>(value.bytes.size()));
-        if (!value.bytes.empty()) std::memcpy(block->data(), value.bytes.data(), value.bytes.size());
+        Block* block = tables_.pool.take(bytes, slot.home);
+        lanes::copy(block->data(), value.bytes.data(), bytes);
         reinterpret_cast<Box*>(to)[k] = {block, block->data(), tables_.shape(value.shape)};
       } else {
-        if (value.bytes.size() != z(slot.bytes)) throw Stop{Stop::Kind::Internal, item.node};
-        if (slot.bytes > 0) std::memcpy(to + k * slot.bytes, value.bytes.data(), z(slot.bytes));
+        if (bytes != slot.bytes) throw Stop{Stop::Kind::Internal, item.node};
+        lanes::copy(to + k * slot.bytes, value.bytes.data(), bytes);
       }
     }
   }
 }
 
 void Operate::check_finite(const Table& table, const OpItem& item) {
+  const Access access;
   for (int32_t to : item.outputs) {
     if (to == kNoSlot) continue;
     const Slot& slot = table.region->slots[z(to)];

@@ -7,6 +7,7 @@
 #include "agenda/outline.h"
 #include "flow.h"
 #include "fuse.h"
+#include "homes.h"
 #include "late.h"
 #include "lifetimes.h"
 #include "narrow/program.h"
@@ -24,7 +25,8 @@ constexpr int64_t kInBlock = 64;  // bytes of a value that shares a block with o
 Slot read_column(Rows& in) {
   Slot slot = read_slot(in);
   if (slot.is_dynamic) slot.bytes = 3 * static_cast<int64_t>(sizeof(void*));
-  slot.offset = slot.bytes <= kInBlock ? 0 : -1;
+  slot.home = home_of(slot);
+  slot.offset = slot.bytes <= kInBlock && (slot.is_dynamic || !slot.is_away()) ? 0 : -1;
   return slot;
 }
 

@@ -139,9 +139,9 @@ void Operate::find_inner(Table& table) {
 /// Room for a result: of all lanes, or of a piece of them.
 std::byte* Operate::room(Table& table, int32_t number, bool is_uniform) {
   if (is_uniform || piece_ == 0 || !is_inner(number)) return tables_.own(table, number, is_uniform);
-  const int64_t bytes = table.region->slots[z(number)].bytes;
-  Block* block = tables_.pool.take(bytes * piece_);
-  table.columns[number] = {block, block->data(), bytes};
+  const Slot& slot = table.region->slots[z(number)];
+  Block* block = tables_.pool.take(slot.bytes * piece_, slot.home);
+  table.columns[number] = {block, block->data(), slot.bytes};
   return block->data();
 }
 
@@ -241,6 +241,7 @@ void Operate::finish(Table& table) {
 /// One step for some lanes; false where it fails.
 bool Operate::run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch) {
   if (step.is_done) return true;
+  const Access access;
   const int64_t* moves = step.moves.data();
   if (step.collect != nullptr) {
     View values[2] = {step.inputs[0], step.inputs[1]};

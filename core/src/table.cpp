@@ -1,47 +1,11 @@
 #include "table.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "undertow/isa.h"
+#include "lanes.h"
 #include "undertow/size.h"
 
 namespace undertow {
-namespace {
-
-template <class T>
-void gather(const std::byte* from, int64_t stride, const int32_t* index, std::byte* to, int64_t count) {
-  T* out = reinterpret_cast<T*>(to);
-  if (stride == static_cast<int64_t>(sizeof(T))) {
-    const T* in = reinterpret_cast<const T*>(from);
-    for (int64_t k = 0; k < count; ++k) out[k] = in[index[k]];
-  } else {
-    for (int64_t k = 0; k < count; ++k) out[k] = *reinterpret_cast<const T*>(from + index[k] * stride);
-  }
-}
-
-template <class T>
-void scatter(const std::byte* from, int64_t stride, const int32_t* index, std::byte* to, int64_t count) {
-  T* out = reinterpret_cast<T*>(to);
-  if (stride == static_cast<int64_t>(sizeof(T))) {
-    const T* in = reinterpret_cast<const T*>(from);
-    for (int64_t k = 0; k < count; ++k) out[index[k]] = in[k];
-  } else {
-    for (int64_t k = 0; k < count; ++k) out[index[k]] = *reinterpret_cast<const T*>(from + k * stride);
-  }
-}
-
-template <class T>
-void move(const Column& from, const Column& to, int64_t count) {
-  if (from.stride == 0 && to.stride == static_cast<int64_t>(sizeof(T))) {
-    std::fill_n(to.lane<T>(0), count, *from.lane<const T>(0));
-  } else {
-    for (int64_t k = 0; k < count; ++k) *to.lane<T>(k) = *from.lane<const T>(k);
-  }
-}
-
-}  // namespace
-
 Tables::~Tables() {
   // After a fault some tables are neither free nor ended.
   if (pool.live() > 0 || space_->tables.size() > Idle<TableSpace>::kFew ||
@@ -151,10 +115,10 @@ std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
     ++table.block->refs;
     column = {table.block, data, is_uniform ? 0 : slot.bytes};
   } else {
-    Block* block = pool.take(slot.bytes * lanes);
+    Block* block = pool.take(slot.bytes * lanes, slot.column_home());
     column = {block, block->data(), is_uniform ? 0 : slot.bytes};
   }
-  if (slot.is_dynamic) std::memset(column.data, 0, z(slot.bytes * lanes));
+  if (slot.is_dynamic) lanes::zero(column.data, slot.bytes * lanes);
   if (slot.bytes == 0 && !is_uniform) column.stride = 0;  // lanes without elements are all the same
   return column.data;
 }
@@ -169,14 +133,15 @@ const int64_t* Tables::shape(std::span<const int64_t> sizes) {
   return found->data();
 }
 
-Box Tables::lent(const View& input) {
+Box Tables::lent(const Slot& slot, const View& input) {
   const int64_t bytes = input.bytes();
   Box box{nullptr, static_cast<std::byte*>(input.data), shape({input.shape, z(input.rank)})};
   // Kernels want elements on their boundaries.
-  if (bytes > 0 && reinterpret_cast<uintptr_t>(input.data) % z(size_of(input.dtype)) == 0) return box;
-  box.block = pool.take(bytes);
+  const bool is_aligned = bytes > 0 && reinterpret_cast<uintptr_t>(input.data) % z(size_of(input.dtype)) == 0;
+  if (is_aligned && !slot.is_away()) return box;
+  box.block = pool.take(bytes, slot.home);
   box.data = box.block->data();
-  if (bytes > 0) std::memcpy(box.data, input.data, z(bytes));
+  lanes::copy(box.data, input.data, bytes);
   return box;
 }
 
@@ -189,8 +154,8 @@ Box Tables::boxed(const Slot& slot, const Column& column, int64_t lane) {
     return box;
   }
   // Kernels want values of their own on boundaries: what stands between others is copied.
-  Block* block = pool.take(slot.bytes);
-  std::memcpy(block->data(), data, z(slot.bytes));
+  Block* block = pool.take(slot.bytes, slot.home);
+  lanes::copy(block->data(), data, slot.bytes);
   return {block, block->data(), box.shape};
 }
 
@@ -208,18 +173,7 @@ void Tables::take(Table& to, int32_t number, const Slot& from_slot, Column from,
     to.columns[number] = from;
     return;
   }
-  std::byte* out = own(to, number);
-  switch (slot.bytes) {
-    case 1:
-      return gather<uint8_t>(from.data, from.stride, index, out, count);
-    case 4:
-      return gather<uint32_t>(from.data, from.stride, index, out, count);
-    case 8:
-      return gather<uint64_t>(from.data, from.stride, index, out, count);
-    default:
-      for (int64_t k = 0; k < count; ++k)
-        std::memcpy(out + k * slot.bytes, from.data + index[k] * from.stride, z(slot.bytes));
-  }
+  lanes::gather(own(to, number), from.data, from.stride, index, count, slot.bytes);
 }
 
 void Tables::take_side(Table& to, int32_t number, const Slot& from_slot, Column from, const int32_t* index, Column pred,
@@ -227,8 +181,7 @@ void Tables::take_side(Table& to, int32_t number, const Slot& from_slot, Column 
   const Slot& slot = to.region->slots[z(number)];
   const bool is_packed = !slot.is_dynamic && (slot.bytes == 4 || slot.bytes == 8) && from.stride == slot.bytes;
   if (index == nullptr || pred.stride != 1 || !is_packed) return take(to, number, from_slot, from, index, to.lanes);
-  functions().lanes->part[slot.bytes == 8](reinterpret_cast<const uint8_t*>(pred.data), is_yes, lanes, from.data,
-                                           own(to, number));
+  lanes::part(own(to, number), reinterpret_cast<const uint8_t*>(pred.data), is_yes, lanes, from.data, slot.bytes);
 }
 
 bool Tables::meet(Table& to, int32_t number, Column pred, Column yes, Column no) {
@@ -236,8 +189,8 @@ bool Tables::meet(Table& to, int32_t number, Column pred, Column yes, Column no)
   const auto is_packed = [&](const Column& column) { return column.stride == 0 || column.stride == slot.bytes; };
   if (slot.is_dynamic || (slot.bytes != 4 && slot.bytes != 8) || pred.stride != 1) return false;
   if (yes.data == nullptr || no.data == nullptr || !is_packed(yes) || !is_packed(no)) return false;
-  functions().lanes->meet[slot.bytes == 8](reinterpret_cast<const uint8_t*>(pred.data), to.lanes, yes.data,
-                                           yes.stride == 0, no.data, no.stride == 0, own(to, number));
+  lanes::meet(own(to, number), reinterpret_cast<const uint8_t*>(pred.data), to.lanes, yes.data, yes.stride, no.data,
+              no.stride, slot.bytes);
   return true;
 }
 
@@ -251,33 +204,15 @@ void Tables::put(const Slot& slot, Column to, const int32_t* places, const Slot&
     }
     return;
   }
-  const bool is_row = places == nullptr && from.stride == slot.bytes && to.stride == slot.bytes;
-  if (is_row || count == 1) {
-    std::byte* out = places != nullptr ? to.lane<std::byte>(places[0]) : to.data;
-    if (slot.bytes > 0) std::memcpy(out, from.data, z(count * slot.bytes));
-    return;
-  }
-  switch (slot.bytes) {
-    case 0:
-      return;
-    case 1:
-      return places != nullptr ? scatter<uint8_t>(from.data, from.stride, places, to.data, count)
-                               : move<uint8_t>(from, to, count);
-    case 4:
-      return places != nullptr ? scatter<uint32_t>(from.data, from.stride, places, to.data, count)
-                               : move<uint32_t>(from, to, count);
-    case 8:
-      return places != nullptr ? scatter<uint64_t>(from.data, from.stride, places, to.data, count)
-                               : move<uint64_t>(from, to, count);
-    default:
-      for (int64_t k = 0; k < count; ++k)
-        std::memcpy(to.lane<std::byte>(places != nullptr ? places[k] : k), from.lane<std::byte>(k), z(slot.bytes));
-  }
+  if (places != nullptr)
+    lanes::scatter(to.data, places, from.data, from.stride, count, slot.bytes);
+  else
+    lanes::move(to.data, to.stride, from.data, from.stride, count, slot.bytes);
 }
 
 Block* Tables::copy_index(const int32_t* index, int64_t count) {
   Block* block = pool.take(4 * count);
-  std::memcpy(block->data(), index, z(4 * count));
+  lanes::copy(block->data(), index, 4 * count);
   return block;
 }
 

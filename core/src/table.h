@@ -158,7 +158,7 @@ class Tables {
   }
 
   /// An input of the run, read where it is if that can be: it stays there, without a block, as long as the run.
-  Box lent(const View& input);
+  Box lent(const Slot& slot, const View& input);
 
   const int64_t* shape(std::span<const int64_t> sizes);
   const int64_t* static_shape(const Slot& slot) { return shape(slot.shape); }

@@ -1,8 +1,7 @@
 #include "waves.h"
 
-#include <cstring>
-
 #include "guard.h"
+#include "lanes.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -86,10 +85,10 @@ void Run::lend(std::span<const View> inputs) {
     const Slot& slot = main.region->slots[z(item.arguments[k])];
     Box& box = space_->boxes[k];
     if (slot.is_dynamic || slot.offset < 0) {
-      box = tables.lent(inputs[k]);
+      box = tables.lent(slot, inputs[k]);
     } else {
       Block* block = tables.pool.take(slot.bytes);
-      if (slot.bytes > 0) std::memcpy(block->data(), inputs[k].data, z(slot.bytes));
+      lanes::copy(block->data(), inputs[k].data, slot.bytes);
       box = {block, block->data(), nullptr};
     }
     if (box.block != nullptr) space_->lent.push_back(box.block);
@@ -100,8 +99,8 @@ void Run::lend(std::span<const View> inputs) {
 
 Column Run::room(Part& part, size_t result) {
   const Slot& slot = part.region->slots[z(part.item->results[result])];
-  Block* block = tables.pool.take(slot.bytes);
-  if (slot.is_dynamic) std::memset(block->data(), 0, z(slot.bytes));
+  Block* block = tables.pool.take(slot.bytes, slot.column_home());
+  if (slot.is_dynamic) lanes::zero(block->data(), slot.bytes);
   return space_->results[result] = {block, block->data(), 0};
 }
 
@@ -131,7 +130,7 @@ std::vector<Value> Run::values() {
       view.shape = box->shape;
       block = &box->block;
     }
-    if (*block != nullptr && (*block)->refs == 1 && (*block)->data() == view.data) {
+    if (*block != nullptr && (*block)->refs == 1 && (*block)->data() == view.data && !(*block)->is_away()) {
       tables.pool.release(*block);
       made[k] = {{view.shape, view.shape + view.rank}, {*block, z(view.bytes())}};
       *block = nullptr;

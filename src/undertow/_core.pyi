@@ -124,6 +124,12 @@ def isa() -> str:
 def isas() -> list[str]:
     """The instruction sets that this machine can run."""
 
+memory: str
+"""Where lanes live: "ordinary", or "guarded" in a process whose environment has UNDERTOW_MEMORY=guarded."""
+
+def peek(has_access: bool) -> float:
+    """Reads a lane that was just written. Guarded, and without access, that is a segmentation fault: for tests."""
+
 class Stopped(Exception):
     """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the site or -1."""
 

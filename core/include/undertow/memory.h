@@ -1,4 +1,7 @@
 // Memory of runs: blocks that are counted, recycled, kept under a limit, and kept for the next run.
+//
+// Bytes of lanes may live elsewhere than in memory of the host: on a device one day, today in the guarded memory that
+// tests use. Kernels read and write them, and else only the interface in lanes.h does: see docs/design/0013-memory.md.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +17,60 @@ struct OverLimit {
   int64_t bytes = 0;  ///< that would be alive
 };
 
-/// Memory with a number of users. Its data follow it, 64-byte aligned, and may be read and written up to 64 bytes
-/// behind their end.
+/// Where values live. What feeds predicates, indexes or shapes is the host's; the rest only kernels need. What a slot
+/// of the host's is given comes from another of these, or is computed: values are handed on as they are, not fetched.
+enum class Home : uint8_t { Host, Lanes };
+
+/// Memory with a number of users. Its data are 64-byte aligned, and may be read and written up to 64 bytes behind their
+/// end. They follow it, unless they are away from the host.
 struct alignas(64) Block {
   int64_t refs;
   int64_t size;           ///< of what was taken from the system, this header included
   Block* next;            ///< in a list of free blocks
   Block *before, *after;  ///< in the list of those in use
+  std::byte* at = behind();
 
-  std::byte* data() { return reinterpret_cast<std::byte*>(this) + sizeof(Block); }
+  std::byte* data() { return at; }
+  std::byte* behind() { return reinterpret_cast<std::byte*>(this) + sizeof(Block); }
+  bool is_away() { return at != behind(); }
 };
 static_assert(sizeof(Block) == 64);
+
+/// Is the memory of lanes guarded, so that the host faults where it touches them without Access? Chosen for a process,
+/// by UNDERTOW_MEMORY=guarded in its environment. Several threads share one guard: while one has access, all have.
+extern const bool memory_is_guarded;
+
+/// As long as it lives, the bytes of lanes are here. One for each batch, around kernels and in lanes.h; they nest.
+class Access {
+ public:
+  Access() {
+    if (memory_is_guarded) [[unlikely]]
+      open();
+  }
+  ~Access() {
+    if (memory_is_guarded) [[unlikely]]
+      close();
+  }
+  Access(const Access&) = delete;
+  Access& operator=(const Access&) = delete;
+
+ private:
+  static void open();
+  static void close();
+};
 
 /// Blocks: free ones by size, and those in use.
 class Blocks {
  public:
   /// A free block with room for that many bytes, or a new one; throws OverLimit where the system has no more.
-  Block* take(int64_t bytes);
+  Block* take(int64_t bytes, Home home = Home::Host);
   /// Make a block that is in use free: to be taken again.
   void put(Block* block) {
     unlink(block);
-    push(block);
+    if (block->is_away()) [[unlikely]]
+      free_away(block);
+    else
+      push(block);
   }
   /// Make all free that are in use. Free ones are not visited: after a deep run there may be a million.
   void put_all() {
@@ -52,6 +88,7 @@ class Blocks {
  private:
   static constexpr int kClasses = 64 + 4 * 40;
   static int class_of(int64_t size);
+  void free_away(Block* block);
   static int64_t size_of_class(int number);
   void push(Block* block) {
     Block*& first = free_[class_of(block->size)];
@@ -84,7 +121,7 @@ class Pool {
   ~Pool();
 
   /// A block with room for that many bytes and one user; throws OverLimit.
-  Block* take(int64_t bytes);
+  Block* take(int64_t bytes, Home home = Home::Host);
   void drop(Block* block) {
     if (block != nullptr && --block->refs == 0) recycle(block);
   }

@@ -35,8 +35,12 @@ struct Slot {
   bool is_inner = false;   ///< made and used up in one pass: it has no column, unless operators run one by one
   int32_t uses = 0;        ///< how often it is read, in all phases
   bool is_passed = false;  ///< only by calls, which copy it or take it as it is
+  Home home = Home::Host;  ///< of its values; boxes themselves are the host's
 
   int rank() const { return static_cast<int>(shape.size()); }
+  Home column_home() const { return is_dynamic ? Home::Host : home; }
+  /// Are its values where the host cannot touch them?
+  bool is_away() const { return home == Home::Lanes && memory_is_guarded; }
 };
 
 /// A constant: a column of one value.

@@ -1,8 +1,8 @@
 // What frames give back when they come to the end of a phase.
 #include <algorithm>
-#include <cstring>
 
 #include "agenda/run.h"
+#include "lanes.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
@@ -102,14 +102,13 @@ void Agenda::stack(Frame& frame, std::span<Frame* const> lanes, const LoopItem::
   for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
   std::byte* at = frame.at(frame.plan->places[z(result.to)]);
   if (!is_small(to)) {
-    Block* block = tables_.pool.take(bytes * shape[0]);
+    Block* block = tables_.pool.take(bytes * shape[0], to.home);
     Box* box = reinterpret_cast<Box*>(at);
     tables_.pool.drop(box->block);
     *box = {block, block->data(), tables_.shape(shape)};
     at = block->data();
   }
-  for (size_t k = 0; k < values.size() && bytes > 0; ++k)
-    std::memcpy(at + static_cast<int64_t>(k) * bytes, values[k].data, z(bytes));
+  lanes::join(at, static_cast<int64_t>(values.size()), bytes, [&](int64_t k) { return values[z(k)].data; });
 }
 
 void Agenda::unequal(Frame& frame, std::span<Frame* const> lanes, const LoopItem::Exit& result, const Slot& slot) {

@@ -1,8 +1,8 @@
 // What stages enter: frames are made for all lanes, then values handed to them one after the other.
 #include <algorithm>
-#include <cstring>
 
 #include "agenda/run.h"
+#include "lanes.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
@@ -176,8 +176,9 @@ void Agenda::carry_mapped(std::span<Frame* const> lanes, const Table& table, int
   std::byte* data = box != nullptr ? box->data : from.data + lane * from.stride;
   Block* block = box != nullptr ? box->block : from.block;
   if (is_small(body.region->slots[z(transfer.to)])) {
-    for (size_t k = 0; k < lanes.size(); ++k)
-      std::memcpy(lanes[k]->at(place), data + static_cast<int64_t>(k) * bytes, z(bytes));
+    lanes::each(
+        static_cast<int64_t>(lanes.size()), bytes, [&](int64_t k) { return lanes[z(k)]->at(place); },
+        [&](int64_t k) { return data + k * bytes; });
     return;
   }
   const int64_t* inner = tables_.shape({shape + 1, z(slot.rank() - 1)});

@@ -1,33 +1,12 @@
 #include "agenda/frame.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "lanes.h"
 #include "undertow/run.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
-namespace {
-
-/// Copies a few bytes; of most values there are as many as a register has.
-inline void copy_bytes(std::byte* to, const std::byte* from, int32_t bytes) {
-  switch (bytes) {
-    case 1:
-      std::memcpy(to, from, 1);
-      return;
-    case 4:
-      std::memcpy(to, from, 4);
-      return;
-    case 8:
-      std::memcpy(to, from, 8);
-      return;
-    default:
-      std::memcpy(to, from, z(bytes));
-  }
-}
-
-}  // namespace
-
 Frame* Frames::fresh(const RegionPlan& plan) {
   if (left_ < plan.size) {
     size_ = std::max<int64_t>(std::min<int64_t>(size_ * 2, 1 << 18), plan.size);
@@ -100,8 +79,8 @@ void Frames::put(Frame& to, const Carry& carry, const Column& from, int64_t lane
     made = {from.block, data, tables_.static_shape(slot)};
     if (made.block != nullptr) ++made.block->refs;
   } else {  // small values go with their frame or table, and kernels want arrays on boundaries
-    Block* block = tables_.pool.take(slot.bytes);
-    std::memcpy(block->data(), data, z(slot.bytes));
+    Block* block = tables_.pool.take(slot.bytes, carry.to_slot->home);
+    lanes::copy(block->data(), data, slot.bytes);
     made = {block, block->data(), tables_.static_shape(slot)};
   }
   tables_.pool.drop(box->block);
@@ -111,8 +90,8 @@ void Frames::put(Frame& to, const Carry& carry, const Column& from, int64_t lane
 void Frames::carry(Frame& to, Frame& from, const Carry& carry) {
   switch (carry.kind) {
     case Carry::Kind::Small:
-      copy_bytes(to.at(carry.to_place),
-                 carry.from < 0 ? plan_.constants[z(~carry.from)].data : from.at(carry.from_place), carry.bytes);
+      lanes::copy_few(to.at(carry.to_place),
+                      carry.from < 0 ? plan_.constants[z(~carry.from)].data : from.at(carry.from_place), carry.bytes);
       return;
     case Carry::Kind::Array: {
       const Box box = *reinterpret_cast<const Box*>(from.at(carry.from_place));
@@ -133,13 +112,9 @@ void Frames::carry(std::span<Frame* const> to, const Table& table, const int32_t
   const auto lane = [&](size_t k) { return lanes != nullptr ? int64_t{lanes[k]} : static_cast<int64_t>(k); };
   switch (carry.kind) {
     case Carry::Kind::Small:
-      if (carry.bytes == 8) {
-        for (size_t k = 0; k < to.size(); ++k)
-          std::memcpy(to[k]->at(carry.to_place), from.data + lane(k) * from.stride, 8);
-      } else {
-        for (size_t k = 0; k < to.size(); ++k)
-          copy_bytes(to[k]->at(carry.to_place), from.data + lane(k) * from.stride, carry.bytes);
-      }
+      lanes::each(
+          static_cast<int64_t>(to.size()), carry.bytes, [&](int64_t k) { return to[z(k)]->at(carry.to_place); },
+          [&](int64_t k) { return from.data + lane(z(k)) * from.stride; });
       return;
     case Carry::Kind::Array:
       for (size_t k = 0; k < to.size(); ++k) {

@@ -10,7 +10,7 @@ namespace undertow::agenda {
 
 constexpr int64_t kSmall = 64;  // bytes of a value that stands in the frame itself
 
-inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmall; }
+inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmall && !slot.is_away(); }
 
 /// A value that goes to a frame, from another one or from a lane of a table.
 struct Carry {

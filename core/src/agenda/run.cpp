@@ -1,10 +1,10 @@
 #include "agenda/run.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "entries.h"
 #include "guard.h"
+#include "lanes.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
@@ -50,9 +50,9 @@ void Agenda::start(std::span<const View> inputs) {
     if (number == kNoSlot || main_->plan->places[z(number)] < 0) continue;
     std::byte* to = main_->at(main_->plan->places[z(number)]);
     if (is_small(main.slots[z(number)]))
-      std::memcpy(to, inputs[k].data, z(inputs[k].bytes()));
+      lanes::copy(to, inputs[k].data, inputs[k].bytes());
     else
-      *reinterpret_cast<Box*>(to) = tables_.lent(inputs[k]);
+      *reinterpret_cast<Box*>(to) = tables_.lent(main.slots[z(number)], inputs[k]);
   }
   begin(main_, 0);
 }
@@ -202,14 +202,7 @@ void Agenda::load(Table& table, int32_t number) {
   const int64_t at = batch_[0]->plan->places[z(number)];
   const auto box = [&](int64_t k) { return reinterpret_cast<const Box*>(batch_[z(k)]->at(at)); };
   if (is_small(slot)) {
-    std::byte* to = tables_.own(table, number);
-    if (slot.bytes == 8) {
-      for (int64_t k = 0; k < table.lanes; ++k) std::memcpy(to + 8 * k, batch_[z(k)]->at(at), 8);
-    } else if (slot.bytes == 4) {
-      for (int64_t k = 0; k < table.lanes; ++k) std::memcpy(to + 4 * k, batch_[z(k)]->at(at), 4);
-    } else {
-      for (int64_t k = 0; k < table.lanes; ++k) std::memcpy(to + slot.bytes * k, batch_[z(k)]->at(at), z(slot.bytes));
-    }
+    lanes::join(tables_.own(table, number), table.lanes, slot.bytes, [&](int64_t k) { return batch_[z(k)]->at(at); });
     return;
   }
   if (slot.is_dynamic) {
@@ -232,8 +225,7 @@ void Agenda::load(Table& table, int32_t number) {
     table.columns[number] = {block, box(0)->data, is_same ? 0 : slot.bytes};
     return;
   }
-  std::byte* to = tables_.own(table, number);
-  for (int64_t k = 0; k < table.lanes; ++k) std::memcpy(to + k * slot.bytes, box(k)->data, z(slot.bytes));
+  lanes::join(tables_.own(table, number), table.lanes, slot.bytes, [&](int64_t k) { return box(k)->data; });
 }
 
 void Agenda::straight(Table& table, const Item& item) {

@@ -1,6 +1,5 @@
 // Maps: the elements of arrays as lanes, and the results of lanes as arrays.
-#include <cstring>
-
+#include "lanes.h"
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
@@ -81,18 +80,17 @@ void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Tra
     return;
   }
   std::byte* out = tables_.own(inner, transfer.to);
+  const auto data = [&](int64_t lane) {
+    return from.is_dynamic ? column.lane<Box>(lane)->data : column.lane<std::byte>(lane);
+  };
+  if (!to.is_dynamic)
+    return lanes::join(out, inner.lanes, to.bytes, [&](int64_t k) { return data(index[k]) + numbers[k] * to.bytes; });
   for (int64_t k = 0; k < inner.lanes; ++k) {
-    const int64_t lane = index[k];
-    const int64_t* shape = shape_of(from, column, lane);
+    const int64_t* shape = shape_of(from, column, index[k]);
     int64_t bytes = size_of(from.dtype);
     for (int axis = 1; axis < from.rank(); ++axis) bytes *= shape[axis];
-    const std::byte* data = from.is_dynamic ? column.lane<Box>(lane)->data : column.lane<std::byte>(lane);
-    if (!to.is_dynamic) {
-      if (bytes > 0) std::memcpy(out + k * to.bytes, data + numbers[k] * bytes, z(bytes));
-      continue;
-    }
-    Block* block = tables_.pool.take(bytes);
-    if (bytes > 0) std::memcpy(block->data(), data + numbers[k] * bytes, z(bytes));
+    Block* block = tables_.pool.take(bytes, to.home);
+    lanes::copy(block->data(), data(index[k]) + numbers[k] * bytes, bytes);
     reinterpret_cast<Box*>(out)[k] = {block, block->data(), tables_.shape({shape + 1, z(from.rank() - 1)})};
   }
 }
@@ -131,16 +129,16 @@ void Lockstep::stack(Table& table, Table& inner, const LoopItem::Exit& result) {
     for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
     std::byte* data = nullptr;
     if (to.is_dynamic) {
-      Block* block = tables_.pool.take(bytes * shape[0]);
+      Block* block = tables_.pool.take(bytes * shape[0], to.home);
       reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables_.shape(shape)};
       data = block->data();
     } else {
       if (shape[0] != to.shape[0]) throw Stop{Stop::Kind::Internal};
       data = out + lane * to.bytes;
     }
-    for (int64_t k = first; k < last && bytes > 0; ++k)
-      std::memcpy(data + (k - first) * bytes, from.is_dynamic ? column.lane<Box>(k)->data : column.lane<std::byte>(k),
-                  z(bytes));
+    lanes::join(data, last - first, bytes, [&](int64_t k) {
+      return from.is_dynamic ? column.lane<Box>(first + k)->data : column.lane<std::byte>(first + k);
+    });
     first = last;
   }
 }

@@ -1,9 +1,9 @@
 // The code of narrow bodies. Slots become cells; what a branch is given, and what a Switch hands on, has the cell that
 // it came from, and what a Merge is made of is computed in its cell where that can be.
-#include <cstring>
 #include <map>
 #include <string_view>
 
+#include "lanes.h"
 #include "narrow/program.h"
 #include "narrow/run.h"
 #include "undertow/size.h"
@@ -17,10 +17,8 @@ class Compiler {
  public:
   Compiler(const Plan& plan, NarrowProgram& program) : plan_(plan), program_(program) {
     for (const Constant& constant : plan.constants) {
-      uint64_t cell = 0;
-      if (constant.slot.bytes <= 8 && constant.slot.bytes > 0)
-        std::memcpy(&cell, constant.data, z(constant.slot.bytes));
-      program.constants.push_back(cell);
+      const int64_t bytes = constant.slot.bytes;
+      program.constants.push_back(bytes > 0 && bytes <= 8 ? lanes::cell_at(constant.data, bytes) : 0);
     }
     cells_.resize(plan.regions.size());
     for (size_t number = 0; number < plan.regions.size(); ++number)

@@ -1,8 +1,8 @@
 #include "narrow/run.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "lanes.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
 #include "waves.h"
@@ -152,7 +152,7 @@ void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
     Value operand;
     const uint64_t cell = value(frame, x[k]);
     operand.bytes.resize(z(size_of(each->inputs[k])));
-    std::memcpy(operand.bytes.data(), &cell, operand.bytes.size());
+    lanes::put_cell(operand.bytes.data(), cell, size_of(each->inputs[k]));
     stop.values.push_back(std::move(operand));
     stop.types.push_back({each->inputs[k], 0});
   }
@@ -220,7 +220,7 @@ void Narrow::collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uin
     for (Block** block : {&all.back().numbers, &all.back().rows}) {
       const int64_t bytes = count * (block == &all.back().rows ? at.b : 8);
       Block* larger = tables_.pool.take(2 * bytes);
-      std::memcpy(larger->data(), (*block)->data(), z(bytes));
+      lanes::copy(larger->data(), (*block)->data(), bytes);
       tables_.pool.drop(*block);
       *block = larger;
     }
@@ -228,7 +228,7 @@ void Narrow::collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uin
   Sum::Rows& rows = all.back();
   const int64_t place = at.constant == 4 ? as<int32_t>(number) : as<int64_t>(number);
   reinterpret_cast<int64_t*>(rows.numbers->data())[rows.count] = place;
-  std::memcpy(rows.rows->data() + rows.bytes, &value, z(at.b));
+  lanes::put_cell(rows.rows->data() + rows.bytes, value, at.b);
   ++rows.count;
   rows.bytes += at.b;
 }
@@ -251,14 +251,12 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           break;
         case Code::Flat: {
           const Elementwise* each = plan_.kernels[z(at->extra)]->elementwise();
-          std::memcpy(scratch[0], &cell(at->a), 8);
-          std::memcpy(scratch[1], &cell(at->b), 8);
-          std::memcpy(scratch[2], &cell(frame->body->asides[z(at - code)].c), 8);
+          lanes::put_cell(scratch[0], cell(at->a), 8);
+          lanes::put_cell(scratch[1], cell(at->b), 8);
+          lanes::put_cell(scratch[2], cell(frame->body->asides[z(at - code)].c), 8);
           if (each->scan != nullptr && each->scan(scratch[1], 1) >= 0) fault(*frame, *at);
           each->flat[0](scratch[0], scratch[1], scratch[2], scratch[3], 1);
-          uint64_t out = 0;
-          std::memcpy(&out, scratch[3], z(size_of(each->output)));
-          cells[at->to] = out;
+          cells[at->to] = lanes::cell_at(scratch[3], size_of(each->output));
           ++fired[at->node];
           break;
         }
@@ -331,18 +329,13 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           at = code + frame->pc + 1;
           continue;
         }
-        case Code::ReadEntry: {
-          uint64_t value = 0;
-          std::memcpy(&value, frame->entry->values[z(at->extra)].data, z(at->a));
-          cells[at->to] = value;
+        case Code::ReadEntry:
+          cells[at->to] = lanes::cell_at(frame->entry->values[z(at->extra)].data, at->a);
           break;
-        }
         case Code::ReadShared: {
-          uint64_t value = 0;
           const Column column = run_.shared(at->extra);
           if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
-          std::memcpy(&value, column.data, z(at->a));
-          cells[at->to] = value;
+          cells[at->to] = lanes::cell_at(column.data, at->a);
           break;
         }
         case Code::ReadArray:
@@ -364,7 +357,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           if (sum.whole == nullptr) {
             sum.whole = tables_.pool.take(8);
             sum.bytes = at->b;
-            std::memset(sum.whole->data(), 0, 8);
+            lanes::put_cell(sum.whole->data(), 0, 8);
           }
           if (at->b == 4)
             *reinterpret_cast<float*>(sum.whole->data()) += as<float>(cell(at->a));
@@ -375,9 +368,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
         }
         case Code::Collected: {
           const Sum& sum = reinterpret_cast<Entry*>(cells[at->a])->sums[z(at->extra)];
-          uint64_t value = 0;
-          if (sum.whole != nullptr) std::memcpy(&value, sum.whole->data(), z(at->b));
-          cells[at->to] = value;
+          cells[at->to] = sum.whole != nullptr ? lanes::cell_at(sum.whole->data(), at->b) : 0;
           break;
         }
 #pragma GCC diagnostic push

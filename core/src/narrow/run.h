@@ -39,7 +39,7 @@ class Narrow final : public Runner {
   Place where(std::vector<Label>& labels) const override;
 
  private:
-  // lanes.cpp: lanes of invocations
+  // enter.cpp: lanes of invocations
   void run_lane(Part& part, int64_t lane, NarrowFrame* frame, int32_t phase);
 
   // run.cpp: frames, and what they do

@@ -1,6 +1,5 @@
 // Lanes of invocations, one after the other.
-#include <cstring>
-
+#include "lanes.h"
 #include "narrow/run.h"
 #include "undertow/size.h"
 #include "waves.h"
@@ -44,14 +43,14 @@ void Narrow::step() { throw Stop{Stop::Kind::Internal}; }  // what is entered is
 
 void Narrow::run_lane(Part& part, int64_t lane, NarrowFrame* frame, int32_t phase) {
   run_.clock.to(Step::Narrow);
+  const Access access;  // a lane runs to its end as in one kernel
   const CallItem& item = *part.item;
   const NarrowBody& body = *frame->body;
   for (size_t k = 0; k < item.arguments.size(); ++k) {
     const int32_t to = body.params[z(phase)][k];
     if (to < 0) continue;
-    frame->cells[to] = 0;
-    std::memcpy(&frame->cells[to], part.arguments[k].lane<std::byte>(lane),
-                z(tables_.slot(*part.region, item.arguments[k]).bytes));
+    frame->cells[to] =
+        lanes::cell_at(part.arguments[k].lane<std::byte>(lane), tables_.slot(*part.region, item.arguments[k]).bytes);
   }
   place_ = {&part, lane};
   now_ = nullptr;
@@ -59,8 +58,8 @@ void Narrow::run_lane(Part& part, int64_t lane, NarrowFrame* frame, int32_t phas
   for (size_t k = 0; k < item.results.size(); ++k) {
     if (item.results[k] == kNoSlot) continue;
     const uint64_t value = this->value(*frame, body.results[z(phase)][k]);
-    std::memcpy(part.invocation->caller->room(part, k).lane<std::byte>(lane), &value,
-                z(part.region->slots[z(item.results[k])].bytes));
+    lanes::put_cell(part.invocation->caller->room(part, k).lane<std::byte>(lane), value,
+                    part.region->slots[z(item.results[k])].bytes);
   }
   if (phase + 1 == frame->visits) end(frame);
 }
