@@ -56,6 +56,9 @@ class Caller {
   /// Adds the labels of a lane that calls, innermost first, from there to where its own activation was called: that is
   /// given back.
   virtual Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const = 0;
+  /// The same for the deepest tag; but a caller may keep that, and add labels one by one as it goes back itself:
+  /// nothing is given back then.
+  virtual Place climb(const Part& part, int64_t lane, std::vector<Label>& labels) { return out(part, lane, labels); }
 
  protected:
   ~Caller() = default;

@@ -482,6 +482,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   if (!in.at_end()) not_a_plan("it goes on behind its end");
   Checker(*this).check();
   const Region& main = regions[0];
+  schedules.assign(z(groups), Schedule::Lockstep);
   start = {-1, 0, 0, 0, main.group, main.params[0], {}, false, 0, main.results[0], {1}, -1, 0, 1, {}};
   check_kernels(*this, kernel_types);
   check_flow(*this);

@@ -41,7 +41,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   std::vector<Value> results;
   guarded([&] {
     lend(inputs);
-    begin(made(lockstep_), space_->root);
+    begin(runner_of(plan.start.group), space_->root);
     poll.look();  // where there is no time at all, nothing is done
     loop();
     results = values();
@@ -147,6 +147,11 @@ std::vector<Value> Run::values() {
 // ------------------------------------------------------------------------------------------------------------------
 // The door
 
+Runner& Run::runner_of(int32_t group) {
+  if (schedule_of(group) == Schedule::Agenda) return made(agenda_);
+  return made(lockstep_);
+}
+
 void Run::begin(Runner& runner, Invocation& invocation) {
   invocation.runner = &runner;
   stack_.push_back(&runner);
@@ -154,11 +159,10 @@ void Run::begin(Runner& runner, Invocation& invocation) {
 }
 
 void Run::enter(Invocation& invocation) {
-  if (goes_narrow(invocation)) {
+  if (goes_narrow(invocation))
     begin(made(narrow_), invocation);
-    return;
-  }
-  begin(made(lockstep_), invocation);
+  else
+    begin(runner_of(invocation.group), invocation);
 }
 
 void Run::resume(Invocation& invocation) {
@@ -170,7 +174,7 @@ void Run::resume(Invocation& invocation) {
 void Run::leave(Invocation& invocation) {
   stack_.pop_back();
   if (deepest_.part != nullptr && deepest_.part->invocation == &invocation)
-    deepest_ = invocation.caller->out(*deepest_.part, deepest_.lane, stats.deepest);
+    deepest_ = invocation.caller->climb(*deepest_.part, deepest_.lane, stats.deepest);
   invocation.caller->back(invocation);
 }
 
@@ -187,7 +191,8 @@ bool Run::goes_narrow(const Invocation& invocation) const {
 void Run::begin_deepest(int64_t depth, const Place& first) {
   if (depth > options.max_depth) throw OverLimit{OverLimit::Kind::Depth};
   stats.max_depth = depth;
-  stats.deepest.assign(1, {first.part->item->site, -1});
+  stats.deepest.clear();
+  if (first.part != nullptr) stats.deepest.push_back({first.part->item->site, -1});
   deepest_ = first;
 }
 
@@ -217,8 +222,8 @@ void Run::locate(Stop& stop) const {
   }
 }
 
-std::vector<Value> run_lockstep(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                                RunStats& stats) {
+std::vector<Value> run_waves(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                             RunStats& stats) {
   return Run(plan, options, host, stats).run(inputs);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "agenda/run.h"
 #include "clock.h"
 #include "door.h"
 #include "lockstep/run.h"
@@ -46,10 +47,17 @@ class Run final : private Caller {
   bool share(Invocation& invocation, const Progress& progress);
 
   /// A value of main that is the same for all.
-  Column shared(int32_t slot) const { return main_columns[slot]; }
-  /// Lanes are called at some depth, these before others: the deepest tag may be theirs.
-  void deepen(int64_t depth, const Place& first) {
-    if (depth > stats.max_depth) begin_deepest(depth, first);
+  Column shared(int32_t slot) const { return main_columns != nullptr ? main_columns[slot] : agenda_->shared(slot); }
+  Schedule schedule_of(int32_t group) const {
+    return (options.schedules.empty() ? plan.schedules : options.schedules)[static_cast<size_t>(group)];
+  }
+
+  /// Lanes are called at some depth, these before others: is that deeper than all before? Then the deepest tag is
+  /// theirs, or, if no place is given, that of who asks.
+  bool deepen(int64_t depth, const Place& first) {
+    if (depth <= stats.max_depth) return false;
+    begin_deepest(depth, first);
+    return true;
   }
   /// The deepest tag goes on there.
   void go_on_deepest(const Place& place) { deepest_ = place; }
@@ -62,7 +70,7 @@ class Run final : private Caller {
   Operate operate;
   StepClock clock;
   Poll poll;
-  Column* main_columns = nullptr;  ///< set by who runs main
+  Column* main_columns = nullptr;  ///< where lockstep runs main, or another thread
 
  private:
   // Of main: nobody calls it, so the run does.
@@ -77,6 +85,7 @@ class Run final : private Caller {
   One& made(std::optional<One>& one) {
     return one ? *one : one.emplace(*this);
   }
+  Runner& runner_of(int32_t group);
   void begin(Runner& runner, Invocation& invocation);
   void loop();
   void lend(std::span<const View> inputs);
@@ -97,6 +106,7 @@ class Run final : private Caller {
   Place deepest_;                ///< where the deepest tag goes on, when that call comes back
   std::optional<Narrow> narrow_;
   std::optional<lockstep::Lockstep> lockstep_;
+  std::optional<agenda::Agenda> agenda_;
 };
 
 }  // namespace undertow

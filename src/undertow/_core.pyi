@@ -187,6 +187,10 @@ class Plan:
     def fused(self) -> list[list[int]]:
         """The nodes of the operators that run in one pass, for each such pass."""
 
+    @property
+    def groups(self) -> int:
+        """How many groups of functions that are recursive together it has; main is one."""
+
     def run(
         self,
         inputs: Sequence[npt.NDArray[np.generic]],
@@ -198,7 +202,7 @@ class Plan:
         memory: int,
         timeout: float,
         check_finite: bool,
-        agenda: bool = False,
+        agenda: bool | Sequence[int] = False,
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
         timed: bool = False,
@@ -206,6 +210,7 @@ class Plan:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
         `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
+        `agenda`: all groups run by agenda, or those of these numbers.
         """
 
 def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:

@@ -238,6 +238,10 @@ struct Region {
   std::vector<std::vector<int32_t>> results;  ///< slots by phase; kNoSlot: an order token
 };
 
+/// How a group runs: waves go depth first, all lanes together; or every stage takes all lanes that have come to it,
+/// whatever they wait for otherwise.
+enum class Schedule : uint8_t { Lockstep, Agenda };
+
 struct NarrowProgram;
 namespace agenda {
 struct Outline;
@@ -266,6 +270,7 @@ class Plan {
   std::vector<FusedItem> fuseds;
   std::vector<Late> lates;
   CallItem start;                   // how main is entered
+  std::vector<Schedule> schedules;  // of each group
   std::vector<bool> is_pure;        // of each group: no host, nothing collected, no boxes, in all that it can reach
   std::vector<bool> is_scalar;      // of each group: numbers only, likewise
   std::vector<int64_t> lane_bytes;  // of each group: what a lane of it takes, as far as the plan knows; see width.h
