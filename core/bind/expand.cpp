@@ -30,10 +30,10 @@ nb::tuple run(const expand::Plan& plan, const std::vector<Array>& arrays, nb::ca
     taken.push_back(number == kNoSlot ? nullptr : &plan.templates[0].slots[static_cast<size_t>(number)]);
   for (const expand::Plan::Fetch& fetch : plan.fetches) given.push_back(fetch.is_order ? nullptr : &fetch.slot);
   const RunOptions options{1, frames, max_depth, memory, timeout, check_finite};
-  const Runner runner = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
+  const Engine engine = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
     return expand::run(plan, inputs, options, host, stats);
   };
-  return run_with_host(runner, taken, given, arrays, std::move(apply), std::move(where), nb::none());
+  return run_with_host(engine, taken, given, arrays, std::move(apply), std::move(where), nb::none());
 }
 
 }  // namespace

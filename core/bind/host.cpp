@@ -210,7 +210,7 @@ std::vector<Constant> constants_of(const std::vector<Array>& arrays) {
   return constants;
 }
 
-nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> inputs, std::span<const Slot* const> results,
+nb::tuple run_with_host(const Engine& engine, std::span<const Slot* const> inputs, std::span<const Slot* const> results,
                         const std::vector<Array>& arrays, nb::callable apply, nb::list where, nb::object trace) {
   if (arrays.size() != inputs.size()) throw nb::value_error("a plan is run with too many or too few inputs");
   std::vector<std::vector<int64_t>> shapes;
@@ -230,7 +230,7 @@ nb::tuple run_with_host(const Runner& runner, std::span<const Slot* const> input
   try {
     nb::gil_scoped_release release;
     try {
-      values = runner(views, host, stats);
+      values = engine(views, host, stats);
     } catch (Stop& stop) {
       stopped = std::move(stop);
     } catch (const std::bad_alloc&) {  // there was not even room to say where

@@ -36,7 +36,7 @@ nb::list fused_of(const Plan& plan) {
 }
 
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
-              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool agenda,
+              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool goes_deep,
               int64_t threads, nb::object trace, bool timed) {
   const Region& main = plan.regions[0];
   const auto slot = [&](int32_t number) {
@@ -45,11 +45,12 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
   std::vector<const Slot*> taken, given;
   for (int32_t number : main.params[0]) taken.push_back(slot(number));
   for (int32_t number : main.results[0]) given.push_back(slot(number));
-  const RunOptions options{width, frames, max_depth, memory, timeout, check_finite, !trace.is_none(), threads, timed};
-  const Runner runner = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
-    return (agenda ? run_agenda : run_lockstep)(plan, inputs, options, host, stats);
+  const RunOptions options{width,        frames,           max_depth, memory, timeout,
+                           check_finite, !trace.is_none(), threads,   timed,  goes_deep};
+  const Engine engine = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
+    return run_waves(plan, inputs, options, host, stats);
   };
-  return run_with_host(runner, taken, given, arrays, std::move(apply), std::move(where), std::move(trace));
+  return run_with_host(engine, taken, given, arrays, std::move(apply), std::move(where), std::move(trace));
 }
 
 }  // namespace
@@ -60,7 +61,8 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("code", [](const Plan& plan) { return describe_narrow(plan) + describe_agenda(plan); })
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
-           nb::arg("agenda") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none(), nb::arg("timed") = false);
+           nb::arg("goes_deep") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none(),
+           nb::arg("timed") = false);
   module.def("decode", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -217,23 +217,18 @@ void read_entry(Tables& tables, Table& table, const ReadItem& item) {
   const auto given = [&](const Entry& entry) -> const Slot& {
     return tables.slot(*entry.region, entry.item->hoists[at]);
   };
-  const auto value = [&](const Entry& entry) {
-    Column found = entry.values[at];
-    if (tables.borrows) found.block = nullptr;
-    return found;
-  };
   const Entry& first = entry_at(table, 0, item.index);
   bool is_same = true;
   for (int64_t k = 1; table.entry == nullptr && k < table.lanes && is_same; ++k)
     is_same = entry_at(table, k, item.index).values[at].data == first.values[at].data;
   if (is_same) {
-    tables.take(table, item.to, given(first), value(first), nullptr, 1);
+    tables.take(table, item.to, given(first), first.values[at], nullptr, 1);
     return;
   }
   tables.own(table, item.to);
   for (int64_t k = 0; k < table.lanes; ++k) {
     const Entry& entry = entry_at(table, k, item.index);
-    tables.put(slot, table.columns[item.to].from(k), nullptr, given(entry), value(entry), 1);
+    tables.put(slot, table.columns[item.to].from(k), nullptr, given(entry), entry.values[at], 1);
   }
 }
 

@@ -125,7 +125,7 @@ void Blocks::clear() {
 Pool::Pool(int64_t limit) : limit_(limit) {
   const std::unique_lock lock(spare().mutex, std::try_to_lock);
   if (!lock.owns_lock() || spare().sets.empty()) return;
-  std::swap(blocks_, spare().sets.back());
+  blocks_ = spare().sets.back();
   spare().sets.pop_back();
   spare().bytes -= blocks_.bytes();
 }

@@ -220,6 +220,14 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
     call.makes_entry = !call.hoists.empty();
   }
   check_items(*this);
+  const Region& main = regions[0];
+  start.site = -1;
+  start.group = main.group;
+  start.arguments = main.params[0];
+  start.results = main.results[0];
+  start.visits = {1};
+  start.family = -1;
+  start.siblings = 1;
   check_kernels(*this, kernel_types);
   check_flow(*this);
   for (const Region& region : regions)

@@ -1,7 +1,7 @@
 // Objects that are used again: within a run, and by the next one.
 #pragma once
 
-#include <deque>
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,17 +13,26 @@ template <class T>
 class Store {
  public:
   T* take() {
-    if (free_.empty()) return &all_.emplace_back();
+    if (free_.empty()) grow();
     T* found = free_.back();
     free_.pop_back();
     return found;
   }
   void give(T* object) { free_.push_back(object); }
-  size_t size() const { return all_.size(); }
+  size_t size() const { return size_; }
 
  private:
-  std::deque<T> all_;
+  /// As many again. One that nobody takes from needs no memory: a run has many stores, and uses few.
+  void grow() {
+    const size_t count = std::clamp<size_t>(size_, 1, 64);
+    T* first = all_.emplace_back(std::make_unique<T[]>(count)).get();
+    for (size_t k = count; k-- > 0;) free_.push_back(first + k);
+    size_ += count;
+  }
+
+  std::vector<std::unique_ptr<T[]>> all_;
   std::vector<T*> free_;
+  size_t size_ = 0;
 };
 
 /// What a run needs besides values, kept for the next run. Nobody waits: who finds it taken makes a new one.

@@ -47,8 +47,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   table->maps.assign(z(region.maps), nullptr);
   if (table->calls.size() != z(region.calls)) table->calls.resize(z(region.calls));
   for (CallState& call : table->calls) {
-    call.pieces.clear();
-    call.frames.clear();
+    call.part = nullptr;
     call.entries.clear();
   }
   return table;

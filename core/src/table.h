@@ -37,7 +37,7 @@ struct Column {
 
 struct Table;
 struct Chunk;
-struct Request;
+struct Part;
 
 /// What was collected for one value that an entry was given.
 struct Sum {
@@ -59,31 +59,8 @@ struct Entry {
   std::vector<Sum> sums;
 };
 
-/// The lanes that one call of one table has in one chunk.
-struct Piece {
-  Table* parent;
-  int32_t site;
-  int32_t call;
-  int64_t from, count;  ///< lanes of the parent
-  Table* child;
-  int64_t at;         ///< first lane of the child
-  int64_t step = 1;   ///< from there to the next: siblings stand between each other, so many
-  size_t oldest = 0;  ///< of the siblings: its number among the pieces of the chunk
-  Chunk* chunk;
-  Request* request;
-
-  /// The lane of the parent that a lane of the child is called by; -1: none of this piece.
-  int64_t caller_of(const Table* table, int64_t lane) const {
-    const int64_t behind = lane - at;
-    return table == child && behind >= 0 && behind < count * step && behind % step == 0 ? from + behind / step : -1;
-  }
-};
-
-struct NarrowFrame;
-
 struct CallState {
-  std::vector<Piece*> pieces;
-  std::vector<NarrowFrame*> frames;  ///< of each lane, where they run narrow and phases are still to come
+  Part* part = nullptr;  ///< of the invocation, where phases are still to come
   std::vector<Entry> entries;
 };
 
@@ -102,7 +79,7 @@ struct Table {
   Block* block = nullptr;      ///< of the columns themselves, and of the values of the small ones
   std::byte* small = nullptr;  ///< these values
 
-  // Where it comes from. A branch, loop or map stands in a parent; a function has pieces.
+  // Where it comes from. A branch, loop or map stands in a parent; a function has a chunk.
   Table* parent = nullptr;
   Block* index = nullptr;  ///< lane -> lane of the parent, i32; null: the same, or all come from lane 0
   Chunk* chunk = nullptr;
@@ -122,20 +99,6 @@ struct Table {
     return parent != nullptr && parent->lanes == 1 ? 0 : lane;
   }
 };
-
-/// Activations that run together, from when they are called until their last phase has ended.
-struct Chunk {
-  std::vector<Table*> roots;  ///< one for each function
-  std::vector<Piece*> pieces;
-  int64_t lanes = 0;
-  int32_t visits = 1;
-  int64_t depth = 0;
-  int64_t asked = 0;  ///< lanes that have asked for the next phase
-};
-
-inline std::span<Piece* const> siblings_of(const Piece& piece) {
-  return std::span(piece.chunk->pieces).subspan(piece.oldest, static_cast<size_t>(piece.step));
-}
 
 /// What tables need besides blocks.
 struct TableSpace {
@@ -213,7 +176,6 @@ class Tables {
   int64_t frames = 0;  ///< lanes of bodies that are alive
   int64_t peak_frames = 0;
   int64_t most_frames = INT64_MAX;
-  bool borrows = false;  ///< values of other threads' tables are used without counting
 
  private:
   std::unique_ptr<TableSpace> space_;

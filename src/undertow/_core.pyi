@@ -195,6 +195,7 @@ class Plan:
     def fused(self) -> list[list[int]]:
         """The nodes of the operators that run in one pass, for each such pass."""
 
+
     def run(
         self,
         inputs: Sequence[npt.NDArray[np.generic]],
@@ -206,7 +207,7 @@ class Plan:
         memory: int,
         timeout: float,
         check_finite: bool,
-        agenda: bool = False,
+        goes_deep: bool = False,
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
         timed: bool = False,
@@ -214,6 +215,7 @@ class Plan:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
         `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
+        `goes_deep`: no group runs by agenda.
         """
 
 def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.mixed import MixedPlan
 from tests.property.random_programs import random_program
 from tests.property.sources import write
 from tests.property.test_programs import argument
@@ -82,13 +83,15 @@ def agree(
     if isinstance(expected, ut.Timeout):
         return expected
     ways: list[tuple[int, str, int | None]] = [(width, "lockstep", None) for width in chance.sample(WIDTHS, 2)]
-    ways.append((chance.choice(WIDTHS), "agenda", None))
+    ways += [(chance.choice(WIDTHS), "agenda", None), (chance.choice(WIDTHS), "mixed", None)]
     ways.append((chance.choice(WIDTHS), "auto", chance.choice(FRAMES)))
     for width, schedule, frames in ways:
-        plan, options = (
-            WavesPlan(graph, width, schedule),
-            replace(REASONABLE, frames=frames, threads=chance.choice(THREADS)),
-        )
+        if schedule == "mixed":
+            groups = WavesPlan(graph).core.groups
+            plan: WavesPlan = MixedPlan(graph, [group for group in range(groups) if chance.random() < 0.5], width)
+        else:
+            plan = WavesPlan(graph, width, schedule)
+        options = replace(REASONABLE, frames=frames, threads=chance.choice(THREADS))
         found, printed = outcome(lambda plan=plan, options=options: plan.run(inputs, options))
         if frames is not None and isinstance(found, ut.FrameLimit):
             continue  # depth alone needs more, or what later phases keep

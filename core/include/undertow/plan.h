@@ -150,6 +150,7 @@ class Plan {
   std::vector<CollectedItem> collecteds;
   std::vector<FusedItem> fuseds;
   std::vector<Late> lates;
+  CallItem start;  // how main is entered
   std::vector<GroupFields> groups;
   std::vector<int64_t> lane_bytes;                 // of each group: what one more lane takes, as far as the plan knows
   std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow/program.h

@@ -42,7 +42,8 @@ struct RunOptions {
   bool check_finite = false;
   bool is_traced = false;
   int64_t threads = 1;
-  bool is_timed = false;  ///< is `RunStats::seconds` asked for?
+  bool is_timed = false;   ///< is `RunStats::seconds` asked for?
+  bool goes_deep = false;  ///< no group by agenda, which makes frames as early as it can: they are few
 };
 
 /// What a run may be busy with: an item of some kind, lanes of a narrow wave one by one, or something else.
@@ -97,13 +98,9 @@ struct RunStats {
   StepSeconds seconds{};       ///< by kind of step, of all threads together; where that is asked for
 };
 
-/// Run; gives a value for each result of main. Throws Stop, and what the host throws. Waves in lockstep go depth first.
-/// Inputs stay where they are, unchanged, until the run is over; results are copies of theirs, never the same memory.
-std::vector<Value> run_lockstep(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                                RunStats& stats);
-
-/// The same; every stage takes all lanes that have come to it, whatever they wait for otherwise.
-std::vector<Value> run_agenda(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                              RunStats& stats);
+/// Run; gives a value for each result of main. Throws Stop, and what the host throws. Inputs stay where they are,
+/// unchanged, until the run is over; results are copies of theirs, never the same memory.
+std::vector<Value> run_waves(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                             RunStats& stats);
 
 }  // namespace undertow

@@ -10,10 +10,14 @@ namespace undertow::agenda {
 /// A frame is at the end of a phase. Gives the frame that may go on now, or null.
 Frame* Agenda::go_back(Frame* frame) {
   Frame* parent = frame->parent;
-  if (frame == deepest_) climb();
+  if (frame == deepest_ && deepest_depth_ == stats_.max_depth) climb();
+  if (parent == nullptr) {
+    come_out(frame);
+    return nullptr;
+  }
   switch (frame->plan->region->kind) {
     case Region::Kind::Main:
-      return nullptr;
+      throw Stop{Stop::Kind::Internal};
     case Region::Kind::Branch: {
       const BranchPlan& plan = outline_.branches[z(frame->item)];
       const BranchItem& item = *plan.item;
@@ -119,7 +123,8 @@ void Agenda::unequal(Frame& frame, std::span<Frame* const> lanes, const Exit& re
     stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));
     stop.types.push_back({slot.dtype, slot.rank()});
   }
-  stop.tag = tag(&frame);
+  now_ = &frame;
+  operate_.lane = -1;
   throw stop;
 }
 

@@ -4,6 +4,7 @@
 #include "agenda/run.h"
 #include "lanes.h"
 #include "undertow/size.h"
+#include "waves.h"
 
 namespace undertow::agenda {
 namespace {
@@ -50,7 +51,7 @@ void Agenda::enter_branch(Table& table, int32_t number) {
     lanes_[side].push_back(static_cast<int32_t>(k));
   }
   for (int side = 0; side < 2; ++side) {
-    for (const Carry& carry : plan.in[side]) frames_.carry(entered_[side], table, lanes_[side].data(), carry);
+    carry(entered_[side], table, lanes_[side].data(), plan.in[side]);
     for (Frame* frame : entered_[side]) begin(frame, item.visit);
   }
 }
@@ -58,13 +59,17 @@ void Agenda::enter_branch(Table& table, int32_t number) {
 void Agenda::enter_call(Table& table, int32_t number) {
   const CallPlan& plan = outline_.calls[z(number)];
   operate_.doing = {-1, plan.item->site};
+  if (goes_out(*plan.item)) {
+    call_out(table, plan);
+    return;
+  }
   entered_[0].clear();
   for (Frame* frame : batch_) {
     now_ = frame;
     entered_[0].push_back(call(*frame, number));
     ++frame->pending;
   }
-  for (const Carry& carry : plan.in) frames_.carry(entered_[0], table, nullptr, carry);
+  carry(entered_[0], table, nullptr, plan.in);
   for (Frame* frame : entered_[0]) begin(frame, plan.item->phase);
 }
 
@@ -80,27 +85,23 @@ Frame* Agenda::call(Frame& frame, int32_t number) {
   callee->site = item.site;
   callee->depth = frame.depth + 1;
   ++stats_.activations;
-  if (callee->depth > stats_.max_depth) {
-    if (callee->depth > options_.max_depth) throw OverLimit{OverLimit::Kind::Depth};
-    stats_.max_depth = callee->depth;
-    stats_.deepest.clear();
+  if (run_.deepen(callee->depth, {})) {
     deepest_ = callee;
+    deepest_depth_ = callee->depth;
   }
-  if (item.makes_entry) {
-    Entry* entry = frames_.make_entry();
-    *entry = {};
-    entry->region = frame.plan->region;
-    entry->item = &item;
-    entry->sums.resize(item.hoists.size());
-    for (Operand x : item.hoists) {
-      Column held = frames_.column(frame, x);
-      held.block = nullptr;  // the frame lives longer
-      entry->values.push_back(held);
-    }
-    frame.made_entry(item.call) = entry;
-    callee->entry = entry;
-  }
+  if (item.makes_entry) callee->entry = make_entry(frame, item);
   return callee;
+}
+
+Entry* Agenda::make_entry(Frame& frame, const CallItem& item) {
+  Entry* entry = frames_.make_entry();
+  *entry = {};
+  entry->region = frame.plan->region;
+  entry->item = &item;
+  entry->sums.resize(item.hoists.size());
+  for (Operand x : item.hoists) entry->values.push_back(frames_.column(frame, x));
+  frame.made_entry(item.call) = entry;
+  return entry;
 }
 
 void Agenda::enter_loop(Table& table, int32_t number) {
@@ -115,7 +116,7 @@ void Agenda::enter_loop(Table& table, int32_t number) {
     ++frame->pending;
     entered_[0].push_back(inside);
   }
-  for (const Carry& carry : plan.in) frames_.carry(entered_[0], table, nullptr, carry);
+  carry(entered_[0], table, nullptr, plan.in);
   for (Frame* frame : entered_[0]) begin(frame, 0);
 }
 
@@ -139,7 +140,7 @@ void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number)
       lanes.frames.push_back(inside);
     }
     lanes_[0].assign(z(count), lane);
-    for (const Carry& carry : plan.outers) frames_.carry(lanes.frames, table, lanes_[0].data(), carry);
+    carry(lanes.frames, table, lanes_[0].data(), plan.outers);
   }
   for (const Transfer& transfer : item.mapped) carry_mapped(lanes.frames, table, lane, item, transfer);
   if (lanes.frames.empty()) {

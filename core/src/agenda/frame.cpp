@@ -20,8 +20,8 @@ Frame* Frames::fresh(const RegionPlan& plan) {
 }
 
 void Frames::count() {
-  peak_ = count_;
-  if (count_ > most_) throw OverLimit{OverLimit::Kind::Frames};
+  tables_.peak_frames = tables_.frames;
+  if (tables_.frames > tables_.most_frames) throw OverLimit{OverLimit::Kind::Frames};
 }
 
 void Frames::end(Frame* root) {
@@ -51,7 +51,7 @@ void Frames::end(Frame* root) {
         entry_store_.give(entry);
       }
     for (Box& box : frame->boxes()) tables_.pool.drop(box.block);
-    if (plan.is_counted) --count_;
+    if (plan.is_counted) --tables_.frames;
     frame->parent = free_[z(plan.number)];
     free_[z(plan.number)] = frame;
   }
@@ -109,8 +109,7 @@ void Frames::carry(Frame& to, Frame& from, const Carry& carry) {
   }
 }
 
-void Frames::carry(std::span<Frame* const> to, const Table& table, const int32_t* lanes, const Carry& carry) {
-  const Column from = tables_.column(table, carry.from);
+void Frames::carry(std::span<Frame* const> to, const Column& from, const int32_t* lanes, const Carry& carry) {
   if (from.data == nullptr) throw Stop{Stop::Kind::Internal};
   const auto lane = [&](size_t k) { return lanes != nullptr ? int64_t{lanes[k]} : static_cast<int64_t>(k); };
   switch (carry.kind) {

@@ -10,14 +10,14 @@
 
 namespace undertow::agenda {
 
-/// What follows it in memory is laid out by the plan of its region.
+/// What follows it in memory is laid out by the plan of its region. Lanes of invocations have frames without a parent.
 struct Frame {
   const RegionPlan* plan;
   Frame* parent;
   Entry* entry;
   int64_t depth;
-  int64_t index;  ///< of an iteration, or of a lane; -1 for calls
-  int32_t item;   ///< of the outline: the branch, call, loop or map that it was entered by last
+  int64_t index;  ///< of an iteration, or of a lane: of a map, or, without a parent, of the invocation
+  int32_t item;   ///< of the outline: what it was entered by last; without a parent: number of the invocation
   int32_t site;
   int32_t visits;
   int32_t stage;  ///< of the outline: the one that it waits for, or runs
@@ -41,8 +41,8 @@ struct MapLanes {
 /// Makes and ends frames, and moves values between them and tables.
 class Frames {
  public:
-  Frames(const Plan& plan, const Outline& outline, Tables& tables, int64_t most)
-      : plan_(plan), outline_(outline), tables_(tables), most_(most), free_(outline.regions.size(), nullptr) {}
+  Frames(const Plan& plan, const Outline& outline, Tables& tables)
+      : plan_(plan), outline_(outline), tables_(tables), free_(outline.regions.size(), nullptr) {}
   Frames(const Frames&) = delete;
   Frames& operator=(const Frames&) = delete;
 
@@ -64,7 +64,7 @@ class Frames {
     frame->pending = 0;
     auto* word = reinterpret_cast<uint64_t*>(frame + 1);
     for (auto* end = reinterpret_cast<uint64_t*>(frame->at(plan.zeroed)); word != end; ++word) *word = 0;
-    if (plan.is_counted && ++count_ > peak_) count();
+    if (plan.is_counted && ++tables_.frames > tables_.peak_frames) count();
     return frame;
   }
 
@@ -72,7 +72,6 @@ class Frames {
   void end(Frame* frame);
   MapLanes* make_lanes() { return map_store_.take(); }
   Entry* make_entry() { return entry_store_.take(); }
-  int64_t peak() const { return peak_; }
 
   /// A value of a frame, or a constant, as a column of one lane.
   Column column(Frame& frame, Operand x) const;
@@ -80,8 +79,8 @@ class Frames {
   void carry(Frame& to, Frame& from, const Carries& carries) {
     for (const Carry& each : carries) carry(to, from, each);
   }
-  /// Values of lanes of a table: those that `lanes` names, or all, each to a frame of its own.
-  void carry(std::span<Frame* const> to, const Table& from, const int32_t* lanes, const Carry& carry);
+  /// Values of lanes of a column: those that `lanes` names, or all, each to a frame of its own.
+  void carry(std::span<Frame* const> to, const Column& from, const int32_t* lanes, const Carry& carry);
 
  private:
   Frame* fresh(const RegionPlan& plan);
@@ -92,7 +91,6 @@ class Frames {
   const Plan& plan_;
   const Outline& outline_;
   Tables& tables_;
-  int64_t most_, count_ = 0, peak_ = 0;
   std::vector<Frame*> free_;  ///< of each region; linked by their parents
   std::byte* room_ = nullptr;
   int64_t left_ = 0, size_ = 512;  ///< bytes

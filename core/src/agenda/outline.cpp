@@ -134,21 +134,10 @@ class Maker {
   /// Nothing if nobody needs it there.
   void add(Carries& carries, int32_t from_region, Operand from, int32_t to_region, int32_t to) const {
     if (to == kNoSlot || from == kNoSlot) return;
-    Carry made{};
-    made.from = from;
-    made.from_place = from < 0 ? -1 : out_.regions[z(from_region)].places[z(from)];
-    made.to_place = out_.regions[z(to_region)].places[z(to)];
-    if (made.to_place < 0) return;
-    made.from_slot = &slot_of(from_region, from);
-    made.to_slot = &slot_of(to_region, to);
-    made.bytes = static_cast<int32_t>(std::min<int64_t>(made.to_slot->bytes, kSmall));
-    if (is_small(*made.to_slot))
-      made.kind = from < 0 || is_small(*made.from_slot) ? Carry::Kind::Small : Carry::Kind::Fetch;
-    else if (from >= 0 && !is_small(*made.from_slot) && made.from_slot->is_dynamic == made.to_slot->is_dynamic)
-      made.kind = Carry::Kind::Array;
-    else
-      made.kind = Carry::Kind::Other;
-    carries.push_back(made);
+    const int32_t to_place = out_.regions[z(to_region)].places[z(to)];
+    if (to_place < 0) return;
+    const int32_t from_place = from < 0 ? -1 : out_.regions[z(from_region)].places[z(from)];
+    carries.push_back(make_carry(from, slot_of(from_region, from), from_place, slot_of(to_region, to), to_place));
   }
 
   // -- what is entered -----------------------------------------------------------------------------------------
@@ -179,12 +168,13 @@ class Maker {
   }
 
   CallPlan call(int32_t r, const CallItem& item) const {
-    CallPlan made{&item, {}, {}};
+    CallPlan made{&item, {}, {}, {}};
     const Region& body = plan_.regions[z(item.body)];
     for (size_t k = 0; k < item.arguments.size(); ++k)
       add(made.in, r, item.arguments[k], item.body, body.params[z(item.phase)][k]);
     for (size_t k = 0; k < item.results.size(); ++k)
       add(made.out, item.body, body.results[z(item.phase)][k], r, item.results[k]);
+    for (int32_t result : item.results) add(made.back, r, result, r, result);
     return made;
   }
 
@@ -212,6 +202,23 @@ class Maker {
 };
 
 }  // namespace
+
+Carry make_carry(Operand from, const Slot& from_slot, int32_t from_place, const Slot& to_slot, int32_t to_place) {
+  Carry made{};
+  made.from = from;
+  made.from_place = from_place;
+  made.to_place = to_place;
+  made.from_slot = &from_slot;
+  made.to_slot = &to_slot;
+  made.bytes = static_cast<int32_t>(std::min<int64_t>(to_slot.bytes, kSmall));
+  if (is_small(to_slot))
+    made.kind = Carry::Kind::Small;
+  else if (from >= 0 && !is_small(from_slot) && from_slot.is_dynamic == to_slot.is_dynamic)
+    made.kind = Carry::Kind::Array;
+  else
+    made.kind = Carry::Kind::Other;
+  return made;
+}
 
 Outline make_outline(const Plan& plan) { return Maker(plan).take(); }
 

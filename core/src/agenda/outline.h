@@ -27,6 +27,8 @@ struct Carry {
 
 using Carries = std::vector<Carry>;
 
+Carry make_carry(Operand from, const Slot& from_slot, int32_t from_place, const Slot& to_slot, int32_t to_place);
+
 /// A stage of a region in a phase; or, after the last one of each, its end.
 struct StagePlan {
   const Stage* stage;  ///< null: the end
@@ -61,6 +63,7 @@ struct BranchPlan {
 struct CallPlan {
   const CallItem* item;
   Carries in, out;
+  Carries back;  ///< where another schedule runs it: from a table of the caller to its frames
 };
 
 struct LoopPlan {

@@ -3,165 +3,69 @@
 #include <algorithm>
 
 #include "entries.h"
-#include "guard.h"
 #include "items.h"
 #include "lanes.h"
 #include "undertow/size.h"
+#include "waves.h"
 
 namespace undertow::agenda {
 
-Agenda::Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats)
-    : plan_(plan),
-      outline_(*plan.outline),
-      options_(options),
-      host_(host),
-      stats_(stats),
-      tables_(plan, options.memory),
-      operate_(plan, tables_, host, options, stats),
-      frames_(plan, outline_, tables_, options.frames),
-      queues_(outline_.stages.size()) {
-  operate_.context = this;
-  operate_.tick = [](void* self) { static_cast<Agenda*>(self)->poll(); };
-  stats_.fired.assign(z(plan.nodes), 0);
-}
-
-// ------------------------------------------------------------------------------------------------------------------
-// Beginning and end
-
-std::vector<Value> Agenda::run(std::span<const View> inputs) {
-  began_ = last_poll_ = std::chrono::steady_clock::now();
-  clock_.start(options_.is_timed);
-  std::vector<Value> values;
-  const auto work = [&] {
-    start(inputs);
-    while (run_next()) {
-    }
-    values = results();
-  };
-  guarded(work, [&](Stop& stop) { locate(stop); }, [&] { return where(); }, stats_.stopped);
-  return values;
-}
-
-void Agenda::start(std::span<const View> inputs) {
-  main_ = frames_.make(0, nullptr, 0, 1);
-  now_ = main_;
-  const Region& main = plan_.regions[0];
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    const int32_t number = main.params[0][k];
-    if (number == kNoSlot || main_->plan->places[z(number)] < 0) continue;
-    std::byte* to = main_->at(main_->plan->places[z(number)]);
-    if (is_small(main.slots[z(number)]))
-      lanes::copy(to, inputs[k].data, inputs[k].bytes());
-    else
-      *reinterpret_cast<Box*>(to) = tables_.lent(main.slots[z(number)], inputs[k]);
-  }
-  begin(main_, 0);
-}
-
-std::vector<Value> Agenda::results() {
-  std::vector<Value> values;
-  for (int32_t number : plan_.regions[0].results[0]) {
-    if (number == kNoSlot) {
-      values.emplace_back();
-      continue;
-    }
-    const Slot& slot = plan_.regions[0].slots[z(number)];
-    std::byte* at = main_->at(main_->plan->places[z(number)]);
-    View view{at, 0, slot.shape.data(), slot.rank(), slot.dtype};
-    if (!is_small(slot)) {
-      const Box* box = reinterpret_cast<const Box*>(at);
-      if (box->data == nullptr) throw Stop{Stop::Kind::Internal};
-      view.data = box->data;
-      view.shape = box->shape;
-    }
-    values.push_back(value_of(view));
-  }
-  finish_stats();
-  return values;
-}
-
-void Agenda::finish_stats() {
-  while (deepest_ != nullptr) climb();
-  stats_.peak_frames = frames_.peak();
-  stats_.peak_bytes = tables_.pool.peak();
-  clock_.stop(stats_);
-}
-
-std::vector<Label> Agenda::tag(Frame* frame) {
-  std::vector<Label> labels;
-  for (; frame != nullptr; frame = frame->parent)
-    if (frame->plan->is_counted && frame->parent != nullptr) labels.push_back({frame->site, frame->index});
-  return labels;
-}
-
-/// The deepest tag goes on one frame further up.
-void Agenda::climb() {
-  if (deepest_->plan->is_counted) stats_.deepest.push_back({deepest_->site, deepest_->index});
-  deepest_ = deepest_->parent;
-  if (deepest_->parent == nullptr) deepest_ = nullptr;
-}
-
-/// Say where the run was stopped.
-void Agenda::locate(Stop& stop) {
-  if (stop.tag.empty()) stop.tag = where();
-  if (stop.node < 0 && stop.site < 0) {
-    stop.node = operate_.doing.node;
-    stop.site = operate_.doing.site;
-  }
-}
-
-std::vector<Label> Agenda::where() const {
-  const int64_t lane = operate_.lane;
-  if (!batch_.empty() && lane >= 0 && lane < static_cast<int64_t>(batch_.size())) return tag(batch_[z(lane)]);
-  return tag(now_);
-}
-
-void Agenda::poll() {
-  const auto now = std::chrono::steady_clock::now();
-  if (std::chrono::duration<double>(now - began_).count() >= options_.timeout) throw Stop{Stop::Kind::Timeout};
-  if (now - last_poll_ > std::chrono::milliseconds(20)) {
-    last_poll_ = now;
-    host_.poll();
-  }
-}
-
-// ------------------------------------------------------------------------------------------------------------------
-// Stages
+Agenda::Agenda(Run& run)
+    : TableCaller(run.tables),
+      run_(run),
+      plan_(run.plan),
+      outline_(*run.plan.outline),
+      options_(run.options),
+      stats_(run.stats),
+      operate_(run.operate),
+      clock_(run.clock),
+      frames_(run.plan, outline_, run.tables),
+      queues_(outline_.stages.size()) {}
 
 /// Let a frame wait for its stage; at its end it goes back at once.
 void Agenda::queue(Frame* frame) {
   while (frame != nullptr) {
     if (outline_.stages[z(frame->stage)].stage != nullptr) {
       queues_[z(frame->stage)].push_back(frame);
-      ++waiting_;
       return;
     }
     frame = go_back(frame);
   }
 }
 
-bool Agenda::run_next() {
-  if (waiting_ == 0) return false;
+/// Light stages first, so that as many frames as possible come to the heavy ones; then the one where most wait, as the
+/// others become more meanwhile.
+size_t Agenda::best_stage() const {
   size_t best = queues_.size();
   for (size_t k = 0; k < queues_.size(); ++k) {
     if (queues_[k].empty()) continue;
-    // Light stages first, so that as many frames as possible come to the heavy ones; then the one where most wait, as
-    // the others become more meanwhile.
     const bool is_heavy = outline_.stages[k].is_heavy;
     if (best == queues_.size() || is_heavy < outline_.stages[best].is_heavy ||
         (is_heavy == outline_.stages[best].is_heavy && queues_[k].size() > queues_[best].size()))
       best = k;
   }
+  return best;
+}
+
+/// Any frame may go on, of this invocation or of one below it: all that waits for the innermost one waits outside.
+void Agenda::step() {
+  const size_t best = best_stage();
+  const bool is_light = best < queues_.size() && !outline_.stages[best].is_heavy;
+  if (!calls_.empty() && !is_light) {
+    Invocation* next = calls_.back();
+    calls_.pop_back();
+    run_.enter(*next);
+    return;
+  }
+  if (best == queues_.size()) throw Stop{Stop::Kind::Internal};
   std::vector<Frame*>& found = queues_[best];
   const size_t count = std::min(found.size(), z(options_.width));
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);
-  waiting_ -= static_cast<int64_t>(count);
   now_ = batch_[0];  // those before it may have ended
-  poll();
+  run_.poll.look();
   run_stage(outline_.stages[best]);
   batch_.clear();
-  return true;
 }
 
 void Agenda::run_stage(const StagePlan& stage) {
@@ -172,11 +76,9 @@ void Agenda::run_stage(const StagePlan& stage) {
     stats_.lanes += lanes;
   }
   stats_.peak_width = std::max(stats_.peak_width, lanes);
-  if (options_.is_traced) host_.wave(stage.region, lanes, batch_[0]->depth, stage.phase, stage.number);
+  if (options_.is_traced) run_.host.wave(stage.region, lanes, batch_[0]->depth, stage.phase, stage.number);
   clock_.to(Step::Rest);
-  const int64_t before = tables_.frames;
-  Table* table = tables_.make(region, lanes, 1);
-  tables_.frames = before;
+  Table* table = tables_.make(region, lanes, 1, false);
   give_entries(*table);
   for (int32_t slot : stage.loads) load(*table, slot);
   for (const auto* items : {&stage.stage->straight, &stage.stage->late})
@@ -186,7 +88,7 @@ void Agenda::run_stage(const StagePlan& stage) {
       else
         straight(*table, item);
     }
-  for (const Carry& carry : stage.stores) frames_.carry(batch_, *table, nullptr, carry);
+  carry(batch_, *table, nullptr, stage.stores);
   operate_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.
   for (Frame* frame : batch_) frame->pending = 1;
@@ -196,8 +98,6 @@ void Agenda::run_stage(const StagePlan& stage) {
       ++frame->stage;
       queue(frame);
     }
-  tables_.frames += lanes;  // `end` takes them off
-  if (region.kind == Region::Kind::Branch) tables_.frames -= lanes;
   tables_.end(table);
 }
 
@@ -255,15 +155,15 @@ void Agenda::straight(Table& table, const Item& item) {
       const ReadItem& read = plan_.reads[z(item.number)];
       if (!read.is_shared) return read_entry(tables_, table, read);
       const Slot& slot = plan_.regions[0].slots[z(read.index)];
-      const Column from = frames_.column(*main_, read.index);
-      if (from.data == nullptr || (slot.is_dynamic && from.lane<Box>(0)->data == nullptr))
-        throw Stop{Stop::Kind::Internal};
+      Column from = run_.shared(read.index);
+      if (from.data == nullptr) throw Stop{Stop::Kind::Internal};
+      from.stride = 0;
       return tables_.take(table, read.to, slot, from, nullptr, 1);
     }
     case Item::Kind::Collect: {
       const CollectItem& collect = plan_.collects[z(item.number)];
       stats_.fired[z(collect.node)] += table.lanes;
-      return collect_into_entries(tables_, table, collect, scratch_);
+      return collect_into_entries(tables_, table, collect, tables_.scratch());
     }
     case Item::Kind::Collected: {
       const CollectedItem& collected = plan_.collecteds[z(item.number)];
@@ -277,13 +177,3 @@ void Agenda::straight(Table& table, const Item& item) {
 }
 
 }  // namespace undertow::agenda
-
-namespace undertow {
-
-std::vector<Value> run_agenda(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                              RunStats& stats) {
-  agenda::Agenda run(plan, options, host, stats);
-  return run.run(inputs);
-}
-
-}  // namespace undertow

@@ -2,44 +2,78 @@
 //
 // A stage runs on a table that is made for it: the values that it needs, of all frames that have come there, side by
 // side. What it entered is counted in each frame; when all of that has come back, the frame waits for its next stage.
-// Stages that only lead to others go first, so that those that work on arrays find many frames.
+// Stages that only lead to others go first, so that those that work on arrays find many frames. Functions that this
+// schedule runs call each other frame by frame; calls into groups that another one runs wait for each other, and go out
+// together.
 #pragma once
 
-#include <chrono>
+#include <deque>
 #include <span>
 #include <vector>
 
 #include "agenda/frame.h"
 #include "clock.h"
+#include "door.h"
 #include "operate.h"
 #include "undertow/run.h"
 
-namespace undertow::agenda {
+namespace undertow {
 
-class Agenda {
+class Run;
+
+namespace agenda {
+
+/// An invocation: the frames of its lanes.
+struct Visit {
+  Invocation* invocation;
+  std::vector<Frame*> frames;
+  int64_t left;  ///< that have not come back
+};
+
+/// A call that some frames make together, of a function that another schedule runs. Its table is there for this alone.
+struct Outgoing : TablePart {
+  const CallPlan* plan;
+  std::vector<Frame*> frames;
+  std::vector<Entry*> below;
+};
+
+class Agenda final : public Runner, public TableCaller {
  public:
-  Agenda(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats);
-  Agenda(const Agenda&) = delete;
-  Agenda& operator=(const Agenda&) = delete;
+  explicit Agenda(Run& run);
 
-  std::vector<Value> run(std::span<const View> inputs);
+  // visits.cpp: lanes of invocations come in and go out
+  void enter(Invocation& invocation) override;
+  void resume(Invocation& invocation) override;
+  Place where(std::vector<Label>& labels) const override;
+  Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override;
+  Place climb(const Part& part, int64_t lane, std::vector<Label>& labels) override;
+  void back(Invocation& invocation) override;
+  Column shared(int32_t slot) const;  ///< a value of main, if that is run here
+
+  // run.cpp
+  void step() override;
 
  private:
-  // run.cpp: beginning, end, and stages
-  void start(std::span<const View> inputs);
-  std::vector<Value> results();
-  void finish_stats();
-  static std::vector<Label> tag(Frame* frame);
+  // visits.cpp
+  void begin(Visit& visit);
+  Place place_of(const Frame& root) const;
+  Place out(const Frame* frame, std::vector<Label>& labels) const;
   void climb();
-  void locate(Stop& stop);
-  std::vector<Label> where() const;
-  void poll();
+  void come_out(Frame* root);
+  bool goes_out(const CallItem& item) const;
+  void call_out(Table& table, const CallPlan& plan);
+  void call_out(Table& table, const CallPlan& plan, std::span<const int32_t> lanes);
+
+  // run.cpp: stages
   void queue(Frame* frame);
-  bool run_next();
+  size_t best_stage() const;
   void run_stage(const StagePlan& stage);
   void give_entries(Table& table);
   void load(Table& table, int32_t number);
   void straight(Table& table, const Item& item);
+  void carry(std::span<Frame* const> to, const Table& from, const int32_t* lanes, const Carries& carries) {
+    for (const Carry& each : carries) frames_.carry(to, tables_.column(from, each.from), lanes, each);
+  }
 
   // enter.cpp: what a stage enters, for all lanes
   void enter(Table& table, const Item& item);
@@ -50,6 +84,7 @@ class Agenda {
   void enter_branch(Table& table, int32_t number);
   void enter_call(Table& table, int32_t number);
   Frame* call(Frame& frame, int32_t number);
+  Entry* make_entry(Frame& frame, const CallItem& item);
   void enter_loop(Table& table, int32_t number);
   void enter_map(Frame& frame, Table& table, int32_t lane, int32_t number);
   void carry_mapped(std::span<Frame* const> lanes, const Table& table, int64_t lane, const MapItem& item,
@@ -62,26 +97,30 @@ class Agenda {
   void stack(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Region& body);
   [[noreturn]] void unequal(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Slot& slot);
 
+  Run& run_;
   const Plan& plan_;
   const Outline& outline_;
   const RunOptions& options_;
-  Host& host_;
   RunStats& stats_;
-  Tables tables_;
-  Operate operate_;
+  Operate& operate_;
+  StepClock& clock_;
   Frames frames_;
-  Scratch scratch_;
-  StepClock clock_;
   Frame* main_ = nullptr;
-  Frame* now_ = nullptr;  ///< for tags
+  Frame* now_ = nullptr;  ///< for tags; null: lanes come in
+  Place calling_;         ///< these
   /// The first at the greatest depth, or one that it stands in: each adds its label to the tag as it goes back.
   Frame* deepest_ = nullptr;
+  int64_t deepest_depth_ = 0;                ///< that of the tag: where the run has been deeper since, that counts
   std::vector<Frame*> batch_;                ///< lane by lane, what runs now
   std::vector<Frame*> entered_[2];           ///< what it has entered; of a branch, by side
   std::vector<int32_t> lanes_[2];            ///< by which lanes
   std::vector<std::vector<Frame*>> queues_;  ///< by stage
-  int64_t waiting_ = 0;
-  std::chrono::steady_clock::time_point began_, last_poll_;
+  std::deque<Visit> visits_;                 ///< by number
+  std::vector<int32_t> free_visits_;
+  Store<Outgoing> outgoing_;
+  Store<Invocation> invocations_;
+  std::vector<Invocation*> calls_;  ///< to be entered
 };
 
-}  // namespace undertow::agenda
+}  // namespace agenda
+}  // namespace undertow

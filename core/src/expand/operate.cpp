@@ -96,7 +96,7 @@ void Run::operate(Copy& copy, const Step& step) {
   }
   if (work_ > kTick) {
     work_ = 0;
-    poll();
+    poll_.look();
   }
   if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k)

@@ -18,7 +18,8 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
       pool_(options.memory),
       arena_(pool_),
       table_(pool_),
-      memory_(plan.most_operands * kScalar + 64) {
+      memory_(plan.most_operands * kScalar + 64),
+      poll_(host, options.timeout) {
   const auto address = reinterpret_cast<uintptr_t>(memory_.data());
   scalars_ = memory_.data() + (64 - address % 64) % 64;
   inputs_.resize(plan.most_operands);
@@ -26,7 +27,6 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
   shapes_.resize(plan.most_operands);
   stats_.fired.assign(z(plan.nodes), 0);
   for (const Template& made_of : plan.templates) arena_.reserve(std::max(made_of.copy_size, made_of.record_size));
-  began_ = polled_ = std::chrono::steady_clock::now();
 }
 
 Run::~Run() {  // blocks go with the pool
@@ -46,7 +46,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   results_.assign(plan_.fetches.size(), 0);
   missing_ = results_.size();
   const auto work = [&] {
-    poll();
+    poll_.look();
     main_ = at_ = open(plan_.templates[0], nullptr, nullptr, -1, 1);
     for (size_t k = 0; k < inputs.size(); ++k) {
       const int32_t slot = plan_.inputs[k];
@@ -105,15 +105,6 @@ void Run::climb() {
   stats_.deepest.push_back({deepest_->row->site, deepest_->index});
   deepest_ = deepest_->parent;
   if (deepest_->parent == nullptr) deepest_ = nullptr;
-}
-
-void Run::poll() {
-  const auto now = std::chrono::steady_clock::now();
-  if (std::chrono::duration<double>(now - began_).count() > options_.timeout) throw Stop{Stop::Kind::Timeout};
-  if (now - polled_ > std::chrono::milliseconds(20)) {
-    polled_ = now;
-    host_.poll();
-  }
 }
 
 void Run::grow() {

@@ -1,12 +1,12 @@
 // One run: copies, the tokens that are ready, and the loop that fires them.
 #pragma once
 
-#include <chrono>
 #include <span>
 #include <vector>
 
 #include "array.h"
 #include "copy.h"
+#include "poll.h"
 
 namespace undertow::expand {
 
@@ -48,7 +48,6 @@ class Run {
     ++top_;
   }
   void grow();
-  void poll();
   static std::vector<Label> tag(const Copy& copy);
   void climb();
 
@@ -117,7 +116,7 @@ class Run {
   uint64_t opened_ = 0;
   static constexpr int64_t kTick = int64_t{1} << 22;  // bytes: a few milliseconds, whatever is done with them
   int64_t work_ = 0;                                  ///< bytes that operators have looked at since the last poll
-  std::chrono::steady_clock::time_point began_, polled_;
+  Poll poll_;
 };
 
 inline void Run::set_off(Copy& copy, const Program& program) {
@@ -143,7 +142,7 @@ inline void Run::set_off(Copy& copy, const Program& program) {
 
 /// What a call costs most of: these two stand here so that the loop has them at hand.
 inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits) {
-  if ((++opened_ & 0xfff) == 0) poll();
+  if ((++opened_ & 0xfff) == 0) poll_.look();
   auto* copy = static_cast<Copy*>(arena_.take(made_of.copy_size));
   copy->made_of = &made_of;
   copy->parent = parent;

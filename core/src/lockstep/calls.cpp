@@ -2,34 +2,101 @@
 #include <algorithm>
 
 #include "lockstep/run.h"
+#include "waves.h"
 
 namespace undertow::lockstep {
 
+void Lockstep::call(Wave& wave, Fiber* self, const CallItem& item) {
+  Request* made = space_->requests.take();
+  begin(*made, *self->table, item);
+  made->fiber = self;
+  wave.calls.push_back(made);
+}
+
+/// The lanes of a call ask for its next phase.
+void Lockstep::ask(Wave& wave, Fiber* self, const CallItem& item) {
+  if (is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
+  auto* request = static_cast<Request*>(self->table->calls[z(item.call)].part);
+  if (request == nullptr) throw Stop{Stop::Kind::Internal};
+  request->item = &item;
+  request->fiber = self;
+  ++wave.waiting;
+  Invocation& invocation = *request->invocation;
+  if (++invocation.asked == invocation.parts.size()) wave.asked.push_back(&invocation);
+}
+
+void Lockstep::make_invocations(Wave& wave) {
+  for (Request* request : wave.calls) {
+    const int32_t visits = visits_of(*request->table, request->item->visits);
+    join(wave.entered, space_->invocations, *request, visits, wave.invocation->depth + 1);
+    if (visits > 1) request->table->calls[z(request->item->call)].part = request;
+  }
+  wave.calls.clear();
+}
+
+void Lockstep::enter_next(Wave& wave) {
+  Invocation* next = wave.entered.back();
+  wave.entered.pop_back();
+  for (Part* part : next->parts) {
+    auto& request = static_cast<Request&>(*part);
+    at_ = request.table;
+    lend_arguments(request);
+    lend_entries(request);
+  }
+  run_.enter(*next);
+}
+
+void Lockstep::resume_next(Wave& wave) {
+  Invocation* next = wave.asked.back();
+  wave.asked.pop_back();
+  next->asked = 0;
+  for (Part* part : next->parts) lend_arguments(static_cast<Request&>(*part));
+  run_.resume(*next);
+}
+
+void Lockstep::back(Invocation& invocation) {
+  Wave& wave = top();
+  const bool is_over = invocation.phase + 1 == invocation.visits;
+  if (invocation.phase > 0) wave.waiting -= invocation.parts.size();
+  for (Part* part : invocation.parts) {
+    auto* request = static_cast<Request*>(part);
+    Fiber* waiter = request->fiber;
+    if (is_over) {
+      request->table->calls[z(request->item->call)].part = nullptr;
+      space_->requests.give(request);
+    }
+    at_ = waiter->table;
+    come_back(wave, waiter);
+  }
+  if (is_over) space_->invocations.give(&invocation);
+}
+
+/// What the lanes of a table are given in a phase.
+void Lockstep::hand_over(Table& table, std::span<const Piece> pieces, int32_t phase) {
+  const std::vector<int32_t>& params = table.region->params[z(phase)];
+  for (size_t k = 0; k < params.size(); ++k)
+    if (params[k] != kNoSlot) hand_over(table, params[k], pieces, k);
+}
+
 /// An argument of some calls, side by side.
-void Lockstep::hand_over(Table& table, int32_t slot, std::span<Piece* const> pieces, size_t argument) {
+void Lockstep::hand_over(Table& table, int32_t slot, std::span<const Piece> pieces, size_t argument) {
   const Slot& to = table.region->slots[z(slot)];
-  const auto given = [&](const Piece& piece) {
-    Column column = tables_.column(*piece.parent, piece.request->item->arguments[argument]).from(piece.from);
-    if (is_outermost(piece.chunk)) column.block = nullptr;  // lent: counting is for one thread
-    return column;
-  };
+  const auto given = [&](const Piece& piece) { return piece.part->arguments[argument].from(piece.from); };
   const auto slot_of = [&](const Piece& piece) -> const Slot& {
-    return tables_.slot(*piece.parent->region, piece.request->item->arguments[argument]);
+    return tables_.slot(*piece.part->region, piece.part->item->arguments[argument]);
   };
-  const Piece& first = **std::ranges::min_element(pieces, {}, &Piece::at);
+  const Piece& first = *std::ranges::min_element(pieces, {}, &Piece::at);
   Column column = given(first);
-  int64_t lanes = 0;  // where only some of the table's are given theirs now, the others must not see it
-  for (const Piece* piece : pieces) lanes += piece->count;
-  if (lanes == table.lanes && table.columns[slot].data == nullptr) {
+  if (table.columns[slot].data == nullptr) {
     bool is_shared = pieces.size() == 1;
     const bool is_one = column.stride == 0, are_siblings = z(first.step) == pieces.size();
     if (!is_shared && !to.is_dynamic && (is_one || are_siblings)) {
       const int64_t next = is_one ? 0 : to.bytes;  // of siblings, in the rows of one column
       is_shared = column.stride == first.step * next;
-      for (const Piece* piece : pieces) {
-        const Column other = given(*piece);
+      for (const Piece& piece : pieces) {
+        const Column other = given(piece);
         is_shared = is_shared && other.stride == column.stride && other.block == column.block &&
-                    other.data == column.data + piece->at * next;
+                    other.data == column.data + piece.at * next;
       }
       column.stride = next;
     }
@@ -39,38 +106,42 @@ void Lockstep::hand_over(Table& table, int32_t slot, std::span<Piece* const> pie
     }
   }
   tables_.own(table, slot);
-  for (const Piece* piece : pieces)
-    tables_.put(to, table.columns[slot].from(piece->at, piece->step), nullptr, slot_of(*piece), given(*piece),
-                piece->count);
+  for (const Piece& piece : pieces)
+    tables_.put(to, table.columns[slot].from(piece.at, piece.step), nullptr, slot_of(piece), given(piece), piece.count);
 }
 
-void Lockstep::give_entries(Table& table, std::span<Piece* const> pieces) {
-  bool is_uniform = true;
-  Entry* one = nullptr;
-  for (const Piece* piece : pieces) {
-    if (piece->request->item->makes_entry) make_entries(*piece->parent, *piece->request->item);
-    Entry* found = piece->request->item->makes_entry ? &piece->parent->calls[z(piece->call)].entries[z(piece->from)]
-                                                     : piece->parent->entry;
-    if (piece->request->item->makes_entry && piece->count > 1) found = nullptr;
-    if (found == nullptr || (one != nullptr && found != one)) is_uniform = false;
-    one = found;
-  }
-  if (is_uniform) {
+void Lockstep::give_entries(Table& table, std::span<const Piece> pieces) {
+  Entry* one = pieces[0].part->entry_of(pieces[0].from);
+  const auto is_below_one = [&](const Piece& piece) {
+    const bool is_uniform = piece.count == 1 || (piece.part->row == nullptr && piece.part->entries == nullptr);
+    return is_uniform && piece.part->entry_of(piece.from) == one;
+  };
+  if (std::ranges::all_of(pieces, is_below_one)) {
     table.entry = one;
     return;
   }
   table.entries = tables_.pool.take(table.lanes * 8);
   Entry** to = reinterpret_cast<Entry**>(table.entries->data());
-  for (const Piece* piece : pieces)
-    for (int64_t k = 0; k < piece->count; ++k)
-      to[piece->at + k * piece->step] = piece->request->item->makes_entry
-                                            ? &piece->parent->calls[z(piece->call)].entries[z(piece->from + k)]
-                                            : entry_of(*piece->parent, piece->from + k);
+  for (const Piece& piece : pieces)
+    for (int64_t k = 0; k < piece.count; ++k) to[piece.at + k * piece.step] = piece.part->entry_of(piece.from + k);
+}
+
+void Lockstep::lend_entries(Request& request) {
+  Table& table = *request.table;
+  const CallItem& item = *request.item;
+  if (!item.makes_entry) {
+    request.entry = table.entry;
+    if (table.entries != nullptr) request.entries = reinterpret_cast<Entry**>(table.entries->data());
+    return;
+  }
+  make_entries(table, item);
+  request.row = table.calls[z(item.call)].entries.data();
+  for (Operand x : item.hoists)
+    if (tables_.column(table, x).stride != 0) request.entry_bytes += tables_.slot(*table.region, x).bytes;
 }
 
 void Lockstep::make_entries(Table& table, const CallItem& item) {
   std::vector<Entry>& entries = table.calls[z(item.call)].entries;
-  if (!entries.empty()) return;
   entries.resize(z(table.lanes));
   for (int64_t lane = 0; lane < table.lanes; ++lane) {
     Entry& entry = entries[z(lane)];
@@ -97,25 +168,21 @@ void Lockstep::inherit(Table& table, const Table& from, const int32_t* index) {
 }
 
 void Lockstep::deliver(const Piece& piece, int32_t phase) {
-  const CallItem& item = *piece.request->item;
+  Part& part = *piece.part;
+  Caller& caller = *part.invocation->caller;
   const Region& body = *piece.child->region;
-  for (size_t k = 0; k < item.results.size(); ++k) {
-    const int32_t to = item.results[k];
+  for (size_t k = 0; k < part.item->results.size(); ++k) {
+    const int32_t to = part.item->results[k];
     if (to == kNoSlot) continue;
     const int32_t from = body.results[z(phase)][k];
     if (piece.child->columns[from].data == nullptr) throw Stop{Stop::Kind::Internal};
     const Column column = piece.child->columns[from].from(piece.at, piece.step);
-    Table& parent = *piece.parent;
-    const Slot& to_slot = parent.region->slots[z(to)];
-    const Slot& from_slot = body.slots[z(from)];
+    const Slot& slot = body.slots[z(from)];
     // Arrays stay where they are; small values are copied, or they would keep all that is small in that table.
-    const bool is_whole = piece.count == parent.lanes && !is_outermost(piece.chunk);
-    if (is_whole && ((piece.at == 0 && piece.step == 1) || from_slot.offset < 0)) {
-      tables_.take(parent, to, from_slot, column, nullptr, piece.count);
-      continue;
-    }
-    tables_.own(parent, to);
-    tables_.put(to_slot, parent.columns[to].from(piece.from), nullptr, from_slot, column, piece.count);
+    if (piece.count == part.lanes && ((piece.at == 0 && piece.step == 1) || slot.offset < 0))
+      caller.take(part, k, slot, column);
+    else
+      tables_.put(part.region->slots[z(to)], caller.room(part, k).from(piece.from), nullptr, slot, column, piece.count);
   }
 }
 
@@ -124,11 +191,10 @@ void Lockstep::read(Table& table, const ReadItem& item) {
     read_entry(tables_, table, item);
     return;
   }
-  const Slot& from = main_->region->slots[z(item.index)];
-  Column column = main_->columns[item.index];
+  const Slot& from = plan_.regions[0].slots[z(item.index)];
+  Column column = run_.shared(item.index);
   if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
   column.stride = 0;
-  if (is_worker_) column.block = nullptr;
   tables_.take(table, item.to, from, column, nullptr, 1);
 }
 

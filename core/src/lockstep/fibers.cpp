@@ -11,12 +11,6 @@ Fiber* Lockstep::fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* par
   return made;
 }
 
-Request* Lockstep::request(Fiber* waiter, const CallItem& item) {
-  Request* made = space_->requests.take();
-  *made = {waiter, &item, waiter->table, waiter->table->lanes};
-  return made;
-}
-
 /// Something that a fiber entered is over.
 void Lockstep::come_back(Wave& wave, Fiber* waiter) {
   if (--waiter->pending == 0) {
@@ -121,12 +115,12 @@ void Lockstep::enter(Wave& wave, Fiber* self, const Item& item) {
       enter_branch(wave, self, plan_.branches[z(item.number)]);
       break;
     case Item::Kind::Call: {
-      const CallItem& call = plan_.calls[z(item.number)];
+      const CallItem& entered = plan_.calls[z(item.number)];
       ++self->pending;
-      if (call.phase == 0)
-        wave.calls.push_back(request(self, call));
+      if (entered.phase == 0)
+        call(wave, self, entered);
       else
-        resume(wave, self, call);
+        ask(wave, self, entered);
       break;
     }
     case Item::Kind::Loop:

@@ -77,7 +77,8 @@ void Lockstep::run_together(const Late& late, Waiting& waiting) {
   }
   Table* joint = waiting.join(tables_, plan_, late);
   const bool are_there = late.kind != LateKind::Kept;  // those whose rows these are
-  at_ = are_there ? joint : main_;
+  at_ = are_there ? joint : nullptr;
+  calling_ = {};
   if (are_there) {
     joint_ = joint;
     joint_parts_ = waiting.parts.data();

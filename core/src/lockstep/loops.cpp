@@ -1,5 +1,6 @@
 // Loops: lanes go round until they leave.
 #include "lockstep/run.h"
+#include "waves.h"
 
 namespace undertow::lockstep {
 
@@ -31,7 +32,7 @@ void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
 bool Lockstep::go_round(Wave& wave, Fiber* self) {
   clock_.to(Step::Loop);
   operate_.doing = {-1, self->loop->site};
-  if ((++polls_ & 63) == 0) poll();
+  run_.poll.tick();
   const LoopItem& item = *self->loop;
   Table* before = self->table;
   Table& parent = *before->parent;

@@ -1,28 +1,30 @@
 // The lockstep schedule: waves of lanes go through the stages of their regions together.
 //
 // A fiber is one table on its way through the program of one phase. All fibers of a wave run until each of them waits
-// for calls; then all calls into one group of functions, whatever table and site they come from, become one child wave,
-// chunk by chunk if that is wide. The stack of waves is a list on the heap: depth is the user's.
+// for calls; then all calls into one group of functions, whatever table and site they come from, become one invocation.
+// Where that is run in lockstep too, its lanes are the next wave, chunk by chunk if they are many. The stack of waves
+// is a list on the heap: depth is the user's.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <deque>
 #include <span>
 #include <vector>
 
 #include "clock.h"
+#include "door.h"
 #include "entries.h"
-#include "guard.h"
 #include "late.h"
-#include "narrow/run.h"
 #include "operate.h"
+#include "poll.h"
 #include "table.h"
 #include "undertow/run.h"
 #include "undertow/size.h"
 
 namespace undertow {
+
+class Run;
+
 namespace lockstep {
 
 struct Fiber {
@@ -38,126 +40,123 @@ struct Fiber {
   bool is_past = false;  ///< the straight run of its stage has been run for it, with that of others
 };
 
+/// A call that a fiber waits for.
+struct Request : TablePart {
+  Fiber* fiber;
+};
+
+/// Lanes of a part.
+struct Span {
+  Part* part;
+  int64_t from, count;
+};
+
+/// The lanes that a part has in one chunk.
+struct Piece : Span {
+  Table* child;
+  int64_t at;    ///< first lane of the child
+  int64_t step;  ///< from there to the next: siblings stand between each other, so many
+
+  /// The lane of the part that a lane of the child is called by; -1: none of this piece.
+  int64_t caller_of(const Table* table, int64_t lane) const {
+    const int64_t behind = lane - at;
+    return table == child && behind >= 0 && behind < count * step && behind % step == 0 ? from + behind / step : -1;
+  }
+};
+
 }  // namespace lockstep
 
-/// A call or resume that a fiber waits for.
-struct Request {
-  lockstep::Fiber* fiber;
-  const CallItem* item;
-  Table* table;
-  int64_t left;  ///< lanes that have not come back
+/// Activations that run together, from when they are called until their last phase has ended.
+struct Chunk {
+  const Invocation* invocation;
+  std::vector<Table*> roots;            ///< one for each function
+  std::vector<lockstep::Piece> pieces;  ///< those of the first root, then those of the next
+  int64_t lanes = 0;
+  Chunk* before = nullptr;  ///< of the same invocation; the last one is its handle
 };
 
 namespace lockstep {
 
-struct Group {
-  int32_t group;
-  int32_t visits;
-  int32_t asks;
-  std::vector<Request*> requests;
-  size_t request = 0;        ///< the next lanes to be called are those of this request
-  int64_t lane = 0;          ///< from this one on
-  int64_t left = INT64_MAX;  ///< so many, at most
-  int64_t done = 0;          ///< lanes that were called
-  int64_t calls_before = 0;  ///< the first of them was
-};
-
-struct Part {  // lanes of a request
-  Request* request;
-  int64_t from, count;
-};
-
+/// An invocation under way: how far it has come, and what the chunk that runs now is at.
 struct Wave {
-  Chunk* chunk = nullptr;
-  int32_t phase = 0;
+  Invocation* invocation = nullptr;
+  Progress progress;
+  Chunk* resumed = nullptr;  ///< of a later phase: the next to be resumed
+  Chunk* chunk = nullptr;    ///< null: none runs
   std::vector<Fiber*> ready;
   std::vector<Request*> calls;
-  std::vector<Chunk*> resumed;  ///< all their lanes have asked for the next phase
-  int64_t waiting = 0;          ///< resumes that have not come back
-  std::vector<Group> groups;
+  std::vector<Invocation*> entered;  ///< to be entered
+  std::vector<Invocation*> asked;    ///< to be resumed: all their lanes have asked for it
+  size_t waiting = 0;                ///< parts that have asked and not come back
 };
-
-/// The host of workers: they run nothing that needs one.
-class QuietHost : public Host {
- public:
-  void apply(int32_t node, std::span<const View>, std::span<Value>) override { throw Stop{Stop::Kind::Internal, node}; }
-  void poll() override {}
-};
-
-/// An earlier task of another thread has failed: what this one would find is not asked for.
-struct Cancelled {};
 
 /// What waves need besides tables.
 struct WaveSpace {
   Store<Chunk> chunks;
-  Store<Piece> pieces;
   Store<Fiber> fibers;
   Store<Request> requests;
+  Store<Invocation> invocations;
   std::deque<Wave> waves;
-  std::vector<Part> parts;
+  std::vector<Span> spans;
   std::vector<int32_t> index[2];
   std::vector<Item> collects;
 
   bool is_small() const {
-    return std::max({chunks.size(), pieces.size(), fibers.size(), requests.size(), waves.size()}) <
+    return std::max({chunks.size(), fibers.size(), requests.size(), invocations.size(), waves.size()}) <
            Idle<WaveSpace>::kFew;
   }
 };
 
-class Lockstep {
+class Lockstep final : public Runner, public TableCaller {
  public:
-  Lockstep(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats);
-  Lockstep(const Lockstep&) = delete;
-  Lockstep& operator=(const Lockstep&) = delete;
+  explicit Lockstep(Run& run);
+  ~Lockstep();
 
-  std::vector<Value> run(std::span<const View> inputs);
+  // waves.cpp: invocations become waves
+  void enter(Invocation& invocation) override;
+  void resume(Invocation& invocation) override;
+  void step() override;
+
+  // run.cpp: where it is
+  Place where(std::vector<Label>& labels) const override;
+  Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override;
+
+  // calls.cpp: what calls bring back
+  void back(Invocation& invocation) override;
 
  private:
-  /// Do something; what it throws knows where it happened.
-  template <class Work>
-  void guarded(Work&& work) {
-    undertow::guarded(work, [this](Stop& stop) { locate(stop); }, [this] { return where(); }, stats_.stopped);
-  }
-
   static int32_t visits_of(const Table& table, const std::vector<int32_t>& visits) {
     return visits[z(table.visits - 1)];
   }
-
-  /// Is a chunk one that a worker was given, its callers belonging to another thread?
-  bool is_outermost(const Chunk* chunk) const { return is_worker_ && chunk->depth == outer_depth_; }
-
   bool is_late(LateKind kind) const { return late_lanes_[z(kind)] > 0; }
 
-  // run.cpp: beginning and end of a run, and where it is
-  std::vector<Label> tag(const Table& table, int64_t lane) const;
-  void locate(Stop& stop);
-  std::vector<Label> where() const;
-  void start(std::span<const View> inputs);
-  std::vector<Value> results();
-  void climb(const Table* at, int64_t lane);
-  void climb();
-  void finish_stats();
+  // run.cpp
+  Place out(const Table* table, int64_t lane, std::vector<Label>& labels) const;
   void tell(const Table& table, int32_t phase);
-  void poll();
 
-  // waves.cpp: waves: calls into one group of functions become chunks of lanes; what runs next
-  Wave& begin_wave(Chunk* chunk, int32_t phase);
-  void step();
-  void make_groups(Wave& wave);
-  static size_t siblings_in(std::span<const Part> parts);
-  Table* make_root(Chunk* chunk, std::span<const Part> parts, int64_t lanes);
+  // waves.cpp
+  Wave& top() { return space_->waves[deep_ - 1]; }
+  Wave& push(Invocation& invocation);
+  void run_chunk(Wave& wave);
   void start_chunk(Wave& wave);
-  int64_t width_now(const Group& group) const;
-  int64_t lane_bytes(const Group& group) const;
-  void start_resumed(Wave& wave);
-  void finish_wave();
-  void end_chunk(Chunk* chunk);
-  bool ends_entry(const Chunk& chunk) const;
-  void resume(Wave& wave, Fiber* self, const CallItem& item);
+  void cut(Wave& wave, Chunk& chunk);
+  int64_t width_now(const Invocation& invocation) const;
+  static size_t siblings_in(std::span<const Span> spans);
+  Table* make_root(Chunk& chunk, std::span<const Span> spans);
+  void start_root(Wave& wave, Table& table);
+  void resume_chunk(Wave& wave);
+  void finish_chunk(Wave& wave);
 
   // calls.cpp: what calls hand over and bring back, and the entries that they make
-  void hand_over(Table& table, int32_t slot, std::span<Piece* const> pieces, size_t argument);
-  void give_entries(Table& table, std::span<Piece* const> pieces);
+  void call(Wave& wave, Fiber* self, const CallItem& item);
+  void ask(Wave& wave, Fiber* self, const CallItem& item);
+  void make_invocations(Wave& wave);
+  void enter_next(Wave& wave);
+  void resume_next(Wave& wave);
+  void hand_over(Table& table, std::span<const Piece> pieces, int32_t phase);
+  void hand_over(Table& table, int32_t slot, std::span<const Piece> pieces, size_t argument);
+  void give_entries(Table& table, std::span<const Piece> pieces);
+  void lend_entries(Request& request);
   void make_entries(Table& table, const CallItem& item);
   void inherit(Table& table, const Table& from, const int32_t* index);
   void deliver(const Piece& piece, int32_t phase);
@@ -165,20 +164,8 @@ class Lockstep {
   void collect(Table& table, const CollectItem& item);
   void collected(Table& table, const CollectedItem& item);
 
-  // threads.cpp: chunks of one group on several threads, each with tables of its own
-  bool goes_parallel(const Group& group) const;
-  void run_parallel(Wave& wave);
-  void run_task(const Lockstep& owner, Chunk* chunk, const Group& task, int64_t number,
-                const std::atomic<int64_t>& first_failed);
-
-  // narrow.cpp: calls of few lanes, one lane after the other
-  bool goes_narrow(const Group& group) const;
-  void run_narrow(Wave& wave);
-  void run_lane(Table& table, int64_t lane, const CallItem& item, NarrowFrame* frame);
-
   // fibers.cpp: fibers: a table on its way through the stages of its program
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent);
-  Request* request(Fiber* waiter, const CallItem& item);
   void come_back(Wave& wave, Fiber* waiter);
   void advance(Wave& wave, Fiber* self);
   void over(Wave& wave, Fiber* self);
@@ -210,28 +197,14 @@ class Lockstep {
   [[noreturn]] void unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column,
                             int64_t first, int64_t last);
 
+  Run& run_;
   const Plan& plan_;
   const RunOptions& options_;
-  Host& host_;
   RunStats& stats_;
-  Tables tables_;
-  Operate operate_;
-  Narrow narrow_;
-  QuietHost quiet_;
-  StepClock clock_;
-  bool is_narrow_ = false;
-  bool is_worker_ = false;
-  int64_t outer_depth_ = 0;  ///< of a worker: that of the chunks that it was given
-  int64_t task_ = 0;         ///< of a worker: its number
-  const std::atomic<int64_t>* first_failed_ = nullptr;
-  Table* main_ = nullptr;
-  const Table* at_ = nullptr;  ///< where the run is, for tags
-  /// The first lane at the greatest depth so far, or one that it stands below: where its tag goes on.
-  struct Deepest {
-    Chunk* chunk = nullptr;
-    const Table* table = nullptr;  ///< null: the first of the chunk
-    int64_t lane = 0;
-  } deepest_;
+  Operate& operate_;
+  StepClock& clock_;
+  const Table* at_ = nullptr;  ///< where the run is, for tags; null: where lanes are called
+  Place calling_;              ///< there
   std::unique_ptr<WaveSpace> space_ = Idle<WaveSpace>::all().take();
   size_t deep_ = 0;               ///< so many of its waves are on the stack
   std::vector<Waiting> waiting_;  ///< for each of the plan's lates
@@ -239,8 +212,6 @@ class Lockstep {
   bool is_full_ = false;          ///< are there too many held rows to wait for more?
   const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
   const Waiting::Part* joint_parts_ = nullptr;
-  std::chrono::steady_clock::time_point began_, last_poll_;
-  uint64_t polls_ = 0;
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called
 };
 

@@ -5,6 +5,7 @@
 #include "lanes.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
+#include "waves.h"
 
 namespace undertow {
 namespace {
@@ -20,6 +21,14 @@ void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
 }
 
 }  // namespace
+
+Narrow::Narrow(Run& run)
+    : run_(run),
+      plan_(run.plan),
+      program_(*run.plan.narrow),
+      tables_(run.tables),
+      options_(run.options),
+      stats_(run.stats) {}
 
 /// Frames of a run that was stopped are not looked at: there may be millions, and someone waits.
 Narrow::~Narrow() {
@@ -90,22 +99,24 @@ Entry* Narrow::make_entry(NarrowFrame& frame, const NarrowCall& call) {
   return entry;
 }
 
-NarrowFrame* Narrow::call(int32_t body, int32_t site, int32_t visits, Entry* entry, int64_t depth) {
+/// A new activation, its arguments still to be written.
+NarrowFrame* Narrow::call(const Invocation& invocation, const Part& part, int64_t lane) {
+  const int32_t body = part.item->body;
   NarrowFrame* frame = push(*program_.bodies[z(body)]);
   frame->caller = nullptr;
   frame->call = nullptr;
-  frame->site = site;
-  frame->visits = visits;
-  frame->entry = entry;
-  frame->depth = depth;
+  frame->site = part.item->site;
+  frame->visits = invocation.visits;
+  frame->entry = plan_.regions[z(body)].hoisted == 0 ? nullptr : part.entry_of(lane);
+  frame->depth = invocation.depth;
   ++stats_.activations;
   return frame;
 }
 
 void Narrow::end(NarrowFrame* frame) { pop(frame); }
 
+/// What it is at, after something was thrown.
 Doing Narrow::doing() const {
-  if (now_ == nullptr) return {};
   const NarrowInstr& at = now_->body->code[z(now_->pc)];
   const int32_t loop = now_->body->asides[z(now_->pc)].loop;
   if (at.code == Code::Call || at.code == Code::Resume) return {-1, program_.calls[z(at.extra)].site};
@@ -113,14 +124,13 @@ Doing Narrow::doing() const {
   return {at.node, -1};
 }
 
-std::vector<Label> Narrow::tag() const {
-  std::vector<Label> labels;
+Place Narrow::where(std::vector<Label>& labels) const {
   if (now_ != nullptr) labels.reserve(z(now_->depth) + 64);  // growing would take as long again
   for (const NarrowFrame* frame = now_; frame != nullptr; frame = frame->caller) {
     add_loops(*frame, labels);
     labels.push_back({frame->site, -1});
   }
-  return labels;
+  return place_;
 }
 
 /// Where the deepest tag goes on: one frame up.
@@ -130,7 +140,7 @@ void Narrow::climb() {
   if (deepest_ != nullptr)
     add_loops(*deepest_, stats_.deepest);
   else
-    climb_on(context);
+    run_.go_on_deepest(place_);
 }
 
 void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
@@ -261,15 +271,13 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           break;
         case Code::Count:
           cells[at->to] = at->extra == 1 ? 0 : cells[at->to] + 1;
-          if (at->extra != 1 && (++polls & 0xfff) == 0) is_late(context);
+          if (at->extra != 1 && (++polls_ & 0xfff) == 0) run_.poll.look();
           break;
         case Code::Call: {
           const NarrowCall& call = calls[at->extra];
           frame->pc = static_cast<int32_t>(at - code);
-          if ((++polls & 0xfff) == 0) [[unlikely]] {
-            now_ = frame;
-            is_late(context);
-          }
+          if ((++polls_ & 0xfff) == 0) [[unlikely]]
+            run_.poll.look();
           NarrowFrame* child = push(*call.body);
           child->caller = frame;
           child->call = &call;
@@ -297,10 +305,8 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
         case Code::Resume: {
           const NarrowCall& call = calls[at->extra];
           frame->pc = static_cast<int32_t>(at - code);
-          if ((++polls & 0xfff) == 0) [[unlikely]] {
-            now_ = frame;
-            is_late(context);
-          }
+          if ((++polls_ & 0xfff) == 0) [[unlikely]]
+            run_.poll.look();
           auto* child = reinterpret_cast<NarrowFrame*>(cells[call.frame]);
           for (const NarrowMove& move : call.arguments) child->cells[move.to] = cell(move.from);
           child->call = &call;
@@ -326,15 +332,17 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
         case Code::ReadEntry:
           cells[at->to] = lanes::cell_at(frame->entry->values[z(at->extra)].data, at->a);
           break;
-        case Code::ReadShared:
-          if (main_->columns[at->extra].data == nullptr) throw Stop{Stop::Kind::Internal};
-          cells[at->to] = lanes::cell_at(main_->columns[at->extra].data, at->a);
+        case Code::ReadShared: {
+          const Column column = run_.shared(at->extra);
+          if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+          cells[at->to] = lanes::cell_at(column.data, at->a);
           break;
+        }
         case Code::ReadArray:
           read_array(given(*frame->entry, at->extra), frame->entry->values[z(at->extra)], &cells[at->to]);
           break;
         case Code::ReadSharedArray:
-          read_array(main_->region->slots[z(at->extra)], main_->columns[at->extra], &cells[at->to]);
+          read_array(plan_.regions[0].slots[z(at->extra)], run_.shared(at->extra), &cells[at->to]);
           break;
         case Code::Pick:
           cells[at->to] = pick(*frame, *at);
@@ -413,6 +421,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
     frame->pc = static_cast<int32_t>(at - code);
     now_ = frame;
     deepest_ = nullptr;  // of a run that fails, nobody asks for it
+    run_.operate.doing = doing();
     throw;
   }
 }

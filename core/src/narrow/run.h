@@ -3,12 +3,13 @@
 
 #include <vector>
 
+#include "door.h"
 #include "narrow/program.h"
 #include "operate.h"
-#include "table.h"
-#include "undertow/run.h"
 
 namespace undertow {
+
+class Run;
 
 struct NarrowFrame {
   NarrowFrame* below;   ///< on the stack
@@ -24,33 +25,31 @@ struct NarrowFrame {
   uint64_t cells[1];
 };
 
-/// Runs lanes of one run.
-class Narrow {
+/// Runs invocations of few lanes, one lane after the other; each goes to its end as soon as it is entered.
+class Narrow final : public Runner {
  public:
-  Narrow(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), program_(*plan.narrow), tables_(tables), host_(host), options_(options), stats_(stats) {}
+  explicit Narrow(Run& run);
+  Narrow(const Narrow&) = delete;
+  Narrow& operator=(const Narrow&) = delete;
   ~Narrow();
 
-  /// A new activation, its arguments still to be written.
-  NarrowFrame* call(int32_t body, int32_t site, int32_t visits, Entry* entry, int64_t depth);
-  /// Run a phase of it to its end.
-  void run(NarrowFrame* frame, int32_t phase);
-  void end(NarrowFrame* frame);  ///< after its last phase
+  void enter(Invocation& invocation) override;
+  void resume(Invocation& invocation) override;
+  void step() override;
+  Place where(std::vector<Label>& labels) const override;
 
-  const NarrowBody& body(int32_t region) const { return *program_.bodies[static_cast<size_t>(region)]; }
+ private:
+  // enter.cpp: lanes of invocations
+  void run_lane(Part& part, int64_t lane, NarrowFrame* frame, int32_t phase);
+
+  // run.cpp: frames, and what they do
+  NarrowFrame* call(const Invocation& invocation, const Part& part, int64_t lane);
+  void end(NarrowFrame* frame);                 ///< after its last phase
+  void run(NarrowFrame* frame, int32_t phase);  ///< a phase of it, to its end
   uint64_t value(const NarrowFrame& frame, Cell x) const {
     return x >= 0 ? frame.cells[x] : program_.constants[static_cast<size_t>(~x)];
   }
-  /// What it is at, after something was thrown.
   Doing doing() const;
-  /// The labels from the frame that runs now up to its lane.
-  std::vector<Label> tag() const;
-  int64_t polls = 0;
-  void (*is_late)(void*) = nullptr;   ///< called now and then; may throw
-  void (*climb_on)(void*) = nullptr;  ///< the deepest tag goes on outside of the lane that runs now
-  void* context = nullptr;
-
- private:
   NarrowFrame* push(const NarrowBody& body);
   void pop(NarrowFrame* frame);
   void open_segment(int64_t bytes);
@@ -65,18 +64,15 @@ class Narrow {
   [[gnu::noinline]] const Slot& given(const Entry& entry, int32_t index) const;
   [[gnu::noinline]] void collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uint64_t number);
 
+  Run& run_;
   const Plan& plan_;
   const NarrowProgram& program_;
   Tables& tables_;
-  Host& host_;
   const RunOptions& options_;
   RunStats& stats_;
-
- public:
-  const Table* main_ = nullptr;  ///< of the run: what it shares
-
- private:
-  NarrowFrame* now_ = nullptr;
+  Place place_;                 ///< the lane at hand
+  NarrowFrame* now_ = nullptr;  ///< where something was thrown
+  int64_t polls_ = 0;
   NarrowFrame* top_ = nullptr;
   /// The first at the greatest depth, or one that it stands below, if those under it have returned: each adds its label
   /// to the tag as it returns.
@@ -87,7 +83,8 @@ class Narrow {
   };
   std::vector<Segment> segments_;
   Store<Entry> entries_;
-  std::byte* free_ = nullptr;  ///< of the last segment
+  Store<std::vector<NarrowFrame*>> lanes_;  ///< of each invocation with phases to come: its handle
+  std::byte* free_ = nullptr;               ///< of the last segment
   std::byte* end_ = nullptr;
 };
 

@@ -64,23 +64,22 @@ class WavesPlan(native.NativePlan):
         super().__init__(graph, "waves")
         self.width = width
         plan = plan or make_plan(graph, native.facts_of, put_off, forced_of(schedule))
-        self.schedule = "agenda" if any(group.schedule == "agenda" for group in plan.groups) else "lockstep"
         self.is_free = schedule == "auto"
+        self.plan = plan
         encoded = encode(plan, [node.name for node in graph.nodes])
         self.core = _core.decode(encoded.rows, encoded.words, encoded.constants)
 
     def call(
         self, values: list[Any], host: native.Host, where: list[Any], options: Options
     ) -> tuple[list[Any], _core.RunStats]:
-        # An agenda makes frames as early as it can: where they are counted, lockstep goes deep first.
-        agenda = self.schedule == "agenda" and (options.frames is None or not self.is_free)
         return self.core.run(
             values,
             host.apply,
             where,
             self.width,
             *native.limits_of(options),
-            agenda,
+            # An agenda makes frames as early as it can: where they are counted, lockstep goes deep first.
+            self.is_free and options.frames is not None,
             options.threads or usable_cores(),
             None if host.record is None else host.wave,
             options.timed,
