@@ -210,11 +210,11 @@ bool Operate::are_row(const Table& table, const OpItem& item, const Kernel& kern
   if (item.inputs.size() < 2 || item.outputs[0] == kNoSlot) return false;
   const Slot& to = table.region->slots[z(item.outputs[0])];
   if (to.offset >= 0 || !kernel.is_row({nullptr, 0, to.shape.data(), to.rank(), to.dtype})) return false;
-  const Column first = tables_.column(table, item.inputs[0]);
+  const Column first = tables_.peek(table, item.inputs[0]);
   if (first.block == nullptr || first.stride != to.bytes) return false;
   const std::byte* next = first.data;
   for (Operand x : item.inputs) {
-    const Column column = tables_.column(table, x);
+    const Column column = tables_.peek(table, x);
     if (column.block != first.block || column.stride != first.stride || column.data != next) return false;
     next += tables_.slot(*table.region, x).bytes;
   }

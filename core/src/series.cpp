@@ -42,7 +42,7 @@ bool Operate::add(Table& table, const OpItem& item) {
   if (each != nullptr && each->scan != nullptr) return false;  // it looks at its operands first
   int64_t bytes = 0, shared = 0;
   for (Operand x : item.inputs) {
-    const Column column = tables_.column(table, x);
+    const Column column = tables_.peek(table, x);
     (column.data != nullptr && column.stride == 0 ? shared : bytes) += tables_.slot(*table.region, x).bytes;
   }
   for (int32_t to : item.outputs) {
@@ -83,7 +83,7 @@ bool Operate::add(Table& table, const CollectItem& item) {
 
 void Operate::add(Table& table, const FusedItem& item) {
   const bool is_known = std::ranges::all_of(item.inputs, [&](const FusedItem::Input& input) {
-    const Column column = tables_.column(table, input.from);
+    const Column column = tables_.peek(table, input.from);
     return column.data != nullptr && column.stride == 0;
   });
   if (is_known) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanes.h"
+#include "undertow/run.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -13,6 +14,8 @@ Tables::~Tables() {
     return;
   Idle<TableSpace>::all().give(std::move(space_));
 }
+
+void Tables::missing() { throw Stop{Stop::Kind::Internal}; }
 
 Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool are_frames) {
   are_frames = are_frames && region.kind != Region::Kind::Branch;

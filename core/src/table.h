@@ -122,7 +122,15 @@ class Tables {
   Table* make(const Region& region, int64_t lanes, int32_t visits, bool are_frames = true);
   void end(Table* table);  ///< and all that hangs on it
 
+  /// A value that is to be read. Plans say which columns go when: one that is gone stops the run.
   Column column(const Table& table, Operand x) const {
+    const Column found = peek(table, x);
+    if (found.data == nullptr) [[unlikely]]
+      missing();
+    return found;
+  }
+  /// The same, which may not be there yet.
+  Column peek(const Table& table, Operand x) const {
     if (x < 0) return {nullptr, plan_.constants[static_cast<size_t>(~x)].data, 0};
     return table.columns[x];
   }
@@ -169,6 +177,8 @@ class Tables {
   Block* copy_index(const int32_t* index, int64_t count);
 
  private:
+  [[noreturn]] static void missing();
+
   const Plan& plan_;
 
  public:

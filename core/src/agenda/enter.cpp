@@ -32,7 +32,7 @@ void Agenda::enter(Table& table, const Item& item) {
 void Agenda::enter_branch(Table& table, int32_t number) {
   const BranchPlan& plan = outline_.branches[z(number)];
   const BranchItem& item = *plan.item;
-  const Column pred = table.columns[item.pred];
+  const Column pred = tables_.column(table, item.pred);
   for (int side = 0; side < 2; ++side) {
     entered_[side].clear();
     lanes_[side].clear();

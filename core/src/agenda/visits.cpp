@@ -170,8 +170,8 @@ void Agenda::call_out(Table& table, const CallPlan& plan, std::span<const int32_
   Table* own = tables_.make(*table.region, count, 1, false);
   for (Operand x : item.arguments)
     if (x >= 0 && own->columns[x].data == nullptr)
-      tables_.take(*own, x, table.region->slots[z(x)], table.columns[x], count < table.lanes ? lanes.data() : nullptr,
-                   count);
+      tables_.take(*own, x, table.region->slots[z(x)], tables_.column(table, x),
+                   count < table.lanes ? lanes.data() : nullptr, count);
   Outgoing* made = outgoing_.take();
   TableCaller::begin(*made, *own, item);
   made->plan = &plan;

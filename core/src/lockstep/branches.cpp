@@ -30,7 +30,8 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
     Table& inner = *sides.table[side];
     for (const Transfer& transfer : item.transfers[side])
       tables_.take_side(inner, transfer.to, tables_.slot(*table.region, transfer.from),
-                        tables_.column(table, transfer.from), index, table.columns[item.pred], side == 0, table.lanes);
+                        tables_.column(table, transfer.from), index, tables_.column(table, item.pred), side == 0,
+                        table.lanes);
     if (region.phases[z(item.visit)].stages.empty()) continue;
     ++self->pending;
     wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.visit, self));
@@ -39,7 +40,7 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
 }
 
 void Lockstep::divide(Table& table, const BranchItem& item, Sides& sides) {
-  const Column pred = table.columns[item.pred];
+  const Column pred = tables_.column(table, item.pred);
   const uint8_t* values = reinterpret_cast<const uint8_t*>(pred.data);
   for (int side = 0; side < 2; ++side) sides.count[side] = 0;
   if (pred.stride == 0) {
@@ -61,7 +62,7 @@ void Lockstep::leave_branch(Table& table, const BranchItem& item) {
   for (const Merge& merge : item.merges) {
     const Slot& slot = table.region->slots[z(merge.to)];
     if (sides.count[0] > 0 && sides.count[1] > 0 &&
-        tables_.meet(table, merge.to, table.columns[item.pred], tables_.column(*sides.table[0], merge.sides[0]),
+        tables_.meet(table, merge.to, tables_.column(table, item.pred), tables_.column(*sides.table[0], merge.sides[0]),
                      tables_.column(*sides.table[1], merge.sides[1])))
       continue;
     for (size_t side = 0; side < 2; ++side) {

@@ -80,7 +80,8 @@ bool Lockstep::go_round(Wave& wave, Fiber* self) {
       tables_.take(*inner, item.variables[k].to, tables_.slot(*going->region, item.next[k]),
                    tables_.column(*going, item.next[k]), nullptr, inner->lanes);
     for (const Transfer& outer : item.outers)
-      tables_.take(*inner, outer.to, before->region->slots[z(outer.to)], before->columns[outer.to], stay, inner->lanes);
+      tables_.take(*inner, outer.to, before->region->slots[z(outer.to)], tables_.column(*before, outer.to), stay,
+                   inner->lanes);
     tell(*inner, 0);
     self->table = inner;
     self->stage = 0;

@@ -108,7 +108,7 @@ void Lockstep::leave_map(Table& table, const MapItem& item) {
 void Lockstep::stack(Table& table, Table& inner, const Exit& result) {
   const Slot& from = tables_.slot(*inner.region, result.from);
   const Slot& to = table.region->slots[z(result.to)];
-  const Column column = tables_.column(inner, result.from);
+  const Column column = inner.lanes > 0 ? tables_.column(inner, result.from) : Column{};
   const int32_t* index = reinterpret_cast<const int32_t*>(inner.index->data());
   std::byte* out = tables_.own(table, result.to, table.lanes == 1);
   int64_t first = 0;
