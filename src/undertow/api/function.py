@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api.collection import collection_paused
 from undertow.api.options import ENGINES, Settings, settings
 from undertow.api.planned import PlanView
 from undertow.api.quick import Quick
@@ -64,14 +65,16 @@ class Program:
 
     def plan(self, engine: Engine, simplify: bool = True) -> Plan:
         if (engine.name, simplify) not in self.plans:
-            self.plans[engine.name, simplify] = engine.plan(self.static(self.library(engine, simplify)))
+            with collection_paused():
+                self.plans[engine.name, simplify] = engine.plan(self.static(self.library(engine, simplify)))
         return self.plans[engine.name, simplify]
 
     def view(self, simplify: bool | None = None) -> GraphView:
         """The static graph to look at; by default as the options in force would run it."""
         chosen = settings()
-        library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
-        return GraphView(self.static(library), library)
+        with collection_paused():
+            library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
+            return GraphView(self.static(library), library)
 
 
 def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Library:
@@ -333,7 +336,7 @@ class Function:
             return known
         # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
         definition = self.__undertow_definition__
-        with capturing(None):
+        with capturing(None), collection_paused():
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
         program = Program(captured, definition.name)
         self._programs.add(key, program)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from undertow.ir.graph import EMPTY
 from undertow.plan.kernels import FactsOf
 from undertow.plan.plan import Fused, FusedInput, FusedOutput, Instruction, Kernel, Op, Operand, Plan, Region, Stage
-from undertow.plan.plan import Straight
+from undertow.plan.plan import Program, Straight
 from undertow.plan.shapes import count_of, part_at
 from undertow.plan.walk import reads, singly, use_counts, writes
 
@@ -39,11 +39,6 @@ class _Role(NamedTuple):
 
 
 _NONE = _Role("", 0)
-
-
-class _Register(NamedTuple):
-    number: int  # of an input, or ~number of an instruction
-    is_row: bool
 
 
 def fuse(plan: Plan, facts_of: FactsOf) -> Plan:
@@ -71,8 +66,8 @@ class _Fusing:
         if not any(len(s.straight) > 1 or len(s.late) > 1 for p in region.programs for s in p.stages):
             return region
         here = _InRegion(self, number, region)
-        programs = tuple(replace(p, stages=tuple(here.stage(stage) for stage in p.stages)) for p in region.programs)
-        return replace(region, programs=programs)
+        programs = [Program(p.phase, tuple([here.stage(stage) for stage in p.stages])) for p in region.programs]
+        return region.with_programs(tuple(programs))
 
     def adding(self, op: str, dtype: str) -> int:
         """The kernel that adds up elements of a dtype; -1 where there is none."""
@@ -97,6 +92,8 @@ class _InRegion:
         return self.counts[x] if x >= 0 else self.fusing.constants[~x]
 
     def stage(self, stage: Stage) -> Stage:
+        if len(stage.straight) < 2 and len(stage.late) < 2:
+            return stage
         ahead = {op for op, k in zip(singly(stage.late), range(len(stage.late)), strict=True) if k in stage.ahead}
         late = self.straight(stage.late)
         return replace(
@@ -167,14 +164,16 @@ class _InRegion:
 
 
 class _Pass:
-    """A pass that is being made."""
+    """A pass that is being made. A register is known by its number: of an input, or ~number of an instruction."""
 
     def __init__(self, here: _InRegion) -> None:
         self.here = here
         self.ops: list[tuple[Op, _Role]] = []
-        self.inputs: dict[FusedInput, int] = {}
-        self.instructions: list[tuple[_Role, Op, tuple[_Register, ...]]] = []
-        self.made: dict[int, _Register] = {}  # by slot
+        self.inputs: dict[tuple[Operand, int, int], int] = {}  # operand, offset, count
+        self.input_rows: list[bool] = []  # is it a row, or one element?
+        self.instructions: list[tuple[_Role, int, list[int]]] = []
+        self.instruction_rows: list[bool] = []
+        self.made: dict[int, int] = {}  # by slot: register
         self.joined: set[int] = set()
         self.width = 1
 
@@ -182,48 +181,54 @@ class _Pass:
         inputs = len(self.inputs)
         return inputs + 3 > MOST_INPUTS or inputs + len(self.instructions) + 4 > MOST_REGISTERS
 
+    def is_row(self, register: int) -> bool:
+        return self.input_rows[register] if register >= 0 else self.instruction_rows[~register]
+
     def add(self, item: Op, role: _Role) -> bool:
         """Take an operator; false where it does not fit."""
-        to = item.outputs[0]
-        if role.kind == "join":
+        to, kind = item.outputs[0], role.kind
+        if kind == "join":
             if len(item.inputs) + len(self.inputs) > MOST_INPUTS:
                 return False
             for x in item.inputs:
                 self.use(x)
             self.joined.add(to)
-        elif role.kind == "part":
+        elif kind == "part":
             self.made[to] = self.part(item)
-        elif role.kind == "spread":
+        elif kind == "spread":
             self.made[to] = self.use(item.inputs[0])
         else:
-            wants_row = role.kind != "each"
-            if wants_row and item.inputs[0] in self.made and not self.made[item.inputs[0]].is_row:
+            if kind != "each" and item.inputs[0] in self.made and not self.is_row(self.made[item.inputs[0]]):
                 return False
-            operands = tuple([self.use(x) for x in item.inputs])
-            is_row = role.kind == "place" or (
-                not wants_row and (role.width > MOST_PLANES or any(operand.is_row for operand in operands))
-            )
-            self.made[to] = _Register(~len(self.instructions), is_row)
-            self.instructions.append((role, item, operands))
+            operands = [self.use(x) for x in item.inputs]
+            is_row = kind == "place" or (kind == "each" and (role.width > MOST_PLANES or any(map(self.is_row, operands))))
+            self.made[to] = ~len(self.instructions)
+            self.instructions.append((role, to, operands))
+            self.instruction_rows.append(is_row)
         self.ops.append((item, role))
         self.width = max(self.width, role.width)
         return True
 
     def must_wait(self, item: Op, role: _Role) -> bool:
         """Must an operator wait until the pass is done? What is put side by side is no register, nor is a part of one."""
-        if any(x in self.joined for x in item.inputs):
+        if self.joined and any(x in self.joined for x in item.inputs):
             return True
-        x = item.inputs[0] if item.inputs else -1
-        return role.kind == "part" and x in self.made and self.here.count(x) != self.here.counts[item.outputs[0]]
+        if role.kind != "part":
+            return False
+        x = item.inputs[0]
+        return x in self.made and self.here.count(x) != self.here.counts[item.outputs[0]]
 
-    def input(self, x: Operand, offset: int, count: int) -> _Register:
-        number = self.inputs.setdefault(FusedInput(x, offset, count), len(self.inputs))
-        return _Register(number, count > 1)
+    def input(self, x: Operand, offset: int, count: int) -> int:
+        key = x, offset, count
+        if key not in self.inputs:
+            self.inputs[key] = len(self.inputs)
+            self.input_rows.append(count > 1)
+        return self.inputs[key]
 
-    def use(self, x: Operand) -> _Register:
+    def use(self, x: Operand) -> int:
         return self.made[x] if x in self.made else self.input(x, 0, self.here.count(x))
 
-    def part(self, item: Op) -> _Register:
+    def part(self, item: Op) -> int:
         x = item.inputs[0]
         if x in self.made:
             return self.made[x]
@@ -237,17 +242,16 @@ class _Pass:
         for item, _ in self.ops:
             for x in item.inputs:
                 inside[x] = inside.get(x, 0) + 1
-        wanted = {  # by others
-            to for item, _ in self.ops if self.here.uses[to := item.outputs[0]] > inside.get(to, 0)
-        }
+        uses = self.here.uses
+        wanted = {to for item, _ in self.ops if uses[to := item.outputs[0]] > inside.get(to, 0)}  # by others
         members: list[tuple[Op, _Role]] = []
         alone: list[Straight] = []
         for item, role in reversed(self.ops):
             # A part of an input that others want too is made for them, but not for the pass.
             if role.kind == "join":
-                is_alone = not any(x in self.made and self.made[x].number < 0 for x in item.inputs)
+                is_alone = not any(x in self.made and self.made[x] < 0 for x in item.inputs)
             else:
-                is_alone = self.made[item.outputs[0]].number >= 0 and item.outputs[0] in wanted
+                is_alone = self.made[item.outputs[0]] >= 0 and item.outputs[0] in wanted
             if is_alone:
                 alone.append(item)
                 wanted.update(item.inputs)
@@ -260,8 +264,8 @@ class _Pass:
     def written(self, members: Sequence[tuple[Op, _Role]], wanted: set[int]) -> Fused:
         count = len(self.inputs)
 
-        def number(register: _Register) -> int:
-            return register.number if register.number >= 0 else count + ~register.number
+        def number(register: int) -> int:
+            return register if register >= 0 else count + ~register
 
         outputs: list[FusedOutput] = []
         for item, role in members:
@@ -273,12 +277,13 @@ class _Pass:
                     offset += self.here.count(x)
             elif to in wanted:
                 outputs.append(FusedOutput(to, 0, number(self.made[to])))
-        instructions = tuple(
-            Instruction(role.kind, role.kernel, item.outputs[0], tuple(map(number, operands)))  # type: ignore[arg-type]
-            for role, item, operands in self.instructions
-        )
-        ops = tuple(item for item, _ in members)
-        return Fused(ops, self.width, tuple(self.inputs), instructions, tuple(outputs))
+        instructions = [
+            Instruction(role.kind, role.kernel, to, tuple(map(number, operands)))  # type: ignore[arg-type]
+            for role, to, operands in self.instructions
+        ]
+        inputs = [FusedInput(*key) for key in self.inputs]
+        ops = tuple([item for item, _ in members])
+        return Fused(ops, self.width, tuple(inputs), tuple(instructions), tuple(outputs))
 
 
 class _Segment:

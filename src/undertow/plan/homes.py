@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from undertow.plan.kernels import FactsOf
-from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Read
+from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Read, Slot
 from undertow.plan.walk import given, going_on, items_of, singly
 
 _Value = tuple[int, int]  # region, slot
@@ -48,18 +48,14 @@ def find_homes(plan: Plan, facts_of: FactsOf) -> Plan:
             if source not in host:
                 host.add(source)
                 todo.append(source)
-    return replace(
-        plan,
-        regions=tuple(
-            replace(
-                region,
-                slots=tuple(
-                    slot if (number, k) in host else replace(slot, home="lanes") for k, slot in enumerate(region.slots)
-                ),
-            )
-            for number, region in enumerate(plan.regions)
-        ),
-    )
+    regions = []
+    for number, region in enumerate(plan.regions):
+        placed = [
+            slot if (number, k) in host else Slot(slot.name, slot.type, slot.kind, "lanes", slot.is_shared, slot.is_passed)
+            for k, slot in enumerate(region.slots)
+        ]
+        regions.append(region.with_slots(tuple(placed)))
+    return replace(plan, regions=tuple(regions))
 
 
 def _hoists(plan: Plan) -> dict[int, list[_Value]]:

@@ -29,6 +29,8 @@ class _Last:
 
 def find_lifetimes(plan: Plan) -> Plan:
     """The plan with drops."""
+    if not any(_has_memory(slot) for region in plan.regions for slot in region.slots if slot.type.shape):
+        return plan
     lasts = _lasts(plan)
     changed: dict[Place, Program] = {}
     for number, region in enumerate(plan.regions):
@@ -49,7 +51,7 @@ def find_lifetimes(plan: Plan) -> Plan:
             continue
         for p, program in enumerate(region.programs):
             made = [_dropping(stage, stages.get((p, s), ()), entered) for s, stage in enumerate(program.stages)]
-            changed[number, p] = replace(program, stages=tuple(made))
+            changed[number, p] = Program(program.phase, tuple(made))
     return with_programs(plan, changed)
 
 

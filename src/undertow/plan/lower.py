@@ -419,7 +419,7 @@ _WRITERS = {
 def kernel_of(graph: StaticGraph, node: Node) -> KernelKey:
     """The operator of a node, its attributes, and what a kernel knows of the types of its operands and results."""
     attrs = node.attrs
-    if "device" in attrs:
+    if attrs and "device" in attrs:
         attrs = Attrs(**{key: value for key, value in attrs.items() if key != "device"})
     inputs = tuple([signature(graph.type_of(x)) for x in node.inputs])
     return node.op, attrs, inputs, tuple([signature(type_) for type_ in node.types])

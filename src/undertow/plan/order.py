@@ -15,7 +15,7 @@ from undertow.errors import GraphError
 from undertow.plan.lower import ORDERS_ONLY
 from undertow.plan.plan import NO_SLOT, Branch, Call, Collected, Entered, Item, Loop, Map, Op, Plan, Program, Read
 from undertow.plan.plan import Stage, Straight
-from undertow.plan.walk import Place, enters, is_straight, items_of, places, reads, with_programs, writes
+from undertow.plan.walk import Place, entered_of, enters, is_straight, places, reads, with_programs, writes
 
 _Level = tuple[int, int]  # after how many rounds of calls, and then after how many things that call nobody
 
@@ -24,8 +24,9 @@ def order(plan: Plan) -> Plan:
     """The plan with stages instead of items without an order."""
     blocks = blocking(plan)
     changed = {
-        (region, number): replace(program, stages=_stages(plan, region, program, blocks), unordered=(), after=())
+        (region, number): Program(program.phase, _stages(plan, region, program, blocks))
         for region, number, program in places(plan)
+        if program.unordered
     }
     return _number_asks(with_programs(plan, changed))
 
@@ -35,8 +36,10 @@ def blocking(plan: Plan) -> set[Place]:
     blocks: set[Place] = set()
     for region in reversed(range(len(plan.regions))):
         for number, program in enumerate(plan.regions[region].programs):
-            if any(is_blocking(item, region, blocks) for item in items_of(program)):
-                blocks.add((region, number))
+            for item in entered_of(program):
+                if is_blocking(item, region, blocks):
+                    blocks.add((region, number))
+                    break
     return blocks
 
 
@@ -158,8 +161,8 @@ def _number_asks(plan: Plan) -> Plan:
                     asks = tuple(sorted(points.get(item.site, {}).items()))
                     item = replace(item, asks=numbers.setdefault(tuple(at for _, at in asks), len(numbers)))
                 entered.append(item)
-            stages.append(replace(stage, entered=tuple(entered)))
-        changed[region, number] = replace(program, stages=tuple(stages))
+            stages.append(Stage(stage.straight, entered=tuple(entered)))
+        changed[region, number] = Program(program.phase, tuple(stages))
     return with_programs(plan, changed)
 
 

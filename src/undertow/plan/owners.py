@@ -13,6 +13,9 @@ from undertow.plan.shapes import count_of, is_row, part_at
 from undertow.plan.walk import Place, places, run_of, singly, use_counts, with_programs
 
 
+_VIEWS = {"reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "slice", "concat", "stack"}
+
+
 def find_owners(plan: Plan) -> Plan:
     """The plan with the last reader of each such array marked."""
     if not any(slot.type.shape for region in plan.regions for slot in region.slots):
@@ -26,10 +29,12 @@ def find_owners(plan: Plan) -> Plan:
                 for step in singly(run_of(stage)):
                     if isinstance(step, Op):
                         is_view = _is_view(plan, number, step)
-                        for x in () if is_view else set(step.inputs):
+                        if is_view:
+                            continue
+                        for x in step.inputs:
                             if x in readers:
-                                readers[x] += [step] * step.inputs.count(x)
-                        for to in () if is_view else step.outputs:
+                                readers[x].append(step)
+                        for to in step.outputs:
                             if to >= 0 and region.slots[to].type.shape and not region.slots[to].is_shared:
                                 readers[to] = []
         last: dict[str, set[int]] = {}  # by node: slots that it owns
@@ -39,19 +44,19 @@ def find_owners(plan: Plan) -> Plan:
         if last:
             for k, program in enumerate(region.programs):
                 stages = tuple(_marked(stage, last) for stage in program.stages)
-                changed[number, k] = replace(program, stages=stages)
+                changed[number, k] = Program(program.phase, stages)
     return with_programs(plan, changed)
 
 
 def _is_view(plan: Plan, region: int, op: Op) -> bool:
     """May the result stand in the memory of an operand?"""
     kernel = plan.kernels[op.kernel]
-    if len(op.inputs) == 1:
-        type_ = plan.type_of(region, op.inputs[0])
-        return kernel.op in ("reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "slice") and (
-            count_of(type_) < 0 or part_at(kernel, type_) >= 0
-        )
-    return kernel.op == "reshape" or (len(op.outputs) == 1 and is_row(kernel, plan.type_of(region, op.outputs[0])))
+    if kernel.op not in _VIEWS:
+        return False
+    if kernel.op in ("concat", "stack"):
+        return is_row(kernel, plan.type_of(region, op.outputs[0]))
+    type_ = plan.type_of(region, op.inputs[0])
+    return count_of(type_) < 0 or part_at(kernel, type_) >= 0
 
 
 def _marked(stage: Stage, last: dict[str, set[int]]) -> Stage:

@@ -37,6 +37,7 @@ class _User(NamedTuple):
 
 
 _ELSEWHERE = _User("", -1)  # another frame, at a time that is not known
+_NOBODY: frozenset[_User] = frozenset()
 
 
 def put_off(plan: Plan) -> Plan:
@@ -66,6 +67,7 @@ class _PutOff:
             if plan.regions[region].group in recursive
         ]
         self.programs = {(region, number): program for region, number, program in places(plan)}
+        self.is_static = [[slot.type.is_static for slot in region.slots] for region in plan.regions]
         self.written: list[dict[int, int]] = []  # of each region's slots: in which phase
         self.users: list[dict[int, set[_User]]] = []  # of each region's slots
         self._find_users()
@@ -249,11 +251,11 @@ class _PutOff:
                 for x in results:
                     self.users[number].setdefault(x, set()).add(_ELSEWHERE)
 
-    def _users_of(self, region: int, step: Straight) -> set[_User]:
-        users: set[_User] = set()
-        for to in writes(step):
-            users |= self.users[region].get(to, set())
-        return users
+    def _users_of(self, region: int, step: Straight) -> Set[_User]:
+        slots = writes(step)
+        if len(slots) == 1:
+            return self.users[region].get(slots[0], _NOBODY)
+        return {user for to in slots for user in self.users[region].get(to, _NOBODY)}
 
     def _name(self, step: Straight) -> str:
         return self.plan.kernels[step.kernel].op if isinstance(step, Op) else ""
@@ -268,8 +270,10 @@ class _PutOff:
 
     def _is_static(self, region: int, step: Straight) -> bool:
         """It does nothing but compute, on values of known size."""
-        values = (*reads(step), *writes(step))
-        return self._is_pure(step) and all(self.plan.type_of(region, x).is_static for x in values)
+        if not self._is_pure(step):
+            return False
+        is_static = self.is_static[region]
+        return all(x < 0 or is_static[x] for x in reads(step)) and all(is_static[x] for x in writes(step))
 
     def _takes_array(self, region: int, step: Collect) -> bool:
         return any(self.plan.type_of(region, x).shape for x in step.values)

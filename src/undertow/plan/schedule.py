@@ -17,7 +17,7 @@ from undertow.plan.kernels import Facts, FactsOf
 from undertow.plan.order import blocking, is_blocking
 from undertow.plan.plan import NO_SLOT, Branch, Call, Collect, Collected, Group, Item, Loop, Map, Op, Plan, Region
 from undertow.plan.plan import Schedule
-from undertow.plan.walk import Place, enters, items_of, run_of, singly
+from undertow.plan.walk import Place, enters, items_of, singly
 
 _COPIES = ("identity", "stop_gradient", "fill")
 
@@ -119,15 +119,17 @@ def _is_narrow(plan: Plan, number: int, region: Region, facts: list[Facts], bloc
         return False
     for program in region.programs:
         for stage in program.stages:
-            if sum(is_blocking(item, number, blocks) for item in stage.entered) > 1:
+            if len(stage.entered) > 1 and sum(is_blocking(item, number, blocks) for item in stage.entered) > 1:
                 return False  # it makes two calls at once
-            if not all(_fits(plan, number, item, facts) for item in (*singly(run_of(stage)), *stage.entered)):
-                return False
-    return True
+    return all(_fits(plan, number, item, facts) for program in region.programs for item in singly(items_of(program)))
 
 
 def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:
-    return all(x == NO_SLOT or not plan.type_of(region, x).shape for x in operands)
+    slots, constants = plan.regions[region].slots, plan.constants
+    for x in operands:
+        if x != NO_SLOT and (slots[x] if x >= 0 else constants[~x]).type.shape:
+            return False
+    return True
 
 
 def _fits(plan: Plan, region: int, item: Item, facts: list[Facts]) -> bool:

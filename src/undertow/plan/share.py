@@ -15,20 +15,23 @@ from undertow.plan.walk import items_of
 def share(plan: Plan) -> Plan:
     """The plan with these slots marked."""
     shared: list[set[int]] = [set() for _ in plan.regions]
-    todo = [(number, [item for program in region.programs for item in items_of(program)])
-            for number, region in enumerate(plan.regions)]
+    todo = [
+        (number, [item for program in region.programs for item in items_of(program)])
+        for number, region in enumerate(plan.regions)
+    ]
     before = -1
     while before != (now := sum(map(len, shared))):
         before = now
         for number, items in todo:
             for item in items:
                 _look(plan, number, item, shared)
-    regions = []
-    for number, region in enumerate(plan.regions):
-        slots = tuple(
-            replace(slot, is_shared=True) if k in shared[number] else slot for k, slot in enumerate(region.slots)
-        )
-        regions.append(replace(region, slots=slots) if shared[number] else region)
+    regions = list(plan.regions)
+    for number, own in enumerate(shared):
+        if own:
+            slots = list(regions[number].slots)
+            for k in own:
+                slots[k] = replace(slots[k], is_shared=True)
+            regions[number] = regions[number].with_slots(tuple(slots))
     return replace(plan, regions=tuple(regions))
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from undertow.plan.plan import Call, Op, Plan, Region, Slot
+from undertow.plan.plan import Call, Op, Plan, Program, Region, Slot
 from undertow.plan.shapes import is_large, is_row, size_of
 from undertow.plan.walk import run_of, singly, use_counts
 
 
 def find_siblings(plan: Plan) -> Plan:
     """The plan with families of calls, and slots that only calls read, marked."""
+    if not any(is_large(slot) for region in plan.regions for slot in region.slots if slot.type.shape):
+        return plan
     uses = use_counts(plan)
     return replace(plan, regions=tuple(_Families(plan, r, uses[n]).run() for n, r in enumerate(plan.regions)))
 
@@ -58,7 +60,7 @@ class _Families:
             replace(slot, is_passed=True) if is_large(slot) and 0 < self.uses[k] == arguments.get(k, 0) else slot
             for k, slot in enumerate(self.region.slots)
         )
-        made = self.region if slots == self.region.slots else replace(self.region, slots=slots)
+        made = self.region if slots == self.region.slots else self.region.with_slots(slots)
         return _with_members(made, self.members) if self.members else made
 
     def _calls(self) -> Iterator[tuple[tuple[int, int], Call]]:
@@ -110,5 +112,5 @@ def _with_members(region: Region, members: dict[int, tuple[int, int, int]]) -> R
                     item = replace(item, family=family, sibling=place, siblings=count)
                 entered.append(item)
             stages.append(replace(stage, entered=tuple(entered)))
-        programs.append(replace(program, stages=tuple(stages)))
-    return replace(region, programs=tuple(programs))
+        programs.append(Program(program.phase, tuple(stages)))
+    return region.with_programs(tuple(programs))

@@ -33,8 +33,11 @@ from undertow.plan.plan import (
 Place = tuple[int, int]  # a region, and which of its programs
 
 
+_ENTERED = frozenset((Branch, Call, Loop, Map))
+
+
 def is_straight(item: Item) -> bool:
-    return isinstance(item, (Op, Read, Collect, Collected, Fused))
+    return item.__class__ not in _ENTERED
 
 
 def items_of(program: Program) -> Iterator[Item]:
@@ -42,6 +45,15 @@ def items_of(program: Program) -> Iterator[Item]:
     yield from program.unordered
     for stage in program.stages:
         yield from run_of(stage)
+        yield from stage.entered
+
+
+def entered_of(program: Program) -> Iterator[Item]:
+    """What a program enters."""
+    for item in program.unordered:
+        if not is_straight(item):
+            yield item
+    for stage in program.stages:
         yield from stage.entered
 
 
@@ -197,7 +209,7 @@ def with_programs(plan: Plan, changed: dict[Place, Program]) -> Plan:
     for number in {region for region, _ in changed}:
         own = regions[number]
         programs = [changed.get((number, k), program) for k, program in enumerate(own.programs)]
-        regions[number] = replace(own, programs=tuple(programs))
+        regions[number] = own.with_programs(tuple(programs))
     return replace(plan, regions=tuple(regions))
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from undertow.engines.native import Encoded, Writer, type_row
-from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, fields_of, members_of
+from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, Field, fields_of, members_of
 from undertow.plan.plan import Plan
 
 VERSION = 4
 _Write = Callable[[Any, list[int]], object]
+_PLAIN = {*INTEGERS, "bool"} - {"NodeName"}
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 
 
@@ -34,6 +37,7 @@ class _Writers:
     def __init__(self, nodes: dict[str, int]) -> None:
         self.nodes = nodes
         self.known: dict[str, _Write] = {}
+        self.items: dict[type, _Write] = {}
 
     def of(self, type_: str) -> _Write:
         if type_ not in self.known:
@@ -49,16 +53,35 @@ class _Writers:
             words = {word: number for number, word in enumerate(WORDS[type_])}
             return lambda value, out: out.append(words[value])
         if type_ == "Type":
-            return lambda value, out: out.extend(type_row(value))
+            rows: dict[int, list[int]] = {}  # by the identity of types, of which there are few
+
+            def write_type(value: Any, out: list[int]) -> None:
+                row = rows.get(id(value))
+                if row is None:
+                    row = rows[id(value)] = type_row(value)
+                out.extend(row)
+
+            return write_type
         if type_ in UNIONS:
             return self._item
         if (members := members_of(type_)) is not None:
             return self._tuple(*members)
-        parts = [(field.name, self.of(field.type)) for field in fields_of(RECORDS[type_])]
+        return self._record(fields_of(RECORDS[type_]))
+
+    def _record(self, fields: Sequence[Field]) -> _Write:
+        """Fields one after the other; numbers that follow each other in one go."""
+        parts: list[tuple[Callable[[Any], Any], _Write]] = []
+        for is_plain, some in groupby(fields, lambda field: field.type in _PLAIN):
+            names = [field.name for field in some]
+            if is_plain and len(names) > 1:
+                parts.append((attrgetter(*names), lambda values, out: out.extend(values)))
+            else:
+                types = {field.name: field.type for field in fields}
+                parts += [(attrgetter(name), self.of(types[name])) for name in names]
 
         def write(value: Any, out: list[int]) -> None:
-            for name, part in parts:
-                part(getattr(value, name), out)
+            for get, part in parts:
+                part(get(value), out)
 
         return write
 
@@ -82,5 +105,9 @@ class _Writers:
         return write
 
     def _item(self, value: Any, out: list[int]) -> None:
-        out.append(_NUMBERS[type(value)])
-        self.of(type(value).__name__)(value, out)
+        kind = type(value)
+        write = self.items.get(kind)
+        if write is None:
+            write = self.items[kind] = self.of(kind.__name__)
+        out.append(_NUMBERS[kind])
+        write(value, out)
