@@ -195,7 +195,6 @@ class Plan:
     def fused(self) -> list[list[int]]:
         """The nodes of the operators that run in one pass, for each such pass."""
 
-
     def run(
         self,
         inputs: Sequence[npt.NDArray[np.generic]],

@@ -13,11 +13,11 @@ from undertow.engines.contract import Options, Stats
 from undertow.engines.waves import WavesPlan
 from undertow.errors import RunError
 from undertow.ir.graph import StaticGraph
+from undertow.plan import put_off as passes
 from undertow.plan.lower import lower
 from undertow.plan.order import order
 from undertow.plan.plan import Collect, LateKind, Op
 from undertow.plan.products import find_products
-from undertow.plan.put_off import put_off
 
 LEAVES = 40
 SIZE = 60_000
@@ -79,7 +79,7 @@ def counters(stats: Stats) -> tuple[Any, ...]:
 
 def late_ops(graph: StaticGraph) -> dict[tuple[str, LateKind], list[str]]:
     """The operators that may wait, by region, and how."""
-    plan = put_off(order(find_products(lower(graph))))
+    plan = passes.put_off(order(find_products(lower(graph))))
     found: dict[tuple[str, LateKind], list[str]] = {}
     for region in plan.regions:
         for program in region.programs:

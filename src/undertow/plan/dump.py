@@ -34,10 +34,11 @@ from undertow.plan.walk import going_on
 
 VERSION = 1
 # Words of the text: what has such a name is written in quotes.
-_WORDS = frozenset(
-    """_ ahead asks at below collect collected column count drop else end enter entry for group last late like next node of
-    on or order over pass phase select shared sibling stage then unordered visit visits wait while with""".split()
-)
+_WORDS = frozenset((
+    "_", "ahead", "asks", "at", "below", "collect", "collected", "column", "count", "drop", "else", "end", "enter",
+    "entry", "for", "group", "last", "late", "like", "next", "node", "of", "on", "or", "order", "over", "pass",
+    "phase", "select", "shared", "sibling", "stage", "then", "unordered", "visit", "visits", "wait", "while", "with",
+))  # fmt: skip
 _REGISTER = re.compile(r"r[0-9]+")
 LEGEND = """\
 # A region has a column for each value that lives in it, and a program for each phase; a branch has one for each visit.
@@ -45,7 +46,8 @@ LEGEND = """\
 # there into one group, which ask for later phases at the same points (asks), are the lanes of one wave. A later phase
 # finds the columns of the earlier ones as they are. `drop`: nobody reads these columns any more; those of at most 64
 # bytes stand in their table and go with it. `late`: steps that wait for those of other waves, in tables of fewer lanes.
-# A pass is several operators in one go over the lanes; what it alone reads has no column. host, lanes: where columns live.
+# A pass is several operators in one go over the lanes; what it alone reads has no column. `host` and `lanes` say where
+# a column lives.
 """
 
 
@@ -177,8 +179,8 @@ class _Printer:
             yield f"  r{number} = {self.operand(given.source)}{part} count {given.count}"
         for number, step in enumerate(item.instructions, len(item.inputs)):
             registers = ", ".join(f"r{k}" for k in step.inputs)
-            op = quote(self.plan.kernels[step.kernel].op)
-            yield f"  r{number} = {step.kind} {op} {registers} for {self.slot(step.to)}"
+            name = quote(self.plan.kernels[step.kernel].op)
+            yield f"  r{number} = {step.kind} {name} {registers} for {self.slot(step.to)}"
         for output in item.outputs:
             part = f" at {output.offset}" if output.offset else ""
             yield f"  {self.slot(output.to)}{part} = r{output.source}"

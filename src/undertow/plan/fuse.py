@@ -17,8 +17,20 @@ from typing import NamedTuple
 
 from undertow.ir.graph import EMPTY
 from undertow.plan.kernels import FactsOf
-from undertow.plan.plan import Fused, FusedInput, FusedOutput, Instruction, Kernel, Op, Operand, Plan, Region, Stage
-from undertow.plan.plan import Program, Straight
+from undertow.plan.plan import (
+    Fused,
+    FusedInput,
+    FusedOutput,
+    Instruction,
+    Kernel,
+    Op,
+    Operand,
+    Plan,
+    Program,
+    Region,
+    Stage,
+    Straight,
+)
 from undertow.plan.shapes import count_of, part_at
 from undertow.plan.walk import reads, singly, use_counts, writes
 
@@ -201,7 +213,9 @@ class _Pass:
             if kind != "each" and item.inputs[0] in self.made and not self.is_row(self.made[item.inputs[0]]):
                 return False
             operands = [self.use(x) for x in item.inputs]
-            is_row = kind == "place" or (kind == "each" and (role.width > MOST_PLANES or any(map(self.is_row, operands))))
+            is_row = kind == "place" or (
+                kind == "each" and (role.width > MOST_PLANES or any(map(self.is_row, operands)))
+            )
             self.made[to] = ~len(self.instructions)
             self.instructions.append((role, to, operands))
             self.instruction_rows.append(is_row)
@@ -210,7 +224,7 @@ class _Pass:
         return True
 
     def must_wait(self, item: Op, role: _Role) -> bool:
-        """Must an operator wait until the pass is done? What is put side by side is no register, nor is a part of one."""
+        """Must an operator wait until the pass is done? Rows side by side are no register, nor is a part of one."""
         if self.joined and any(x in self.joined for x in item.inputs):
             return True
         if role.kind != "part":
@@ -370,9 +384,7 @@ class _Segment:
                 refused.append(k)
             if width == 1:
                 chosen = self.earliest(1, MOST_PLANES)
-            elif width > MOST_PLANES:
-                chosen = self.earliest(width, width)
-            elif (chosen := self.earliest(1, 1)) is None:
+            elif width > MOST_PLANES or (chosen := self.earliest(1, 1)) is None:
                 chosen = self.earliest(width, width)
         for k in refused:
             heapq.heappush(self.plain, k)

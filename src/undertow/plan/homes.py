@@ -51,7 +51,9 @@ def find_homes(plan: Plan, facts_of: FactsOf) -> Plan:
     regions = []
     for number, region in enumerate(plan.regions):
         placed = [
-            slot if (number, k) in host else Slot(slot.name, slot.type, slot.kind, "lanes", slot.is_shared, slot.is_passed)
+            slot
+            if (number, k) in host
+            else Slot(slot.name, slot.type, slot.kind, "lanes", slot.is_shared, slot.is_passed)
             for k, slot in enumerate(region.slots)
         ]
         regions.append(region.with_slots(tuple(placed)))

@@ -257,4 +257,4 @@ class Items:
 
 
 def _ports(operands: Iterable[object]) -> list[Port]:
-    return [operand for operand in operands if operand.__class__ is Port]  # type: ignore[misc]
+    return [operand for operand in operands if operand.__class__ is Port]

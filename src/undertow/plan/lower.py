@@ -6,7 +6,7 @@ the order of items says it. Names of operators, attributes and types become kern
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -109,7 +109,7 @@ class _Lowering:
         ports = [x for node in nodes for x in node.inputs if x.__class__ is Port]
         ports += [region.pred for region in self.graph.regions if region.pred is not None]
         ports += self.graph.fetches
-        return {port for port in ports if nodes[port.node].op == "switch"}  # type: ignore[union-attr,misc]
+        return {port for port in ports if nodes[port.node].op == "switch"}
 
     def add_slot(self, port: Port, region: int, node: Node) -> None:
         rows = self.slot_rows[region]
@@ -189,9 +189,7 @@ class _Lowering:
     def region(self, number: int, name: str) -> Region:
         region, owner = self.graph.regions[number], self.items.owner[number]
         body = self.bodies[owner]
-        programs = tuple(
-            self.program(number, n, phase) for n, (phase, _) in enumerate(self.items.programs[number])
-        )
+        programs = tuple(self.program(number, n, phase) for n, (phase, _) in enumerate(self.items.programs[number]))
         params: Sequence[Sequence[int]] = ()
         results: Sequence[Sequence[int]] = ()
         if number == 0:
@@ -404,7 +402,7 @@ class _Lowering:
         return to.Collected(call, node.attrs.integer("index"), self.slot(node.inputs[0]), slots)
 
 
-_WRITERS = {
+_WRITERS: dict[int, Callable[[_Lowering, found.Item], to.Item]] = {
     OP: _Lowering.op,
     BRANCH: _Lowering.branch,
     CALL: _Lowering.call,

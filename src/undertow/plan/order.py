@@ -13,8 +13,22 @@ from dataclasses import replace
 
 from undertow.errors import GraphError
 from undertow.plan.lower import ORDERS_ONLY
-from undertow.plan.plan import NO_SLOT, Branch, Call, Collected, Entered, Item, Loop, Map, Op, Plan, Program, Read
-from undertow.plan.plan import Stage, Straight
+from undertow.plan.plan import (
+    NO_SLOT,
+    Branch,
+    Call,
+    Collected,
+    Entered,
+    Item,
+    Loop,
+    Map,
+    Op,
+    Plan,
+    Program,
+    Read,
+    Stage,
+    Straight,
+)
 from undertow.plan.walk import Place, entered_of, enters, is_straight, places, reads, with_programs, writes
 
 _Level = tuple[int, int]  # after how many rounds of calls, and then after how many things that call nobody

@@ -1,7 +1,7 @@
 """Arrays with one owner: an operator made them, and operators of the same frame alone read them.
 
-Whoever reads such an array last may write its result there (`Op.last`); nobody does so yet. A part of an array may stand
-in its memory, and so may a row that is collected: what these look at has other owners too.
+Whoever reads such an array last may write its result there (`Op.last`); nobody does so yet. A part of an array may
+stand in its memory, and so may a row that is collected: what these look at has other owners too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from undertow.plan.plan import Fused, Op, Plan, Program, Stage, Straight
 from undertow.plan.shapes import count_of, is_row, part_at
-from undertow.plan.walk import Place, places, run_of, singly, use_counts, with_programs
-
+from undertow.plan.walk import Place, run_of, singly, use_counts, with_programs
 
 _VIEWS = {"reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "slice", "concat", "stack"}
 

@@ -301,7 +301,8 @@ class _RegionReader:
 
     def notes(self, line: Line) -> tuple[str, tuple[int, ...], bool]:
         """What stands behind an item: its node, the operands that it reads last, whether it is ahead of its phase."""
-        node, last, is_ahead = "", (), False
+        node, is_ahead = "", False
+        last: tuple[int, ...] = ()
         if line.take(";"):
             while line.peek():
                 word = line.expect("node", "last", "ahead")

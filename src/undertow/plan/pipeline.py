@@ -1,16 +1,16 @@
 """From a static graph to the plan that the core executes: the passes, in one list. Each is a pure function.
 
-    lower     every value a slot, every operator an item; no order yet
-    products  a collect of x.T @ g takes x and g
-    order     items become stages; calls that do not wait for each other stand in one
-    put_off   steps that may wait for those of other waves
-    share     values that all lanes of all waves share
-    fuse      operators that run in one pass
-    siblings  calls whose lanes stand between each other
-    lifetimes columns that go when nobody reads them any more
-    owners    arrays that their last reader may write over
-    homes     values that the host looks at, and all others
-    schedule  how each group of functions runs
+lower     every value a slot, every operator an item; no order yet
+products  a collect of x.T @ g takes x and g
+order     items become stages; calls that do not wait for each other stand in one
+put_off   steps that may wait for those of other waves
+share     values that all lanes of all waves share
+fuse      operators that run in one pass
+siblings  calls whose lanes stand between each other
+lifetimes columns that go when nobody reads them any more
+owners    arrays that their last reader may write over
+homes     values that the host looks at, and all others
+schedule  how each group of functions runs
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ from undertow.plan.share import share
 from undertow.plan.siblings import find_siblings
 
 
-def make_plan(
-    graph: StaticGraph, facts_of: FactsOf, is_put_off: bool = True, forced: Schedule | None = None
-) -> Plan:
+def make_plan(graph: StaticGraph, facts_of: FactsOf, is_put_off: bool = True, forced: Schedule | None = None) -> Plan:
     """The plan of a graph. Steps wait for others only if asked to; `forced` is the schedule of all groups."""
     plan = None
     for _, plan in steps(graph, facts_of, is_put_off, forced):  # noqa: B007  # the last one

@@ -2,12 +2,13 @@
 
 A *body* (main, a function, a loop, a map) and each side of each branch is a region. A region has *slots*, one for each
 value that lives in it, and *programs*: a body has one for each phase, a branch one for each visit. A program is a list
-of *stages*. A stage is a straight run of operators, and then what is entered together: branches, calls, loops, maps. The
-next stage begins when all of that has come back. So calls that stand in one stage, and enter one group of functions, are
-one wave.
+of *stages*. A stage is a straight run of operators, and then what is entered together: branches, calls, loops, maps.
+The next stage begins when all of that has come back. So calls that stand in one stage, and enter one group of
+functions, are one wave.
 
-These classes are also the table of fields of the rows that the core reads: `encode` writes the fields of a record in the
-order in which they stand here, and `header` makes the records of C++ from them. A `Name` explains, and stays in Python.
+These classes are also the table of fields of the rows that the core reads: `encode` writes the fields of a record in
+the order in which they stand here, and `header` makes the records of C++ from them. A `Name` explains, and stays in
+Python.
 """
 
 from __future__ import annotations

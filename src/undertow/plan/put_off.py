@@ -20,6 +20,7 @@ from typing import NamedTuple
 from undertow.ops.op import CATALOGUE
 from undertow.plan.order import blocking, is_blocking
 from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Program, Read, Stage, Straight
+from undertow.plan.shapes import count_of
 from undertow.plan.walk import Place, enters, found, given, items_of, places, reads, with_programs, writes
 
 _FEW = 4  # operators: to wait costs as much as two or three
@@ -54,7 +55,9 @@ def recursive_groups(plan: Plan) -> set[int]:
     for region, _, program in places(plan):
         for item in items_of(program):
             entered = item.callees if isinstance(item, Call) else (item.body,) if isinstance(item, (Loop, Map)) else ()
-            recursive |= {plan.regions[region].group for body in entered} & {plan.regions[body].group for body in entered}
+            recursive |= {plan.regions[region].group for body in entered} & {
+                plan.regions[body].group for body in entered
+            }
     return recursive
 
 
@@ -62,9 +65,7 @@ class _PutOff:
     def __init__(self, plan: Plan, recursive: Set[int]) -> None:
         self.plan = plan
         self.places = [
-            (region, number)
-            for region, number, _ in places(plan)
-            if plan.regions[region].group in recursive
+            (region, number) for region, number, _ in places(plan) if plan.regions[region].group in recursive
         ]
         self.programs = {(region, number): program for region, number, program in places(plan)}
         self.is_static = [[slot.type.is_static for slot in region.slots] for region in plan.regions]
@@ -92,7 +93,7 @@ class _PutOff:
     def _held(self) -> Iterator[Place]:
         """Sides of branches without calls, the other side having some; and what stands inside of them."""
         blocks = blocking(self.plan)
-        for region, number, program in places(self.plan):
+        for region, _, program in places(self.plan):
             for stage in program.stages:
                 for item in stage.entered:
                     if not isinstance(item, Branch) or not is_blocking(item, region, blocks):
@@ -154,10 +155,7 @@ class _PutOff:
         return min(wide, _MOST)
 
     def _count(self, region: int, value: int) -> int:
-        count = 1
-        for length in self.plan.type_of(region, value).shape if value >= 0 else ():
-            count *= length  # type: ignore[operator]
-        return count
+        return count_of(self.plan.type_of(region, value)) if value >= 0 else 1
 
     # -- ahead ---------------------------------------------------------------------------------------------
 
@@ -178,7 +176,11 @@ class _PutOff:
         # What this phase makes for nobody but these, or for the next, can wait with them.
         for stage in reversed(self.programs[at].stages):
             for step in reversed(stage.straight):
-                if isinstance(step, Op) and self._is_static(region, step) and self._is_for_later(region, step, phase, ready):
+                if (
+                    isinstance(step, Op)
+                    and self._is_static(region, step)
+                    and self._is_for_later(region, step, phase, ready)
+                ):
                     ready.add(step.node)
         steps = [
             (step, place == at)

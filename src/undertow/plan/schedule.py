@@ -4,8 +4,8 @@
 *agenda* takes all lanes that have come to a stage, whatever they wait for otherwise. A group is *narrow* if it works on
 numbers, but for arrays of its entry that it takes elements of, and no activation makes two calls at once, so that its
 waves never widen: where lanes are few, each goes its way alone. Several threads may run parts of a wave (*parallel*) if
-nothing in it needs the host, is collected, mapped, or of a size that only the run knows; waves of numbers (*scalar*) may
-be cut anywhere.
+nothing in it needs the host, is collected, mapped, or of a size that only the run knows; waves of numbers (*scalar*)
+may be cut anywhere.
 """
 
 from __future__ import annotations
@@ -15,8 +15,21 @@ from dataclasses import replace
 
 from undertow.plan.kernels import Facts, FactsOf
 from undertow.plan.order import blocking, is_blocking
-from undertow.plan.plan import NO_SLOT, Branch, Call, Collect, Collected, Group, Item, Loop, Map, Op, Plan, Region
-from undertow.plan.plan import Schedule
+from undertow.plan.plan import (
+    NO_SLOT,
+    Branch,
+    Call,
+    Collect,
+    Collected,
+    Group,
+    Item,
+    Loop,
+    Map,
+    Op,
+    Plan,
+    Region,
+    Schedule,
+)
 from undertow.plan.walk import Place, enters, items_of, singly
 
 _COPIES = ("identity", "stop_gradient", "fill")
@@ -48,7 +61,9 @@ def _entered_groups(plan: Plan) -> dict[int, set[int]]:
     for region in plan.regions:
         for program in region.programs:
             for item in items_of(program):
-                bodies = item.callees if isinstance(item, Call) else (item.body,) if isinstance(item, (Loop, Map)) else ()
+                bodies = (
+                    item.callees if isinstance(item, Call) else (item.body,) if isinstance(item, (Loop, Map)) else ()
+                )
                 entered.setdefault(region.group, set()).update(plan.regions[body].group for body in bodies)
     return entered
 
@@ -69,7 +84,9 @@ def _is_parallel(plan: Plan, region: Region, facts: list[Facts]) -> bool:
         return False
     for program in region.programs:
         for item in singly(items_of(program)):
-            if isinstance(item, (Collect, Collected, Map)) or (isinstance(item, Op) and not facts[item.kernel].is_native):
+            if isinstance(item, (Collect, Collected, Map)) or (
+                isinstance(item, Op) and not facts[item.kernel].is_native
+            ):
                 return False
     return True
 
@@ -125,11 +142,7 @@ def _is_narrow(plan: Plan, number: int, region: Region, facts: list[Facts], bloc
 
 
 def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:
-    slots, constants = plan.regions[region].slots, plan.constants
-    for x in operands:
-        if x != NO_SLOT and (slots[x] if x >= 0 else constants[~x]).type.shape:
-            return False
-    return True
+    return not any(x != NO_SLOT and plan.type_of(region, x).shape for x in operands)
 
 
 def _fits(plan: Plan, region: int, item: Item, facts: list[Facts]) -> bool:

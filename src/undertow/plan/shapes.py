@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from undertow.ir.graph import Const
 from undertow.plan.plan import Kernel, Slot
 from undertow.types import Type
@@ -45,10 +47,9 @@ def part_at(kernel: Kernel, operand: Type) -> int:
     if kernel.op != "slice":
         return -1
     at, is_cut = 0, False  # an axis before this one has more than one element left, so this one must be whole
-    cuts = zip(kernel.attrs["starts"], kernel.attrs["stops"], kernel.attrs["steps"], operand.shape, strict=True)  # type: ignore[arg-type]
+    cuts: Any = zip(*(kernel.attrs[key] for key in ("starts", "stops", "steps")), operand.shape, strict=True)  # type: ignore[arg-type]
     for start, stop, step, length in cuts:
-        assert isinstance(length, int)
-        left = range(length)[slice(start, stop, step)]  # type: ignore[misc]
+        left = range(length)[slice(start, stop, step)]
         if not left or (len(left) > 1 and left.step != 1) or (is_cut and len(left) != length):
             return -1
         is_cut = is_cut or len(left) > 1

@@ -67,11 +67,11 @@ def _struct(cls: type, suffix: str) -> str:
     for field in own:
         said = f"  ///< {comments[field.name]}" if field.name in comments else ""
         lines.append(f"  {_type(field.type)} {_RENAMED.get(field.name, field.name)}{{}};{said}")
-    lines += ["};", "", "template <class See>", f"void each_field(See&& see, {name}& of) {{"]
-    if base:
-        lines.append("  see(static_cast<ValueType&>(of));")
-    lines += [f"  see(of.{_RENAMED.get(field.name, field.name)});" for field in own]
-    return "\n".join([*lines, "}", ""])
+    seen = ["static_cast<ValueType&>(x)"] if base else []
+    seen += [f"x.{_RENAMED.get(field.name, field.name)}" for field in own]
+    each = " ".join(f"see({field});" for field in seen)
+    lines += ["};", f"void each_field(auto&& see, {name}& x) {{ {each} }}", ""]
+    return "\n".join(lines)
 
 
 def _type(type_: str) -> str:
