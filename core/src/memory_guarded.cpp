@@ -13,8 +13,9 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kRoom = int64_t{1} << 36;   // addresses; memory is only what was written to
-constexpr int64_t kPages = int64_t{1} << 16;  // bytes by which it grows
+constexpr int64_t kRoom = int64_t{1} << 36;  // addresses; memory is only what was written to
+constexpr int64_t kPage = int64_t{1} << 21;  // bytes: opening costs as much as there are pages, so they are huge ones
+constexpr int64_t kFew = 8 * kPage;          // that stay while nothing runs
 
 /// One range of addresses, so that one call of the system opens or closes all of it.
 class Arena {
@@ -22,9 +23,10 @@ class Arena {
   std::byte* take(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (first_ == nullptr) {
-      void* made = mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* made = mmap(nullptr, kRoom + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (made == MAP_FAILED) throw OverLimit{OverLimit::Kind::OutOfMemory};
-      first_ = static_cast<std::byte*>(made);
+      first_ = static_cast<std::byte*>(made) + (kPage - reinterpret_cast<intptr_t>(made) % kPage);
+      madvise(first_, kRoom, MADV_HUGEPAGE);  // where there are none, it only takes longer
     }
     std::vector<std::byte*>& free = free_[bytes];
     std::byte* data;
@@ -36,7 +38,7 @@ class Arena {
       data = first_ + used_;
       used_ += bytes;
       if (used_ > grown_) {
-        grown_ = (used_ + kPages - 1) / kPages * kPages;
+        grown_ = (used_ + kPage - 1) / kPage * kPage;
         if (open_ > 0) protect(PROT_READ | PROT_WRITE);
       }
     }
@@ -48,11 +50,12 @@ class Arena {
     const std::lock_guard lock(mutex_);
     free_[bytes].push_back(data);
     if (--blocks_ > 0) return;
-    // Nothing is left: opening costs as much as there are pages, so the next run begins with few.
-    free_.clear();
+    free_.clear();  // nothing is left: the next run begins anew, with few pages
+    used_ = 0;
+    if (grown_ <= kFew) return;
     protect(PROT_NONE);
     madvise(first_, static_cast<size_t>(grown_), MADV_DONTNEED);
-    used_ = grown_ = 0;
+    grown_ = 0;
   }
 
   void open() {

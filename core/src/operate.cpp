@@ -167,6 +167,7 @@ bool Operate::find_flat(Table& table, const OpItem& item, const Kernel& kernel, 
   if (flat == nullptr) return false;
   const int64_t count = lanes * out.count;
   if (each->scan != nullptr) {
+    const Access access;
     const int64_t bad = each->scan(data[1], (mask & 2) != 0 ? 1 : count);
     if (bad >= 0) fault(table, item, out.count == 0 ? 0 : bad / out.count);
   }
@@ -391,7 +392,10 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
     inputs_.push_back(view);
   }
   shapes_.resize(item.outputs.size());
-  if (kernel.shape(inputs_.data(), shapes_.data())) fault(table, item, at(0));
+  {
+    const Access access;
+    if (kernel.shape(inputs_.data(), shapes_.data())) fault(table, item, at(0));
+  }
   outputs_.clear();
   made_.clear();
   for (size_t k = 0; k < item.outputs.size(); ++k) {

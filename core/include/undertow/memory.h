@@ -17,8 +17,8 @@ struct OverLimit {
   int64_t bytes = 0;  ///< that would be alive
 };
 
-/// Where values live. What feeds predicates, indexes or shapes is the host's; the rest only kernels need. What a slot
-/// of the host's is given comes from another of these, or is computed: values are handed on as they are, not fetched.
+/// Where values live. What feeds predicates, indexes or shapes is the host's; the rest only kernels need. Values are
+/// handed on as they are, not fetched: so of floats that are the host's, some may be away, and who looks has Access.
 enum class Home : uint8_t { Host, Lanes };
 
 /// Memory with a number of users. Its data are 64-byte aligned, and may be read and written up to 64 bytes behind their

@@ -93,6 +93,9 @@ void Frames::carry(Frame& to, Frame& from, const Carry& carry) {
       lanes::copy_few(to.at(carry.to_place),
                       carry.from < 0 ? plan_.constants[z(~carry.from)].data : from.at(carry.from_place), carry.bytes);
       return;
+    case Carry::Kind::Fetch:
+      lanes::copy(to.at(carry.to_place), reinterpret_cast<const Box*>(from.at(carry.from_place))->data, carry.bytes);
+      return;
     case Carry::Kind::Array: {
       const Box box = *reinterpret_cast<const Box*>(from.at(carry.from_place));
       Box* place = reinterpret_cast<Box*>(to.at(carry.to_place));
@@ -111,6 +114,7 @@ void Frames::carry(std::span<Frame* const> to, const Column& from, const int32_t
   const auto lane = [&](size_t k) { return lanes != nullptr ? int64_t{lanes[k]} : static_cast<int64_t>(k); };
   switch (carry.kind) {
     case Carry::Kind::Small:
+    case Carry::Kind::Fetch:
       lanes::each(
           static_cast<int64_t>(to.size()), carry.bytes, [&](int64_t k) { return to[z(k)]->at(carry.to_place); },
           [&](int64_t k) { return from.data + lane(z(k)) * from.stride; });

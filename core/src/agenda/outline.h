@@ -16,6 +16,7 @@ inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <
 struct Carry {
   enum class Kind : uint8_t {
     Small,  // bytes
+    Fetch,  // bytes, of what the frame that they come from has by reference
     Array,  // by reference
     Other,  // what was of a known shape is not any more
   };
