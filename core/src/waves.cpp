@@ -29,7 +29,7 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
 }
 
 Run::~Run() {
-  if (stack_.empty()) Idle<RunSpace>::all().give(std::move(space_));
+  if (stack_.empty() && space_->waves.is_small()) Idle<RunSpace>::all().give(std::move(space_));
 }
 
 template <class Work>
@@ -80,17 +80,22 @@ void Run::lend(std::span<const View> inputs) {
   space_->results.assign(item.results.size(), {});
   space_->boxes.resize(inputs.size());
   space_->lent.clear();
+  constexpr int64_t kRoom = 128;  // of a small one
+  Block* small = nullptr;         // all of them
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (item.arguments[k] == kNoSlot) continue;
     const Slot& slot = main.region->slots[z(item.arguments[k])];
-    Box& box = space_->boxes[k];
-    if (slot.is_dynamic || slot.offset < 0) {
-      box = tables.lent(slot, inputs[k]);
-    } else {
-      Block* block = tables.pool.take(slot.bytes);
-      lanes::copy(block->data(), inputs[k].data, slot.bytes);
-      box = {block, block->data(), nullptr};
+    if (!slot.is_dynamic && slot.offset >= 0) {
+      if (small == nullptr) {
+        small = tables.pool.take(kRoom * static_cast<int64_t>(inputs.size()));
+        space_->lent.push_back(small);
+      }
+      std::byte* at = small->data() + kRoom * static_cast<int64_t>(k);
+      lanes::copy(at, inputs[k].data, slot.bytes);
+      main.arguments[k] = {small, at, 0};
+      continue;
     }
+    Box& box = space_->boxes[k] = tables.lent(slot, inputs[k]);
     if (box.block != nullptr) space_->lent.push_back(box.block);
     main.arguments[k] =
         slot.is_dynamic ? Column{nullptr, reinterpret_cast<std::byte*>(&box), 0} : Column{box.block, box.data, 0};

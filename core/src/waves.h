@@ -24,6 +24,7 @@ struct RunSpace {
   std::vector<Box> boxes;       ///< inputs whose shape only the run knows
   std::vector<Column> results;  ///< of main
   std::vector<Runner*> stack;   ///< of the invocations that are under way
+  lockstep::WaveSpace waves;
 };
 
 class Run final : private Caller {
@@ -61,6 +62,8 @@ class Run final : private Caller {
   }
   /// The deepest tag goes on there.
   void go_on_deepest(const Place& place) { deepest_ = place; }
+
+  lockstep::WaveSpace& wave_space() { return space_->waves; }
 
   const Plan& plan;
   const RunOptions& options;

@@ -10,7 +10,7 @@ namespace undertow::agenda {
 /// A frame is at the end of a phase. Gives the frame that may go on now, or null.
 Frame* Agenda::go_back(Frame* frame) {
   Frame* parent = frame->parent;
-  if (frame == deepest_ && deepest_depth_ == stats_.max_depth) climb();
+  if (frame == deepest_) climb();
   if (parent == nullptr) {
     come_out(frame);
     return nullptr;

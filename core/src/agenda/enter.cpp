@@ -85,10 +85,7 @@ Frame* Agenda::call(Frame& frame, int32_t number) {
   callee->site = item.site;
   callee->depth = frame.depth + 1;
   ++stats_.activations;
-  if (run_.deepen(callee->depth, {})) {
-    deepest_ = callee;
-    deepest_depth_ = callee->depth;
-  }
+  if (run_.deepen(callee->depth, {})) deepest_ = callee;
   if (item.makes_entry) callee->entry = make_entry(frame, item);
   return callee;
 }

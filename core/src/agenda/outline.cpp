@@ -212,7 +212,7 @@ Carry make_carry(Operand from, const Slot& from_slot, int32_t from_place, const 
   made.to_slot = &to_slot;
   made.bytes = static_cast<int32_t>(std::min<int64_t>(to_slot.bytes, kSmall));
   if (is_small(to_slot))
-    made.kind = Carry::Kind::Small;
+    made.kind = from < 0 || is_small(from_slot) ? Carry::Kind::Small : Carry::Kind::Fetch;
   else if (from >= 0 && !is_small(from_slot) && from_slot.is_dynamic == to_slot.is_dynamic)
     made.kind = Carry::Kind::Array;
   else

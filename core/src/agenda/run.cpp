@@ -19,14 +19,13 @@ Agenda::Agenda(Run& run)
       stats_(run.stats),
       operate_(run.operate),
       clock_(run.clock),
-      frames_(run.plan, outline_, run.tables),
-      queues_(outline_.stages.size()) {}
+      frames_(run.plan, outline_, run.tables) {}
 
 /// Let a frame wait for its stage; at its end it goes back at once.
 void Agenda::queue(Frame* frame) {
   while (frame != nullptr) {
     if (outline_.stages[z(frame->stage)].stage != nullptr) {
-      queues_[z(frame->stage)].push_back(frame);
+      top().queues[z(frame->stage)].push_back(frame);
       return;
     }
     frame = go_back(frame);
@@ -35,30 +34,31 @@ void Agenda::queue(Frame* frame) {
 
 /// Light stages first, so that as many frames as possible come to the heavy ones; then the one where most wait, as the
 /// others become more meanwhile.
-size_t Agenda::best_stage() const {
-  size_t best = queues_.size();
-  for (size_t k = 0; k < queues_.size(); ++k) {
-    if (queues_[k].empty()) continue;
+size_t Agenda::best_stage(const Level& level) const {
+  const auto& queues = level.queues;
+  size_t best = queues.size();
+  for (size_t k = 0; k < queues.size(); ++k) {
+    if (queues[k].empty()) continue;
     const bool is_heavy = outline_.stages[k].is_heavy;
-    if (best == queues_.size() || is_heavy < outline_.stages[best].is_heavy ||
-        (is_heavy == outline_.stages[best].is_heavy && queues_[k].size() > queues_[best].size()))
+    if (best == queues.size() || is_heavy < outline_.stages[best].is_heavy ||
+        (is_heavy == outline_.stages[best].is_heavy && queues[k].size() > queues[best].size()))
       best = k;
   }
   return best;
 }
 
-/// Any frame may go on, of this invocation or of one below it: all that waits for the innermost one waits outside.
 void Agenda::step() {
-  const size_t best = best_stage();
-  const bool is_light = best < queues_.size() && !outline_.stages[best].is_heavy;
-  if (!calls_.empty() && !is_light) {
-    Invocation* next = calls_.back();
-    calls_.pop_back();
+  Level& level = top();
+  const size_t best = best_stage(level);
+  const bool is_light = best < level.queues.size() && !outline_.stages[best].is_heavy;
+  if (!level.calls.empty() && !is_light) {
+    Invocation* next = level.calls.back();
+    level.calls.pop_back();
     run_.enter(*next);
     return;
   }
-  if (best == queues_.size()) throw Stop{Stop::Kind::Internal};
-  std::vector<Frame*>& found = queues_[best];
+  if (best == level.queues.size()) throw Stop{Stop::Kind::Internal};
+  std::vector<Frame*>& found = level.queues[best];
   const size_t count = std::min(found.size(), z(options_.width));
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);

@@ -25,9 +25,16 @@ namespace agenda {
 
 /// An invocation: the frames of its lanes.
 struct Visit {
+  int32_t number;
   Invocation* invocation;
   std::vector<Frame*> frames;
   int64_t left;  ///< that have not come back
+};
+
+/// What waits in an invocation that is under way. Those below it wait for it, so nothing of theirs goes on meanwhile.
+struct Level {
+  std::vector<std::vector<Frame*>> queues;  ///< by stage
+  std::vector<Invocation*> calls;           ///< to be entered
 };
 
 /// A call that some frames make together, of a function that another schedule runs. Its table is there for this alone.
@@ -56,6 +63,8 @@ class Agenda final : public Runner, public TableCaller {
  private:
   // visits.cpp
   void begin(Visit& visit);
+  void finish(Visit& visit);
+  Level& top() { return levels_[deep_ - 1]; }
   Place place_of(const Frame& root) const;
   Place out(const Frame* frame, std::vector<Label>& labels) const;
   void climb();
@@ -66,7 +75,7 @@ class Agenda final : public Runner, public TableCaller {
 
   // run.cpp: stages
   void queue(Frame* frame);
-  size_t best_stage() const;
+  size_t best_stage(const Level& level) const;
   void run_stage(const StagePlan& stage);
   void give_entries(Table& table);
   void load(Table& table, int32_t number);
@@ -110,16 +119,15 @@ class Agenda final : public Runner, public TableCaller {
   Place calling_;         ///< these
   /// The first at the greatest depth, or one that it stands in: each adds its label to the tag as it goes back.
   Frame* deepest_ = nullptr;
-  int64_t deepest_depth_ = 0;                ///< that of the tag: where the run has been deeper since, that counts
-  std::vector<Frame*> batch_;                ///< lane by lane, what runs now
-  std::vector<Frame*> entered_[2];           ///< what it has entered; of a branch, by side
-  std::vector<int32_t> lanes_[2];            ///< by which lanes
-  std::vector<std::vector<Frame*>> queues_;  ///< by stage
-  std::deque<Visit> visits_;                 ///< by number
+  std::vector<Frame*> batch_;       ///< lane by lane, what runs now
+  std::vector<Frame*> entered_[2];  ///< what it has entered; of a branch, by side
+  std::vector<int32_t> lanes_[2];   ///< by which lanes
+  std::deque<Level> levels_;
+  size_t deep_ = 0;           ///< so many of them are under way
+  std::deque<Visit> visits_;  ///< by number
   std::vector<int32_t> free_visits_;
   Store<Outgoing> outgoing_;
   Store<Invocation> invocations_;
-  std::vector<Invocation*> calls_;  ///< to be entered
 };
 
 }  // namespace agenda

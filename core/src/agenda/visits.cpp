@@ -25,6 +25,7 @@ void Agenda::enter(Invocation& invocation) {
   const int32_t number = free_visits_.back();
   free_visits_.pop_back();
   Visit& visit = visits_[z(number)];
+  visit.number = number;
   visit.invocation = &invocation;
   visit.frames.clear();
   invocation.handle = &visit;
@@ -71,9 +72,17 @@ void Agenda::begin(Visit& visit) {
     frames = frames.subspan(z(part->lanes));
     invocation.caller->taken(*part);
   }
+  if (deep_++ == levels_.size()) levels_.emplace_back().queues.resize(outline_.stages.size());
   visit.left = static_cast<int64_t>(visit.frames.size()) + 1;  // so that it is not over before all have begun
   for (Frame* frame : visit.frames) begin(frame, invocation.phase);
-  if (--visit.left == 0) run_.leave(invocation);
+  if (--visit.left == 0) finish(visit);
+}
+
+void Agenda::finish(Visit& visit) {
+  Invocation& invocation = *visit.invocation;
+  --deep_;
+  if (invocation.phase + 1 == invocation.visits) free_visits_.push_back(visit.number);
+  run_.leave(invocation);
 }
 
 Place Agenda::place_of(const Frame& root) const {
@@ -101,12 +110,8 @@ void Agenda::come_out(Frame* root) {
       throw Stop{Stop::Kind::Internal};
     tables_.put(part.region->slots[z(to)], invocation.caller->room(part, k).from(place.lane), nullptr, slot, column, 1);
   }
-  const bool is_over = invocation.phase + 1 == invocation.visits;
-  const int32_t number = root->item;
-  if (is_over && root != main_) frames_.end(root);
-  if (--visit.left > 0) return;
-  if (is_over) free_visits_.push_back(number);
-  run_.leave(invocation);
+  if (invocation.phase + 1 == invocation.visits && root != main_) frames_.end(root);
+  if (--visit.left == 0) finish(visit);
 }
 
 // ------------------------------------------------------------------------------------------------------------------
@@ -130,7 +135,6 @@ Place Agenda::out(const Part& part, int64_t lane, std::vector<Label>& labels) co
 
 Place Agenda::climb(const Part& part, int64_t lane, std::vector<Label>&) {
   deepest_ = static_cast<const Outgoing&>(part).frames[z(lane)];
-  deepest_depth_ = stats_.max_depth;
   return {};
 }
 
@@ -185,7 +189,7 @@ void Agenda::call_out(Table& table, const CallPlan& plan, std::span<const int32_
   }
   made->entries = made->below.data();
   made->origin = made->frames[0];
-  join(calls_, invocations_, *made, 1, now_->depth + 1);
+  join(top().calls, invocations_, *made, 1, now_->depth + 1);
   lend_arguments(*made);
 }
 

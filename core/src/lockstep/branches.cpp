@@ -47,14 +47,13 @@ void Lockstep::divide(Table& table, const BranchItem& item, Sides& sides) {
     sides.count[values[0] != 0 ? 0 : 1] = table.lanes;
     return;
   }
-  for (std::vector<int32_t>& index : space_->index) index.resize(z(table.lanes) + 16);  // whole vectors are written
-  const int64_t there =
-      functions().lanes->divide(values, table.lanes, space_->index[0].data(), space_->index[1].data());
+  for (std::vector<int32_t>& index : space_.index) index.resize(z(table.lanes) + 16);  // whole vectors are written
+  const int64_t there = functions().lanes->divide(values, table.lanes, space_.index[0].data(), space_.index[1].data());
   sides.count[0] = there;
   sides.count[1] = table.lanes - there;
   for (int side = 0; side < 2; ++side)
     if (sides.count[side] > 0 && sides.count[side] < table.lanes)
-      sides.index[side] = tables_.copy_index(space_->index[side].data(), sides.count[side]);
+      sides.index[side] = tables_.copy_index(space_.index[side].data(), sides.count[side]);
 }
 
 void Lockstep::leave_branch(Table& table, const BranchItem& item) {

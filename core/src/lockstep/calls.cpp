@@ -7,7 +7,7 @@
 namespace undertow::lockstep {
 
 void Lockstep::call(Wave& wave, Fiber* self, const CallItem& item) {
-  Request* made = space_->requests.take();
+  Request* made = space_.requests.take();
   begin(*made, *self->table, item);
   made->fiber = self;
   wave.calls.push_back(made);
@@ -28,7 +28,7 @@ void Lockstep::ask(Wave& wave, Fiber* self, const CallItem& item) {
 void Lockstep::make_invocations(Wave& wave) {
   for (Request* request : wave.calls) {
     const int32_t visits = visits_of(*request->table, request->item->visits);
-    join(wave.entered, space_->invocations, *request, visits, wave.invocation->depth + 1);
+    join(wave.entered, space_.invocations, *request, visits, wave.invocation->depth + 1);
     if (visits > 1) request->table->calls[z(request->item->call)].part = request;
   }
   wave.calls.clear();
@@ -63,12 +63,12 @@ void Lockstep::back(Invocation& invocation) {
     Fiber* waiter = request->fiber;
     if (is_over) {
       request->table->calls[z(request->item->call)].part = nullptr;
-      space_->requests.give(request);
+      space_.requests.give(request);
     }
     at_ = waiter->table;
     come_back(wave, waiter);
   }
-  if (is_over) space_->invocations.give(&invocation);
+  if (is_over) space_.invocations.give(&invocation);
 }
 
 /// What the lanes of a table are given in a phase.

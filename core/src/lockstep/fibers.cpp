@@ -5,7 +5,7 @@
 namespace undertow::lockstep {
 
 Fiber* Lockstep::fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
-  Fiber* made = space_->fibers.take();
+  Fiber* made = space_.fibers.take();
   *made = {kind, table, &table->region->phases[z(phase)], phase};
   made->parent = parent;
   return made;
@@ -51,7 +51,7 @@ void Lockstep::over(Wave& wave, Fiber* self) {
   if (self->kind == Fiber::Kind::Loop) {
     if (go_round(wave, self)) return;
   }
-  space_->fibers.give(self);
+  space_.fibers.give(self);
   if (waiter != nullptr) come_back(wave, waiter);
 }
 
@@ -90,7 +90,7 @@ void Lockstep::straight(Table& table, std::span<const Item> items) {
     }
     return;
   }
-  std::vector<Item>& collects = space_->collects;  // those that nothing here waits for
+  std::vector<Item>& collects = space_.collects;  // those that nothing here waits for
   collects.clear();
   for (const Item& item : items) {
     clock_.to(item.kind);

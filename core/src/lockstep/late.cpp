@@ -60,7 +60,7 @@ void Lockstep::run_late(LateKind kind) {
       if (kind != LateKind::Held) break;
       Fiber* fiber = static_cast<Fiber*>(part.fiber);
       fiber->is_past = true;
-      space_->waves[part.wave].ready.push_back(fiber);
+      space_.waves[part.wave].ready.push_back(fiber);
     }
     waiting.clear(tables_);
   }

@@ -12,9 +12,9 @@ void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
   inner->chunk = table.chunk;
   inner->site = item.site;
   if (table.lanes > 1) {
-    space_->index[0].resize(z(table.lanes));
-    for (int64_t k = 0; k < table.lanes; ++k) space_->index[0][z(k)] = static_cast<int32_t>(k);
-    inner->index = tables_.copy_index(space_->index[0].data(), table.lanes);
+    space_.index[0].resize(z(table.lanes));
+    for (int64_t k = 0; k < table.lanes; ++k) space_.index[0][z(k)] = static_cast<int32_t>(k);
+    inner->index = tables_.copy_index(space_.index[0].data(), table.lanes);
   }
   inherit(*inner, table, nullptr);
   for (const auto* transfers : {&item.variables, &item.outers})

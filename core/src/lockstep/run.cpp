@@ -13,11 +13,8 @@ Lockstep::Lockstep(Run& run)
       stats_(run.stats),
       operate_(run.operate),
       clock_(run.clock),
+      space_(run.wave_space()),
       waiting_(run.plan.lates.size()) {}
-
-Lockstep::~Lockstep() {
-  if (deep_ == 0 && space_->is_small()) Idle<WaveSpace>::all().give(std::move(space_));
-}
 
 Place Lockstep::where(std::vector<Label>& labels) const {
   if (at_ == nullptr) return calling_;

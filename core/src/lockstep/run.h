@@ -110,7 +110,6 @@ struct WaveSpace {
 class Lockstep final : public Runner, public TableCaller {
  public:
   explicit Lockstep(Run& run);
-  ~Lockstep();
 
   // waves.cpp: invocations become waves
   void enter(Invocation& invocation) override;
@@ -135,7 +134,7 @@ class Lockstep final : public Runner, public TableCaller {
   void tell(const Table& table, int32_t phase);
 
   // waves.cpp
-  Wave& top() { return space_->waves[deep_ - 1]; }
+  Wave& top() { return space_.waves[deep_ - 1]; }
   Wave& push(Invocation& invocation);
   void run_chunk(Wave& wave);
   void start_chunk(Wave& wave);
@@ -205,7 +204,7 @@ class Lockstep final : public Runner, public TableCaller {
   StepClock& clock_;
   const Table* at_ = nullptr;  ///< where the run is, for tags; null: where lanes are called
   Place calling_;              ///< there
-  std::unique_ptr<WaveSpace> space_ = Idle<WaveSpace>::all().take();
+  WaveSpace& space_;
   size_t deep_ = 0;               ///< so many of its waves are on the stack
   std::vector<Waiting> waiting_;  ///< for each of the plan's lates
   int64_t late_lanes_[4] = {};    ///< that wait, by kind

@@ -8,8 +8,8 @@
 namespace undertow::lockstep {
 
 Wave& Lockstep::push(Invocation& invocation) {
-  if (deep_ == space_->waves.size()) space_->waves.emplace_back();
-  Wave& wave = space_->waves[deep_++];
+  if (deep_ == space_.waves.size()) space_.waves.emplace_back();
+  Wave& wave = space_.waves[deep_++];
   wave.invocation = &invocation;
   wave.progress = {};
   wave.resumed = wave.chunk = nullptr;
@@ -86,7 +86,7 @@ void Lockstep::run_chunk(Wave& wave) {
 void Lockstep::cut(Wave& wave, Chunk& chunk) {
   const Invocation& invocation = *wave.invocation;
   Progress& progress = wave.progress;
-  std::vector<Span>& spans = space_->spans;
+  std::vector<Span>& spans = space_.spans;
   spans.clear();
   if (invocation.depth <= 1 || deep_ == 1) {
     base_frames_ = tables_.frames;
@@ -110,14 +110,14 @@ void Lockstep::cut(Wave& wave, Chunk& chunk) {
 /// Call as many lanes of an invocation as a wave may have, in one table for each function.
 void Lockstep::start_chunk(Wave& wave) {
   Invocation& invocation = *wave.invocation;
-  Chunk* chunk = space_->chunks.take();
+  Chunk* chunk = space_.chunks.take();
   chunk->invocation = &invocation;
   chunk->roots.clear();
   chunk->pieces.clear();
   chunk->lanes = 0;
   chunk->before = static_cast<Chunk*>(invocation.handle);
   cut(wave, *chunk);
-  std::vector<Span>& spans = space_->spans;
+  std::vector<Span>& spans = space_.spans;
   at_ = nullptr;
   calling_ = {spans[0].part, spans[0].from};
   operate_.doing = {-1, spans[0].part->item->site};
@@ -220,7 +220,7 @@ void Lockstep::finish_chunk(Wave& wave) {
   wave.chunk = nullptr;
   if (invocation.phase + 1 < invocation.visits) return;
   for (Table* table : chunk->roots) tables_.end(table);
-  space_->chunks.give(chunk);
+  space_.chunks.give(chunk);
 }
 
 }  // namespace undertow::lockstep
