@@ -135,10 +135,13 @@ Place Narrow::where(std::vector<Label>& labels) const {
 
 /// Where the deepest tag goes on: one frame up.
 void Narrow::climb() {
-  stats_.deepest.push_back({deepest_->site, -1});
+  std::vector<Label>& labels = stats_.deepest;
+  // All at once: a list that grows step by step leaves large pieces of memory behind.
+  if (labels.empty() && labels.capacity() < z(stats_.max_depth)) labels.reserve(2 * z(stats_.max_depth));
+  labels.push_back({deepest_->site, -1});
   deepest_ = deepest_->caller;
   if (deepest_ != nullptr)
-    add_loops(*deepest_, stats_.deepest);
+    add_loops(*deepest_, labels);
   else
     run_.go_on_deepest(place_);
 }
