@@ -72,6 +72,7 @@ class Runner {
   virtual void step() = 0;                          ///< some work on the innermost invocation
   /// Adds labels, from where it is to where the innermost invocation was called: that is given back.
   virtual Place where(std::vector<Label>& labels) const = 0;
+  virtual void forget_deepest() {}  ///< another thread has been deeper: that tag is whole
 
  protected:
   ~Runner() = default;

@@ -255,6 +255,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
       stats.max_depth = part.max_depth;
       stats.deepest = part.deepest;
       deepest_ = {};
+      for (Runner* runner : stack_) runner->forget_deepest();
     }
   }
   tables.peak_frames = std::max(tables.peak_frames, tables.frames + frames * static_cast<int64_t>(count));

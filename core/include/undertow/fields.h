@@ -57,36 +57,21 @@ struct Transfer {
   Operand from{};  ///< in the region outside
   int32_t to{};  ///< inside
 };
-
-template <class See>
-void each_field(See&& see, Transfer& of) {
-  see(of.from);
-  see(of.to);
-}
+void each_field(auto&& see, Transfer& x) { see(x.from); see(x.to); }
 
 /// A value that comes out of a region that was entered.
 struct Exit {
   Operand from{};  ///< inside
   int32_t to{};  ///< in the region outside
 };
-
-template <class See>
-void each_field(See&& see, Exit& of) {
-  see(of.from);
-  see(of.to);
-}
+void each_field(auto&& see, Exit& x) { see(x.from); see(x.to); }
 
 /// A value that comes out of either side of a branch.
 struct Merge {
   int32_t to{};
   std::array<Operand, 2> sides{};
 };
-
-template <class See>
-void each_field(See&& see, Merge& of) {
-  see(of.to);
-  see(of.sides);
-}
+void each_field(auto&& see, Merge& x) { see(x.to); see(x.sides); }
 
 /// A register that a fused pass reads: some elements of an operand, as they stand there.
 struct FusedInput {
@@ -94,13 +79,7 @@ struct FusedInput {
   int32_t offset{};  ///< elements that come before
   int32_t count{};  ///< elements
 };
-
-template <class See>
-void each_field(See&& see, FusedInput& of) {
-  see(of.from);
-  see(of.offset);
-  see(of.count);
-}
+void each_field(auto&& see, FusedInput& x) { see(x.from); see(x.offset); see(x.count); }
 
 /// One step of a fused pass. Registers are numbered: first the inputs, then the result of each instruction.
 struct Instruction {
@@ -109,14 +88,7 @@ struct Instruction {
   int32_t to{};  ///< what it computes: the result of an operator that the pass stands for
   std::vector<int32_t> inputs{};  ///< registers
 };
-
-template <class See>
-void each_field(See&& see, Instruction& of) {
-  see(of.kind);
-  see(of.kernel);
-  see(of.to);
-  see(of.inputs);
-}
+void each_field(auto&& see, Instruction& x) { see(x.kind); see(x.kernel); see(x.to); see(x.inputs); }
 
 /// A register that a fused pass writes.
 struct FusedOutput {
@@ -124,13 +96,7 @@ struct FusedOutput {
   int32_t offset{};  ///< elements that come before
   int32_t from{};  ///< register
 };
-
-template <class See>
-void each_field(See&& see, FusedOutput& of) {
-  see(of.to);
-  see(of.offset);
-  see(of.from);
-}
+void each_field(auto&& see, FusedOutput& x) { see(x.to); see(x.offset); see(x.from); }
 
 /// One operator, over all lanes.
 struct OpFields {
@@ -140,15 +106,7 @@ struct OpFields {
   std::vector<int32_t> outputs{};
   std::vector<int32_t> last{};  ///< inputs that are arrays with one owner, and read for the last time here
 };
-
-template <class See>
-void each_field(See&& see, OpFields& of) {
-  see(of.node);
-  see(of.kernel);
-  see(of.inputs);
-  see(of.outputs);
-  see(of.last);
-}
+void each_field(auto&& see, OpFields& x) { see(x.node); see(x.kernel); see(x.inputs); see(x.outputs); see(x.last); }
 
 /// One visit to the two sides of a branch.
 struct BranchFields {
@@ -161,18 +119,7 @@ struct BranchFields {
   std::vector<Merge> merges{};
   std::vector<int32_t> drops{};  ///< slots that nobody reads when the sides have them
 };
-
-template <class See>
-void each_field(See&& see, BranchFields& of) {
-  see(of.branch);
-  see(of.pred);
-  see(of.visit);
-  see(of.is_last);
-  see(of.regions);
-  see(of.transfers);
-  see(of.merges);
-  see(of.drops);
-}
+void each_field(auto&& see, BranchFields& x) { see(x.branch); see(x.pred); see(x.visit); see(x.is_last); see(x.regions); see(x.transfers); see(x.merges); see(x.drops); }
 
 /// A call, or in later phases a resume.
 struct CallFields {
@@ -191,24 +138,7 @@ struct CallFields {
   int32_t siblings{};  ///< how many there are
   std::vector<int32_t> drops{};  ///< slots that nobody reads when the callee has them
 };
-
-template <class See>
-void each_field(See&& see, CallFields& of) {
-  see(of.site);
-  see(of.call);
-  see(of.phase);
-  see(of.callees);
-  see(of.selector);
-  see(of.asks);
-  see(of.arguments);
-  see(of.hoists);
-  see(of.results);
-  see(of.visits);
-  see(of.family);
-  see(of.sibling);
-  see(of.siblings);
-  see(of.drops);
-}
+void each_field(auto&& see, CallFields& x) { see(x.site); see(x.call); see(x.phase); see(x.callees); see(x.selector); see(x.asks); see(x.arguments); see(x.hoists); see(x.results); see(x.visits); see(x.family); see(x.sibling); see(x.siblings); see(x.drops); }
 
 /// A loop: lanes go round until they leave.
 struct LoopFields {
@@ -221,18 +151,7 @@ struct LoopFields {
   std::vector<Operand> next{};  ///< of each variable, in the branch where the loop goes on
   std::vector<Exit> exits{};
 };
-
-template <class See>
-void each_field(See&& see, LoopFields& of) {
-  see(of.site);
-  see(of.loop);
-  see(of.body);
-  see(of.branch);
-  see(of.variables);
-  see(of.outers);
-  see(of.next);
-  see(of.exits);
-}
+void each_field(auto&& see, LoopFields& x) { see(x.site); see(x.loop); see(x.body); see(x.branch); see(x.variables); see(x.outers); see(x.next); see(x.exits); }
 
 /// A map: the elements of arrays are lanes.
 struct MapFields {
@@ -246,19 +165,7 @@ struct MapFields {
   std::vector<Exit> results{};
   std::vector<int32_t> visits{};
 };
-
-template <class See>
-void each_field(See&& see, MapFields& of) {
-  see(of.site);
-  see(of.map);
-  see(of.phase);
-  see(of.body);
-  see(of.counted);
-  see(of.mapped);
-  see(of.outers);
-  see(of.results);
-  see(of.visits);
-}
+void each_field(auto&& see, MapFields& x) { see(x.site); see(x.map); see(x.phase); see(x.body); see(x.counted); see(x.mapped); see(x.outers); see(x.results); see(x.visits); }
 
 /// Reads what the entry was given, or what main shares.
 struct ReadFields {
@@ -266,13 +173,7 @@ struct ReadFields {
   int32_t index{};  ///< of what the entry was given, or slot of main
   bool is_shared{};  ///< by main
 };
-
-template <class See>
-void each_field(See&& see, ReadFields& of) {
-  see(of.to);
-  see(of.index);
-  see(of.is_shared);
-}
+void each_field(auto&& see, ReadFields& x) { see(x.to); see(x.index); see(x.is_shared); }
 
 /// Adds a value of each lane to a sum that its entry keeps.
 struct CollectFields {
@@ -281,14 +182,7 @@ struct CollectFields {
   CollectKind kind{};  ///< the value; rows with their numbers; or transposed x times g, which is not made lane by lane
   std::vector<Operand> values{};
 };
-
-template <class See>
-void each_field(See&& see, CollectFields& of) {
-  see(of.node);
-  see(of.index);
-  see(of.kind);
-  see(of.values);
-}
+void each_field(auto&& see, CollectFields& x) { see(x.node); see(x.index); see(x.kind); see(x.values); }
 
 /// What was collected below the entry that a call made.
 struct CollectedFields {
@@ -297,14 +191,7 @@ struct CollectedFields {
   Operand like{};
   std::vector<int32_t> to{};  ///< the sum; or numbers of rows, and rows
 };
-
-template <class See>
-void each_field(See&& see, CollectedFields& of) {
-  see(of.call);
-  see(of.index);
-  see(of.like);
-  see(of.to);
-}
+void each_field(auto&& see, CollectedFields& x) { see(x.call); see(x.index); see(x.like); see(x.to); }
 
 /// Operators that run together, in one pass over their lanes.
 struct FusedFields {
@@ -314,15 +201,7 @@ struct FusedFields {
   std::vector<Instruction> instructions{};
   std::vector<FusedOutput> outputs{};
 };
-
-template <class See>
-void each_field(See&& see, FusedFields& of) {
-  see(of.ops);
-  see(of.width);
-  see(of.inputs);
-  see(of.instructions);
-  see(of.outputs);
-}
+void each_field(auto&& see, FusedFields& x) { see(x.ops); see(x.width); see(x.inputs); see(x.instructions); see(x.outputs); }
 
 /// A place for one value of each lane.
 struct SlotFields : ValueType {
@@ -331,15 +210,7 @@ struct SlotFields : ValueType {
   bool is_shared{};  ///< one value for all lanes of a table, in every wave below an entry
   bool is_passed{};  ///< only calls read it: its rows may stand apart
 };
-
-template <class See>
-void each_field(See&& see, SlotFields& of) {
-  see(static_cast<ValueType&>(of));
-  see(of.kind);
-  see(of.home);
-  see(of.is_shared);
-  see(of.is_passed);
-}
+void each_field(auto&& see, SlotFields& x) { see(static_cast<ValueType&>(x)); see(x.kind); see(x.home); see(x.is_shared); see(x.is_passed); }
 
 /// Bodies that are recursive together, and how they run.
 struct GroupFields {
@@ -348,14 +219,7 @@ struct GroupFields {
   bool is_parallel{};  ///< several threads may run parts of a wave
   bool is_scalar{};  ///< numbers only: waves may be cut anywhere
 };
-
-template <class See>
-void each_field(See&& see, GroupFields& of) {
-  see(of.schedule);
-  see(of.is_narrow);
-  see(of.is_parallel);
-  see(of.is_scalar);
-}
+void each_field(auto&& see, GroupFields& x) { see(x.schedule); see(x.is_narrow); see(x.is_parallel); see(x.is_scalar); }
 
 /// A straight run of operators, then what is entered together.
 struct StageFields {
@@ -367,29 +231,14 @@ struct StageFields {
   std::vector<int32_t> drops{};  ///< slots that nobody reads behind the straight run
   std::vector<Item> entered{};
 };
-
-template <class See>
-void each_field(See&& see, StageFields& of) {
-  see(of.straight);
-  see(of.late);
-  see(of.ahead);
-  see(of.late_kind);
-  see(of.wide);
-  see(of.drops);
-  see(of.entered);
-}
+void each_field(auto&& see, StageFields& x) { see(x.straight); see(x.late); see(x.ahead); see(x.late_kind); see(x.wide); see(x.drops); see(x.entered); }
 
 /// What happens in a region in one phase; in a branch, in one visit.
 struct ProgramFields {
   int32_t phase{};  ///< of the body
   std::vector<Stage> stages{};
 };
-
-template <class See>
-void each_field(See&& see, ProgramFields& of) {
-  see(of.phase);
-  see(of.stages);
-}
+void each_field(auto&& see, ProgramFields& x) { see(x.phase); see(x.stages); }
 
 /// A body, or a side of a branch.
 struct RegionFields {
@@ -402,17 +251,6 @@ struct RegionFields {
   std::vector<std::vector<int32_t>> params{};  ///< by phase; of bodies only
   std::vector<std::vector<int32_t>> results{};
 };
-
-template <class See>
-void each_field(See&& see, RegionFields& of) {
-  see(of.kind);
-  see(of.body);
-  see(of.group);
-  see(of.hoisted);
-  see(of.slots);
-  see(of.phases);
-  see(of.params);
-  see(of.results);
-}
+void each_field(auto&& see, RegionFields& x) { see(x.kind); see(x.body); see(x.group); see(x.hoisted); see(x.slots); see(x.phases); see(x.params); see(x.results); }
 
 }  // namespace undertow

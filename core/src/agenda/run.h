@@ -52,6 +52,7 @@ class Agenda final : public Runner, public TableCaller {
   void enter(Invocation& invocation) override;
   void resume(Invocation& invocation) override;
   Place where(std::vector<Label>& labels) const override;
+  void forget_deepest() override { deepest_ = nullptr; }
   Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override;
   Place climb(const Part& part, int64_t lane, std::vector<Label>& labels) override;
   void back(Invocation& invocation) override;
