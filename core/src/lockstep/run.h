@@ -82,7 +82,7 @@ struct Wave {
   Invocation* invocation = nullptr;
   Progress progress;
   Chunk* resumed = nullptr;  ///< of a later phase: the next to be resumed
-  Chunk* chunk = nullptr;    ///< null: none runs
+  Chunk* chunk = nullptr;    ///< the one that runs now
   std::vector<Fiber*> ready;
   std::vector<Request*> calls;
   std::vector<Invocation*> entered;  ///< to be entered

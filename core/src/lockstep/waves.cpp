@@ -17,8 +17,10 @@ Wave& Lockstep::push(Invocation& invocation) {
 }
 
 void Lockstep::enter(Invocation& invocation) {
-  push(invocation).progress.calls_before = stats_.activations;
+  Wave& wave = push(invocation);
+  wave.progress.calls_before = stats_.activations;
   invocation.handle = nullptr;
+  run_chunk(wave);
 }
 
 /// Arguments go to all chunks at once, so that what held them is free while the first of them runs.
@@ -35,6 +37,7 @@ void Lockstep::resume(Invocation& invocation) {
     }
   }
   for (Part* part : invocation.parts) invocation.caller->taken(*part);
+  run_chunk(wave);
 }
 
 void Lockstep::step() {
@@ -50,12 +53,9 @@ void Lockstep::step() {
     return;
   }
   clock_.to(Step::Call);
-  if (wave.chunk == nullptr) {
-    run_chunk(wave);
-  } else if (!wave.entered.empty()) {
+  if (wave.entered.empty() && !wave.calls.empty()) make_invocations(wave);
+  if (!wave.entered.empty()) {
     enter_next(wave);
-  } else if (!wave.calls.empty()) {
-    make_invocations(wave);
   } else if (!wave.asked.empty()) {
     resume_next(wave);
   } else if (is_late(LateKind::Held)) {
@@ -67,7 +67,7 @@ void Lockstep::step() {
   }
 }
 
-/// Run the next chunk of an invocation, if there is one.
+/// Begin the next chunk of an invocation; where there is none, it is over.
 void Lockstep::run_chunk(Wave& wave) {
   Invocation& invocation = *wave.invocation;
   run_.poll.tick();
@@ -218,9 +218,11 @@ void Lockstep::finish_chunk(Wave& wave) {
   }
   for (const Piece& piece : chunk->pieces) deliver(piece, invocation.phase);
   wave.chunk = nullptr;
-  if (invocation.phase + 1 < invocation.visits) return;
-  for (Table* table : chunk->roots) tables_.end(table);
-  space_.chunks.give(chunk);
+  if (invocation.phase + 1 == invocation.visits) {
+    for (Table* table : chunk->roots) tables_.end(table);
+    space_.chunks.give(chunk);
+  }
+  run_chunk(wave);
 }
 
 }  // namespace undertow::lockstep
