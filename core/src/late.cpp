@@ -92,16 +92,22 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
 }
 
 /// It is said how steps wait, and which of them, one by one and in order, belong to the next phase.
-void check_late(const Plan& plan, const Stage& stage) {
-  int32_t count = 0;
-  for (const Item& item : stage.late) singly(plan, item, [&](const Item&) { ++count; });
+void find_runs(const Plan& plan, Stage& stage) {
   if ((stage.late_kind == LateKind::None) != stage.late.empty()) fail("it is not said how steps wait");
-  int32_t before = -1;
-  for (int32_t number : stage.ahead) {
-    if (stage.late_kind != LateKind::Ahead || number <= before || number >= count)
-      fail("what belongs to the next phase does not wait");
-    before = number;
-  }
+  stage.run = stage.straight;
+  stage.run.insert(stage.run.end(), stage.late.begin(), stage.late.end());
+  int32_t number = 0;
+  auto ahead = stage.ahead.begin();
+  for (const Item& item : stage.late)
+    singly(plan, item, [&](const Item& one) {
+      if (ahead != stage.ahead.end() && *ahead == number)
+        ++ahead;
+      else
+        stage.now.push_back(one);
+      ++number;
+    });
+  if (ahead != stage.ahead.end() || (!stage.ahead.empty() && stage.late_kind != LateKind::Ahead))
+    fail("what belongs to the next phase does not wait");
 }
 
 /// Are these the same value for all lanes?
@@ -119,7 +125,7 @@ void find_lates(Plan& plan) {
     std::vector<int32_t> given;  // by earlier joint runs
     for (Program& program : plan.regions[r].phases)
       for (Stage& stage : program.stages) {
-        check_late(plan, stage);
+        find_runs(plan, stage);
         if (stage.late.empty() || program.phase < 0) continue;
         Late late = late_of(plan, r, program, stage, readers);
         for (int32_t slot : late.takes)

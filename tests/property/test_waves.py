@@ -87,7 +87,7 @@ def agree(
     ways.append((chance.choice(WIDTHS), "auto", chance.choice(FRAMES)))
     for width, schedule, frames in ways:
         if schedule == "mixed":
-            groups = WavesPlan(graph).core.groups
+            groups = len(WavesPlan(graph).plan.groups)
             plan: WavesPlan = MixedPlan(graph, [group for group in range(groups) if chance.random() < 0.5], width)
         else:
             plan = WavesPlan(graph, width, schedule)

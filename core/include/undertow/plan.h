@@ -95,7 +95,9 @@ struct FusedItem {
 constexpr size_t z(LateKind kind) { return static_cast<size_t>(kind); }
 
 struct Stage : StageFields {
-  int32_t waits = -1;  ///< number in Plan::lates, where some of the straight run may wait for other tables
+  std::vector<Item> run;  ///< the straight run, with what may wait at its end
+  std::vector<Item> now;  ///< of what may wait what belongs to this phase, one by one
+  int32_t waits = -1;     ///< number in Plan::lates, where some of the straight run may wait for other tables
 };
 
 /// Operators that may wait, until those of many tables run as one. See late.h.

@@ -81,13 +81,12 @@ void Agenda::run_stage(const StagePlan& stage) {
   Table* table = tables_.make(region, lanes, 1, false);
   give_entries(*table);
   for (int32_t slot : stage.loads) load(*table, slot);
-  for (const auto* items : {&stage.stage->straight, &stage.stage->late})
-    for (const Item& item : *items) {
-      if (options_.check_finite)
-        singly(plan_, item, [&](const Item& one) { straight(*table, one); });
-      else
-        straight(*table, item);
-    }
+  for (const Item& item : stage.stage->run) {
+    if (options_.check_finite)
+      singly(plan_, item, [&](const Item& one) { straight(*table, one); });
+    else
+      straight(*table, item);
+  }
   carry(batch_, *table, nullptr, stage.stores);
   operate_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.

@@ -1,5 +1,4 @@
 // Steps that wait for those of other tables.
-#include "items.h"
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
@@ -13,23 +12,17 @@ constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one t
 bool Lockstep::put_off(Fiber* self, const Stage& stage) {
   Table& table = *self->table;
   const Late* late = stage.waits < 0 ? nullptr : &plan_.lates[z(stage.waits)];
+  if (late != nullptr && late->kind == LateKind::Ahead && self->program->phase + 1 >= table.visits) {
+    straight(table, stage.straight);  // there is no next phase
+    straight(table, stage.now);
+    return false;
+  }
+  const auto is_looked_at = [&] { return late->kind == LateKind::Kept && options_.check_finite; };  // where it is made
+  if (late == nullptr || table.lanes >= late->wide || is_looked_at()) {
+    straight(table, stage.run);
+    return false;
+  }
   straight(table, stage.straight);
-  if (late == nullptr) return false;
-  if (late->kind == LateKind::Ahead && self->program->phase + 1 >= table.visits) {  // there is no next phase
-    int32_t number = 0;
-    size_t next = 0;
-    for (const Item& item : stage.late)
-      singly(plan_, item, [&](const Item& one) {
-        const bool is_ahead = next < stage.ahead.size() && stage.ahead[next] == number++;
-        is_ahead ? static_cast<void>(++next) : straight(table, one);
-      });
-    return false;
-  }
-  const bool is_looked_at = late->kind == LateKind::Kept && options_.check_finite;  // by whom, if it waits?
-  if (table.lanes >= late->wide || is_looked_at) {
-    straight(table, stage.late);
-    return false;
-  }
   Waiting& waiting = waiting_[z(stage.waits)];
   if (late->is_held()) {
     waiting.hold(*late, table, self, deep_ - 1);
