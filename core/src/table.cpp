@@ -87,16 +87,17 @@ void Tables::end(Table* root) {
   while (!todo.empty()) {
     Table* table = todo.back();
     todo.pop_back();
-    if (table == nullptr) continue;
     for (Sides& sides : table->branches)
       for (int side = 0; side < 2; ++side) {
-        todo.push_back(sides.table[side]);
+        if (sides.table[side] != nullptr) todo.push_back(sides.table[side]);
         pool.drop(sides.index[side]);
       }
     drop_sums(*table);
-    for (Table* map : table->maps) todo.push_back(map);
-    const int32_t slots = static_cast<int32_t>(table->region->slots.size());
-    for (int32_t k = 0; k < slots; ++k) drop(*table, k);
+    for (Table* map : table->maps)
+      if (map != nullptr) todo.push_back(map);
+    for (int32_t slot : table->region->boxed) drop(*table, slot);
+    const Column* const end = table->columns + table->region->slots.size();
+    for (const Column* column = table->columns; column != end; ++column) pool.drop(column->block);
     pool.drop(table->block);
     pool.drop(table->index);
     pool.drop(table->numbers);

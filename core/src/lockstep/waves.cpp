@@ -121,7 +121,8 @@ void Lockstep::start_chunk(Wave& wave) {
   at_ = nullptr;
   calling_ = {spans[0].part, spans[0].from};
   operate_.doing = {-1, spans[0].part->item->site};
-  std::ranges::stable_sort(spans, {}, [](const Span& span) { return span.part->item->body; });
+  const auto body = [](const Span& span) { return span.part->item->body; };
+  if (!std::ranges::is_sorted(spans, {}, body)) std::ranges::stable_sort(spans, {}, body);  // which takes memory
   run_.deepen(invocation.depth, {spans[0].part, spans[0].from});
   wave.chunk = chunk;
   invocation.handle = chunk;
