@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from undertow.engines.native import facts_of
+from undertow.engines.native import traits_of
 from undertow.engines.waves import WIDTH, WavesPlan
 from undertow.ir.graph import StaticGraph
 from undertow.plan.pipeline import make_plan
@@ -16,7 +16,7 @@ class MixedPlan(WavesPlan):
     """The groups of these numbers run by agenda, the others in lockstep."""
 
     def __init__(self, graph: StaticGraph, agenda: Sequence[int], width: int = WIDTH) -> None:
-        plan = make_plan(graph, facts_of, forced="lockstep")
+        plan = make_plan(graph, traits_of, forced="lockstep")
         groups = tuple(
             replace(group, schedule="agenda") if number in agenda else group for number, group in enumerate(plan.groups)
         )

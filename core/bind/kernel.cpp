@@ -72,7 +72,7 @@ std::vector<Made> run_kernel(const std::string& op, const nb::dict& attributes, 
 
 /// What the passes of a plan must know: is there a kernel, is it an operator on each element, which operands decide the
 /// shape of a result?
-nb::tuple kernel_facts(const std::string& op, const nb::dict& attributes, const OutTypes& in_types,
+nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const OutTypes& in_types,
                        const OutTypes& out_types) {
   const auto types_of = [](const OutTypes& named) {
     std::vector<Type> types;
@@ -107,7 +107,7 @@ double time_kernel(const std::string& op, const nb::dict& attributes, const std:
 
 void bind_kernel(nb::module_& module) {
   module.attr("KernelFault") = nb::steal(PyErr_NewException("undertow._core.KernelFault", PyExc_Exception, nullptr));
-  module.def("kernel_facts", &kernel_facts, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("outputs"));
+  module.def("kernel_traits", &kernel_traits, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("outputs"));
   module.def("run_kernel", &run_kernel, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("shared"),
              nb::arg("out_types"), nb::arg("isa") = "");
   module.def("time_kernel", &time_kernel, nb::arg("op"), nb::arg("attrs"), nb::arg("inputs"), nb::arg("shared"),

@@ -17,7 +17,7 @@ class Checker {
     find_pinned();
     for (const Region& region : plan_.regions) check_region(region);
     const Region& main = plan_.regions[0];
-    if (main.params.size() != 1 || main.results.size() != 1 || main.phases.size() != 1) not_a_plan("main has phases");
+    if (main.params.size() != 1 || main.results.size() != 1 || main.programs.size() != 1) not_a_plan("main has phases");
   }
 
  private:
@@ -66,7 +66,7 @@ class Checker {
     for (const auto& results : in.results)
       for (int32_t number : results)
         if (number != kNoSlot) slot(in, number);
-    for (const Program& program : in.phases)
+    for (const Program& program : in.programs)
       for (const Stage& stage : program.stages) {
         for (const auto* items : {&stage.straight, &stage.late})
           for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { check_item(in, one, true); });
@@ -97,7 +97,7 @@ class Checker {
           const Region& inner = region(branch.regions[side]);
           if (inner.kind != Region::Kind::Branch || inner.body != in.body)
             not_a_plan("a side is no branch of this body");
-          below(branch.visit, static_cast<int32_t>(inner.phases.size()), "a side has no such phase");
+          below(branch.visit, static_cast<int32_t>(inner.programs.size()), "a side has no such phase");
           for (const Transfer& t : branch.transfers[side]) accept(slot(inner, t.to), operand(in, t.from));
           for (const Merge& merge : branch.merges) accept(slot(in, merge.to), operand(inner, merge.sides[side]));
         }
@@ -110,7 +110,7 @@ class Checker {
         const Region& callee = region(call.body);
         if (callee.kind != Region::Kind::Function) not_a_plan("a call enters no function");
         if (call.sibling < 0 || call.sibling >= call.siblings) not_a_plan("a call is no sibling of its family");
-        below(call.phase, static_cast<int32_t>(callee.phases.size()), "a callee has no such phase");
+        below(call.phase, static_cast<int32_t>(callee.programs.size()), "a callee has no such phase");
         const auto phase = static_cast<size_t>(call.phase);
         if (call.arguments.size() != callee.params[phase].size())
           not_a_plan("a call has other arguments than its callee");
@@ -133,7 +133,7 @@ class Checker {
       case Kind::Loop: {
         const LoopItem& loop = plan_.loops[at];
         const Region& body = region(loop.body);
-        if (body.kind != Region::Kind::Loop || body.phases.size() != 1) not_a_plan("a loop enters no loop");
+        if (body.kind != Region::Kind::Loop || body.programs.size() != 1) not_a_plan("a loop enters no loop");
         below(loop.branch, body.branches, "there is no such branch");
         const BranchItem* found = decides(plan_, loop);
         if (found == nullptr) not_a_plan("nothing decides whether a loop goes on");
@@ -151,7 +151,7 @@ class Checker {
         const MapItem& map = plan_.maps[at];
         const Region& body = region(map.body);
         if (body.kind != Region::Kind::Map) not_a_plan("a map enters no map");
-        below(map.phase, static_cast<int32_t>(body.phases.size()), "a map has no such phase");
+        below(map.phase, static_cast<int32_t>(body.programs.size()), "a map has no such phase");
         if (map.phase == 0 && operand(in, map.counted).rank() == 0) not_a_plan("a map over a scalar");
         for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from), true);
         for (const Transfer& t : map.outers) accept(slot(body, t.to), operand(in, t.from));
@@ -259,9 +259,9 @@ class Checker {
 
   void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
     if (phase > 0) return;
-    if (visits.size() != region(in.body).phases.size()) not_a_plan("it is not said how often something is visited");
+    if (visits.size() != region(in.body).programs.size()) not_a_plan("it is not said how often something is visited");
     for (int32_t count : visits)
-      if (count < 0 || count > static_cast<int32_t>(entered.phases.size()))
+      if (count < 0 || count > static_cast<int32_t>(entered.programs.size()))
         not_a_plan("a phase is visited that is not there");
   }
 

@@ -51,8 +51,8 @@ class Flow {
     const Region& in = region(r);
     Facts& facts = facts_[r];
     const bool is_root = in.kind == Region::Kind::Main || in.kind == Region::Kind::Function;
-    facts.phase.assign(in.phases.size(), -1);
-    facts.given.resize(in.phases.size());
+    facts.phase.assign(in.programs.size(), -1);
+    facts.given.resize(in.programs.size());
     facts.written.assign(in.slots.size(), kNever);
     facts.branch_visits.assign(z(in.branches), 0);
     facts.branch_items.assign(z(in.branches), nullptr);
@@ -61,7 +61,7 @@ class Flow {
     facts.map_items.assign(z(in.maps), nullptr);
     facts.map_phases.assign(z(in.maps), 0);
     facts.loops.assign(z(in.loops), false);
-    for (size_t phase = 0; is_root && phase < in.phases.size(); ++phase) {
+    for (size_t phase = 0; is_root && phase < in.programs.size(); ++phase) {
       facts.phase[phase] = static_cast<int32_t>(phase);
       for (int32_t slot : in.params[phase])
         if (slot != kNoSlot) facts.given[phase].push_back(slot);
@@ -126,11 +126,11 @@ class Flow {
 
   void walk(size_t r) {
     const Region& in = region(r);
-    for (size_t number = 0; number < in.phases.size(); ++number) {
+    for (size_t number = 0; number < in.programs.size(); ++number) {
       const auto program = static_cast<int32_t>(number);
       if (facts_[r].phase[number] < 0) continue;
       for (int32_t slot : facts_[r].given[number]) write(r, slot, program);
-      for (const Stage& stage : in.phases[number].stages) {
+      for (const Stage& stage : in.programs[number].stages) {
         for (const auto* items : {&stage.straight, &stage.late})
           for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { straight(r, program, one); });
         // What is entered together sees nothing of each other.
@@ -259,19 +259,13 @@ class Flow {
           if (region(z(body)).hoisted < region(z(inner)).hoisted) fail("an entry is not given what it needs");
           enters[z(body)].push_back(inner);
         };
-        if (item.kind == Item::Kind::Call) {
-          const CallItem& call = plan_.calls[z(item.number)];
-          if (call.makes_entry)
-            makers.emplace_back(r, &call);
-          else if (call.phase == 0)
-            share(call.body);
-        } else if (item.kind == Item::Kind::Loop) {
-          share(plan_.loops[z(item.number)].body);
-        } else if (item.kind == Item::Kind::Map) {
-          share(plan_.maps[z(item.number)].body);
-        } else if (item.kind == Item::Kind::Read && !plan_.reads[z(item.number)].is_shared) {
+        const CallItem* call = item.kind == Item::Kind::Call ? &plan_.calls[z(item.number)] : nullptr;
+        if (call != nullptr && call->makes_entry)
+          makers.emplace_back(r, call);
+        else if (item.kind != Item::Kind::Branch && (call == nullptr || call->phase == 0))
+          each_entered(plan_, item, [&](int32_t inner, int32_t) { share(inner); });
+        if (item.kind == Item::Kind::Read && !plan_.reads[z(item.number)].is_shared)
           reads[r].push_back(&plan_.reads[z(item.number)]);
-        }
       });
     std::vector<size_t> last(plan_.regions.size(), makers.size());
     for (size_t maker = 0; maker < makers.size(); ++maker) {
@@ -314,8 +308,8 @@ void check_flow(Plan& plan) {
   Flow flow(plan);
   flow.check();
   for (size_t r = 0; r < plan.regions.size(); ++r)
-    for (size_t program = 0; program < plan.regions[r].phases.size(); ++program) {
-      int32_t& phase = plan.regions[r].phases[program].phase;
+    for (size_t program = 0; program < plan.regions[r].programs.size(); ++program) {
+      int32_t& phase = plan.regions[r].programs[program].phase;
       if (flow.phase(r, program) >= 0 && flow.phase(r, program) != phase) fail("a program runs in another phase");
       phase = flow.phase(r, program);
     }

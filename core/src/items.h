@@ -28,8 +28,8 @@ void each_item(const Stage& stage, See&& see) {
 /// Every item of a region, with the number of its program: see(program, item).
 template <class See>
 void each_item(const Region& region, See&& see) {
-  for (size_t program = 0; program < region.phases.size(); ++program)
-    for (const Stage& stage : region.phases[program].stages)
+  for (size_t program = 0; program < region.programs.size(); ++program)
+    for (const Stage& stage : region.programs[program].stages)
       each_item(stage, [&](const Item& item) { see(static_cast<int32_t>(program), item); });
 }
 
@@ -42,7 +42,7 @@ void singly(const Plan& plan, const Item& item, See&& see) {
 
 /// The branch that decides whether a loop goes on; null, in plans that are not checked.
 inline const BranchItem* decides(const Plan& plan, const LoopItem& loop) {
-  for (const Stage& stage : plan.regions[z(loop.body)].phases[0].stages)
+  for (const Stage& stage : plan.regions[z(loop.body)].programs[0].stages)
     for (const Item& item : stage.entered)
       if (item.kind == Item::Kind::Branch && plan.branches[z(item.number)].branch == loop.branch)
         return &plan.branches[z(item.number)];

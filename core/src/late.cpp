@@ -25,7 +25,7 @@ class Readers {
       for (size_t phase = 0; phase < region.results.size() && static_cast<int64_t>(phase) <= last; ++phase)
         for (int32_t slot : region.results[phase])
           if (slot != kNoSlot) ++counts_[r][z(slot)];
-      for (const Program& program : region.phases)
+      for (const Program& program : region.programs)
         for (const Stage& stage : program.stages)
           if (program.phase <= last) each_item(stage, [&](const Item& item) { note(r, item, 1); });
     }
@@ -123,7 +123,7 @@ void find_lates(Plan& plan) {
   Readers readers(plan);
   for (size_t r = 0; r < plan.regions.size(); ++r) {
     std::vector<int32_t> given;  // by earlier joint runs
-    for (Program& program : plan.regions[r].phases)
+    for (Program& program : plan.regions[r].programs)
       for (Stage& stage : program.stages) {
         find_runs(plan, stage);
         if (stage.late.empty() || program.phase < 0) continue;

@@ -209,7 +209,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   }
   for (Region& region : regions) {
     if (region.kind != Region::Kind::Branch &&
-        (region.params.size() != region.phases.size() || region.results.size() != region.phases.size()))
+        (region.params.size() != region.programs.size() || region.results.size() != region.programs.size()))
       not_a_plan("a body does not say what each phase takes and gives");
     count_parts(*this, region);
   }

@@ -14,7 +14,7 @@ class KernelFault(Exception):
 
     args: tuple[Any, ...]
 
-def kernel_facts(
+def kernel_traits(
     op: str, attrs: dict[str, Any], inputs: list[tuple[str, int]], outputs: list[tuple[str, int]]
 ) -> tuple[bool, bool, int]:
     """Is there a kernel, is it an operator on each element, and which operands decide the shape of a result (bits)?"""

@@ -240,6 +240,14 @@ def test_graph(undertow: Callable[..., Done]) -> None:
     assert undertow("graph", "my_programs.py:fib").out == with_arguments.out
 
 
+def test_plan(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    done = undertow("graph", "my_programs.py:fib", "--plan")
+    assert done.out.startswith("plan 1 fib\n") and "group 0 lockstep" in done.out
+    assert undertow("graph", "my_programs.py:fib", "10", "--plan", "-o", "fib.txt").code == 0
+    assert (tmp_path / "fib.txt").read_text() == done.out
+    assert "a plan is text" in undertow("graph", "my_programs.py:fib", "--plan", "-o", "fib.svg").err
+
+
 @pytest.mark.parametrize("function", ["total", "pair", "draw"])
 def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -> None:
     done = undertow("graph", f"my_programs.py:{function}")

@@ -11,7 +11,7 @@ import pytest
 from tests.programs import PROGRAMS, Program
 
 import undertow as ut
-from undertow.engines.native import facts_of
+from undertow.engines.native import traits_of
 from undertow.engines.waves import WavesPlan
 from undertow.engines.waves.header import header
 from undertow.errors import GraphError, InternalError
@@ -45,7 +45,7 @@ def acts(plan: Plan) -> bool:
 def test_plans_print_and_parse_after_every_pass(program: Program) -> None:
     """And what is parsed gives the same bits."""
     _, graph = program.capture(0)
-    for name, plan in steps(graph, facts_of):
+    for name, plan in steps(graph, traits_of):
         text = dump(plan)
         read = parse(text, dump_constants(plan))
         assert dump(read) == text, name
@@ -69,7 +69,7 @@ def toy() -> Any:
 def test_a_toy_engine_runs_plans(program: Program) -> None:
     """It knows nothing but the plan."""
     _, graph = program.capture(0)
-    plan = make_plan(graph, facts_of)
+    plan = make_plan(graph, traits_of)
     if any(CATALOGUE[kernel.op].state is not None for kernel in plan.kernels):
         pytest.skip("it has no variables")
     inputs = inputs_of(program, graph)

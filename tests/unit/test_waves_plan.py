@@ -13,7 +13,7 @@ import pytest
 from tests.unit.spoiled import Program, mutate, plans
 
 from undertow import _core
-from undertow.engines.native import Encoded, Host, facts_of
+from undertow.engines.native import Encoded, Host, traits_of
 from undertow.engines.waves.encode import encode as encode_plan
 from undertow.ir.graph import StaticGraph
 from undertow.plan.pipeline import make_plan
@@ -22,7 +22,7 @@ FIRST = 4  # version, nodes, constants, the number of kernels
 
 
 def encode(graph: StaticGraph) -> Encoded:
-    return encode_plan(make_plan(graph, facts_of), [node.name for node in graph.nodes])
+    return encode_plan(make_plan(graph, traits_of), [node.name for node in graph.nodes])
 
 
 def run(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) -> str:

@@ -247,10 +247,10 @@ struct RegionFields {
   int32_t group{};  ///< of bodies that are recursive together
   int32_t hoisted{};  ///< values of its entry that it, or what it enters, needs
   std::vector<Slot> slots{};
-  std::vector<Program> phases{};
+  std::vector<Program> programs{};
   std::vector<std::vector<int32_t>> params{};  ///< by phase; of bodies only
   std::vector<std::vector<int32_t>> results{};
 };
-void each_field(auto&& see, RegionFields& x) { see(x.kind); see(x.body); see(x.group); see(x.hoisted); see(x.slots); see(x.phases); see(x.params); see(x.results); }
+void each_field(auto&& see, RegionFields& x) { see(x.kind); see(x.body); see(x.group); see(x.hoisted); see(x.slots); see(x.programs); see(x.params); see(x.results); }
 
 }  // namespace undertow

@@ -31,7 +31,7 @@ class Maker {
       for (const auto& list : plan_.regions[r].results)
         for (int32_t slot : list) use(r, slot, kElsewhere);
       int32_t number = 0;
-      for (const Program& program : plan_.regions[r].phases)
+      for (const Program& program : plan_.regions[r].programs)
         for (const Stage& stage : program.stages) {
           each_item(stage, [&](const Item& item) {
             each_read(plan_, r, item, [&](size_t region, Operand x, Reading when) {
@@ -59,7 +59,7 @@ class Maker {
     for (const auto& [slot, stages] : used_[z(r)])
       if (stages.contains(kElsewhere)) region.places[z(slot)] = 0;
     int32_t number = 0, phase = 0;
-    for (const Program& program : region.region->phases) {
+    for (const Program& program : region.region->programs) {
       region.first.push_back(static_cast<int32_t>(out_.stages.size()));
       for (const Stage& stage : program.stages) {
         StagePlan& made = out_.stages.emplace_back();

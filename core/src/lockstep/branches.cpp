@@ -32,7 +32,7 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
       tables_.take_side(inner, transfer.to, tables_.slot(*table.region, transfer.from),
                         tables_.column(table, transfer.from), index, tables_.column(table, item.pred), side == 0,
                         table.lanes);
-    if (region.phases[z(item.visit)].stages.empty()) continue;
+    if (region.programs[z(item.visit)].stages.empty()) continue;
     ++self->pending;
     wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.visit, self));
   }

@@ -6,7 +6,7 @@ namespace undertow::lockstep {
 
 Fiber* Lockstep::fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent) {
   Fiber* made = space_.fibers.take();
-  *made = {kind, table, &table->region->phases[z(phase)], phase};
+  *made = {kind, table, &table->region->programs[z(phase)], phase};
   made->parent = parent;
   return made;
 }

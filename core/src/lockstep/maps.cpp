@@ -45,7 +45,7 @@ void Lockstep::enter_map(Wave& wave, Fiber* self, const MapItem& item) {
     if (inner->lanes > 0)
       tables_.take(*inner, outer.to, tables_.slot(*table.region, outer.from), tables_.column(table, outer.from), index,
                    inner->lanes);
-  if (inner->lanes == 0 || body.phases[z(item.phase)].stages.empty()) return;
+  if (inner->lanes == 0 || body.programs[z(item.phase)].stages.empty()) return;
   ++self->pending;
   tell(*inner, item.phase);
   wave.ready.push_back(fiber(Fiber::Kind::Map, inner, item.phase, self));

@@ -32,9 +32,9 @@ class Compiler {
     program_.bodies[z(region)] = std::make_unique<NarrowBody>();
     NarrowBody& body = *program_.bodies[z(region)];
     const Region& from = plan_.regions[z(region)];
-    body.params.resize(from.phases.size());
-    body.results.resize(from.phases.size());
-    for (size_t phase = 0; phase < from.phases.size(); ++phase)
+    body.params.resize(from.programs.size());
+    body.results.resize(from.programs.size());
+    for (size_t phase = 0; phase < from.programs.size(); ++phase)
       for (int32_t slot : from.params[phase]) {
         need_numbers(region, {&slot, 1});
         body.params[phase].push_back(slot == kNoSlot ? -1 : (cells_[z(region)][z(slot)] = body.cells++));
@@ -46,7 +46,7 @@ class Compiler {
     const Region& from = plan_.regions[z(region)];
     frames_.clear();
     entries_.clear();
-    for (size_t phase = 0; phase < from.phases.size(); ++phase) {
+    for (size_t phase = 0; phase < from.programs.size(); ++phase) {
       body_->entries.push_back(label());
       loop_ = -1;
       write(region, static_cast<int32_t>(phase));
@@ -143,7 +143,7 @@ class Compiler {
     std::vector<Task> stack{{root, phase}};
     while (!stack.empty()) {
       const size_t at = stack.size() - 1;
-      const Program& program = plan_.regions[z(stack[at].region)].phases[z(stack[at].phase)];
+      const Program& program = plan_.regions[z(stack[at].region)].programs[z(stack[at].phase)];
       if (stack[at].stage == program.stages.size()) {
         stack.pop_back();
         continue;
@@ -278,7 +278,7 @@ class Compiler {
     made.phase = item.phase;
     const std::pair<int32_t, int32_t> key{region, item.call};
     made.frame = made.entry = -1;
-    const bool has_phases = plan_.regions[z(item.body)].phases.size() > 1;
+    const bool has_phases = plan_.regions[z(item.body)].programs.size() > 1;
     if (has_phases) {
       if (!frames_.contains(key)) frames_[key] = fresh();
       made.frame = frames_[key];

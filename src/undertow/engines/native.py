@@ -22,7 +22,7 @@ from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, StaticGraph
 from undertow.ops.op import CATALOGUE
-from undertow.plan.kernels import Facts
+from undertow.plan.kernels import Traits
 from undertow.plan.plan import Kernel
 from undertow.types import CTL, DTYPES, Type, dtype_of
 
@@ -101,11 +101,11 @@ class Writer:
 
 
 @lru_cache(maxsize=4096)
-def facts_of(kernel: Kernel) -> Facts:
+def traits_of(kernel: Kernel) -> Traits:
     """What the core knows of a kernel."""
     if kernel.is_effect:
-        return Facts(is_native=False)
-    return Facts(*_core.kernel_facts(kernel.op, dict(kernel.attrs), list(kernel.inputs), list(kernel.outputs)))
+        return Traits(is_native=False)
+    return Traits(*_core.kernel_traits(kernel.op, dict(kernel.attrs), list(kernel.inputs), list(kernel.outputs)))
 
 
 class Host:

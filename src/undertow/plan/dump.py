@@ -174,9 +174,9 @@ class _Printer:
         yield f"pass {item.width}"
         for number, op in enumerate(item.ops):
             yield from self.item(op, "  ", [k - number for k in ahead])
-        for number, given in enumerate(item.inputs):
-            part = f" at {given.offset}" if given.offset else ""
-            yield f"  r{number} = {self.operand(given.source)}{part} count {given.count}"
+        for number, input_ in enumerate(item.inputs):
+            part = f" at {input_.offset}" if input_.offset else ""
+            yield f"  r{number} = {self.operand(input_.source)}{part} count {input_.count}"
         for number, step in enumerate(item.instructions, len(item.inputs)):
             registers = ", ".join(f"r{k}" for k in step.inputs)
             name = quote(self.plan.kernels[step.kernel].op)
@@ -217,14 +217,14 @@ class _Printer:
 
     def loop(self, item: Loop) -> str:
         body, going = item.body, going_on(self.plan, item)
-        given = f"{self.transfers(body, item.variables)}; {self.transfers(body, item.outers)}"
+        arguments = f"{self.transfers(body, item.variables)}; {self.transfers(body, item.outers)}"
         after = ", ".join(self.operand(x, going) for x in item.next)
-        head = f"loop#{item.loop} @{item.site} {self.region_name(body)}({given})"
+        head = f"loop#{item.loop} @{item.site} {self.region_name(body)}({arguments})"
         return f"{head} while branch#{item.branch} next ({after}) -> ({self.exits(body, item.exits)})"
 
     def map(self, item: Map) -> str:
-        given = f"{self.transfers(item.body, item.mapped)}; {self.transfers(item.body, item.outers)}"
-        text = f"map#{item.map} @{item.site} phase {item.phase} {self.region_name(item.body)}({given})"
+        arguments = f"{self.transfers(item.body, item.mapped)}; {self.transfers(item.body, item.outers)}"
+        text = f"map#{item.map} @{item.site} phase {item.phase} {self.region_name(item.body)}({arguments})"
         if item.phase == 0:
             text += f" over {self.operand(item.counted)}"
         text += f" -> ({self.exits(item.body, item.results)})"

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from undertow.ir.graph import EMPTY
-from undertow.plan.kernels import FactsOf
+from undertow.plan.kernels import TraitsOf
 from undertow.plan.plan import (
     Fused,
     FusedInput,
@@ -53,20 +53,20 @@ class _Role(NamedTuple):
 _NONE = _Role("", 0)
 
 
-def fuse(plan: Plan, facts_of: FactsOf) -> Plan:
+def fuse(plan: Plan, traits_of: TraitsOf) -> Plan:
     """The plan with passes instead of the operators that they stand for."""
-    return _Fusing(plan, facts_of).run()
+    return _Fusing(plan, traits_of).run()
 
 
 class _Fusing:
     """What all regions share: kernels, and how often slots are read."""
 
-    def __init__(self, plan: Plan, facts_of: FactsOf) -> None:
+    def __init__(self, plan: Plan, traits_of: TraitsOf) -> None:
         self.plan = plan
-        self.facts_of = facts_of
+        self.traits_of = traits_of
         self.kernels = list(plan.kernels)
         self.numbers = {kernel: number for number, kernel in enumerate(plan.kernels)}
-        self.facts = [facts_of(kernel) for kernel in plan.kernels]
+        self.traits = [traits_of(kernel) for kernel in plan.kernels]
         self.uses = use_counts(plan)
         self.constants = [count_of(constant.type) for constant in plan.constants]
 
@@ -85,7 +85,7 @@ class _Fusing:
         """The kernel that adds up elements of a dtype; -1 where there is none."""
         made = Kernel(op, EMPTY, ((dtype, 0), (dtype, 0)), ((dtype, 0),))
         if made not in self.numbers:
-            if not self.facts_of(made).is_each:
+            if not self.traits_of(made).is_each:
                 return -1
             self.numbers[made] = len(self.kernels)
             self.kernels.append(made)
@@ -121,9 +121,9 @@ class _InRegion:
             return tuple(items)
         out: list[Straight] = []
         first = 0
-        facts = self.fusing.facts
+        traits = self.fusing.traits
         for last, item in enumerate(items):
-            if isinstance(item, Op) and not facts[item.kernel].is_native:
+            if isinstance(item, Op) and not traits[item.kernel].is_native:
                 out += _Segment(self, items[first:last]).order()
                 out.append(item)
                 first = last + 1
@@ -133,11 +133,11 @@ class _InRegion:
         """What an item is to a pass."""
         if not isinstance(item, Op) or len(item.outputs) != 1 or not item.inputs:
             return _NONE
-        kernel, facts = self.fusing.kernels[item.kernel], self.fusing.facts[item.kernel]
+        kernel, traits = self.fusing.kernels[item.kernel], self.fusing.traits[item.kernel]
         width, count = self.counts[item.outputs[0]], self.count(item.inputs[0])
-        if not facts.is_native or width < 1 or count < 1:
+        if not traits.is_native or width < 1 or count < 1:
             return _NONE
-        if facts.is_each:
+        if traits.is_each:
             rank = kernel.outputs[0][1]
             for x, (_, own_rank) in zip(item.inputs, kernel.inputs, strict=True):
                 if (own := self.count(x)) != 1 and (own != width or own_rank > rank):

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from undertow.plan.kernels import FactsOf
+from undertow.plan.kernels import TraitsOf
 from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Read, Slot
-from undertow.plan.walk import given, going_on, items_of, singly
+from undertow.plan.walk import going_on, items_of, singly, transfers_of
 
 _Value = tuple[int, int]  # region, slot
 
 
-def find_homes(plan: Plan, facts_of: FactsOf) -> Plan:
+def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
     """The plan with the home of each slot."""
-    facts = [facts_of(kernel) for kernel in plan.kernels]
+    traits = [traits_of(kernel) for kernel in plan.kernels]
     slots = [region.slots for region in plan.regions]
     sources: dict[_Value, list[_Value]] = {}  # what a whole number or boolean is made of
     host: set[_Value] = set()
@@ -28,7 +28,7 @@ def find_homes(plan: Plan, facts_of: FactsOf) -> Plan:
         for program in region.programs:
             for item in singly(items_of(program)):
                 if isinstance(item, Op):
-                    row, kernel = facts[item.kernel], plan.kernels[item.kernel]
+                    row, kernel = traits[item.kernel], plan.kernels[item.kernel]
                     for k, x in enumerate(item.inputs):
                         is_index = k > 0 and not row.is_each and kernel.inputs[k][0] in ("i32", "i64")
                         if x >= 0 and (is_index or not row.is_native or row.deciding >> k & 1):
@@ -88,7 +88,7 @@ def _flows(plan: Plan, region: int, item: Item, hoists: dict[int, list[_Value]])
                 yield (callee, to), (region, x)
             for to, x in zip(item.results, body.results[item.phase], strict=True):
                 yield (region, to), (callee, x)
-    for inner, transfer in given(item):
+    for inner, transfer in transfers_of(item):
         yield (inner, transfer.to), (region, transfer.source)
     if isinstance(item, Branch):
         for merge in item.merges:

@@ -31,7 +31,7 @@ _SINGLE = {
 }
 
 
-class Item:
+class GraphItem:
     """One thing that happens in a region, in one phase."""
 
     __slots__ = ("key", "needs", "nodes", "orders", "phase", "region", "turn")
@@ -59,8 +59,8 @@ class Items:
         self.region_of = port_regions(graph)
         self.phases = node_phases(graph)
         self.pairs = graph.branches()
-        self.items: dict[Key, Item] = {}
-        self.of_region: dict[tuple[int, int], list[Item]] = {}  # by region and number of the program
+        self.items: dict[Key, GraphItem] = {}
+        self.of_region: dict[tuple[int, int], list[GraphItem]] = {}  # by region and number of the program
         self.phase_count = [1] * len(graph.regions)  # of each body
         for number, node in enumerate(graph.nodes):
             body = self.owner[node.region]
@@ -88,9 +88,9 @@ class Items:
 
     # -- items ---------------------------------------------------------------------------------------------
 
-    def _item(self, key: Key, region: int, phase: int) -> Item:
+    def _item(self, key: Key, region: int, phase: int) -> GraphItem:
         if key not in self.items:
-            self.items[key] = Item(key, region, phase)
+            self.items[key] = GraphItem(key, region, phase)
         return self.items[key]
 
     def _gather(self) -> None:
@@ -103,9 +103,9 @@ class Items:
         for number, node in enumerate(nodes):
             op, phase = node.op, phases[number]
             if op in CATALOGUE:
-                item = items[OP, number] = Item((OP, number), node.region, phase)
+                item = items[OP, number] = GraphItem((OP, number), node.region, phase)
             elif op in _SINGLE:
-                item = items[_SINGLE[op], number] = Item((_SINGLE[op], number), node.region, phase)
+                item = items[_SINGLE[op], number] = GraphItem((_SINGLE[op], number), node.region, phase)
                 if _SINGLE[op] == COLLECTED:
                     item.needs += returns.get(node.attrs.integer("site"), ())
             elif op in _STARTS:

@@ -1,4 +1,4 @@
-"""What the passes of a plan must know of kernels; the core says it, see `engines.native.facts_of`."""
+"""What the passes of a plan must know of kernels; the core says it, see `engines.native.traits_of`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from undertow.plan.plan import Kernel
 
 
-class Facts(NamedTuple):
+class Traits(NamedTuple):
     """Of one kernel."""
 
     is_native: bool = True  # else the host runs it
@@ -16,4 +16,4 @@ class Facts(NamedTuple):
     deciding: int = 0  # bit k: the value of operand k decides the shape of a result
 
 
-FactsOf = Callable[[Kernel], Facts]
+TraitsOf = Callable[[Kernel], Traits]

@@ -14,9 +14,8 @@ import numpy as np
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port, StaticGraph
 from undertow.ir.walk import components, phase_of
 from undertow.ops.op import CATALOGUE
-from undertow.plan import items as found
-from undertow.plan import plan as to
-from undertow.plan.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, Items
+from undertow.plan import plan as data
+from undertow.plan.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, GraphItem, Items
 from undertow.plan.plan import NO_SLOT, Exit, Kernel, Merge, Plan, Program, Region, Slot, Transfer
 from undertow.types import CTL, Type
 
@@ -67,7 +66,7 @@ class _Lowering:
         self.find_needs()
         names = region_names(self.graph, self.items.owner)
         regions = tuple(self.region(number, names[number]) for number in range(len(self.graph.regions)))
-        groups = (to.Group(),) * (max(self.groups, default=0) + 1)
+        groups = (data.Group(),) * (max(self.groups, default=0) + 1)
         kernels = tuple(Kernel(*key, acts_on_world(key[0])) for key in self.kernels)
         return Plan(self.graph.name, tuple(self.constants), kernels, groups, regions)
 
@@ -228,16 +227,16 @@ class _Lowering:
 
     # -- items ---------------------------------------------------------------------------------------------
 
-    def op(self, item: found.Item) -> to.Op:
+    def op(self, item: GraphItem) -> data.Op:
         number = item.key[1]
         node = self.graph.nodes[number]
         if all(map(is_order, node.types)) and not acts_on_world(node.op):
-            return to.Op(node.name, ORDERS_ONLY, (), ())
+            return data.Op(node.name, ORDERS_ONLY, (), ())
         slots = self.slots
         outputs = tuple([slots.get(Port(number, k), NO_SLOT) for k in range(len(node.types))])
-        return to.Op(node.name, self.kernel(node), tuple([self.slot(x) for x in node.inputs]), outputs)
+        return data.Op(node.name, self.kernel(node), tuple([self.slot(x) for x in node.inputs]), outputs)
 
-    def branch(self, item: found.Item) -> to.Branch:
+    def branch(self, item: GraphItem) -> data.Branch:
         _, node, index, parent, phase, turn = item.key
         pred = Port(node, index)
         visits = sorted(self.items.visits[pred, parent])
@@ -255,7 +254,7 @@ class _Lowering:
             for n in item.nodes
             if nodes[n].op == "merge" and Port(n) in self.slots
         )
-        return to.Branch(
+        return data.Branch(
             self.branch_numbers[pred, parent],
             self.slots[pred],
             visits.index((phase, turn)),
@@ -265,25 +264,26 @@ class _Lowering:
             merges,
         )
 
-    def by_index(self, item: found.Item, op: str) -> list[tuple[int, int]]:
+    def by_index(self, item: GraphItem, op: str) -> list[tuple[int, int]]:
         """The nodes of an item with some operator, by their index."""
         nodes = self.graph.nodes
         return sorted((nodes[n].attrs.integer("index"), n) for n in item.nodes if nodes[n].op == op)
 
-    def call(self, item: found.Item) -> to.Call:
+    def call(self, item: GraphItem) -> data.Call:
         _, number, phase = item.key
         site, nodes = self.graph.sites[number - 1], self.graph.nodes
         body = self.bodies[site.callee]
-        given = {index: nodes[n].inputs[0] for index, n in self.by_index(item, "call") if nodes[n].types[0] != CTL}
+        calls = self.by_index(item, "call")
+        arguments = {index: nodes[n].inputs[0] for index, n in calls if nodes[n].types[0] != CTL}
         taken = dict(self.by_index(item, "return"))
-        return to.Call(
+        return data.Call(
             site=number,
             call=self.site_numbers[number],
             phase=phase,
             callees=(site.callee,),
             selector=NO_SLOT,
             asks=0,
-            arguments=tuple(self.slot(given[index]) for index in sorted(body.params[phase])),
+            arguments=tuple(self.slot(arguments[index]) for index in sorted(body.params[phase])),
             hoists=tuple(self.hoisted(nodes[n]) for _, n in self.by_index(item, "hoist")),
             results=tuple(
                 self.slots.get(Port(taken[index]), NO_SLOT) if index in taken else NO_SLOT
@@ -308,12 +308,12 @@ class _Lowering:
             counts.append(max(phases, default=0))
         return tuple(counts)
 
-    def outers(self, item: found.Item) -> tuple[Transfer, ...]:
+    def outers(self, item: GraphItem) -> tuple[Transfer, ...]:
         nodes = self.graph.nodes
         outers = [n for n in item.nodes if nodes[n].op == "outer" and nodes[n].types[0] != CTL]
         return tuple(Transfer(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in outers)
 
-    def loop(self, item: found.Item) -> to.Loop:
+    def loop(self, item: GraphItem) -> data.Loop:
         number, nodes = item.key[1], self.graph.nodes
         body = self.graph.sites[number - 1].callee
         enters = {n for index, n in self.by_index(item, "enter") if nodes[n].types[0] != CTL}
@@ -335,7 +335,7 @@ class _Lowering:
                     exits.append(Exit(self.slot(switch.inputs[1]), self.slots[Port(at)]))
         if pred is None:
             pred = self.loop_predicate(body)
-        return to.Loop(
+        return data.Loop(
             number,
             self.site_numbers[number],
             body,
@@ -355,11 +355,11 @@ class _Lowering:
                 return pred
         raise AssertionError("a loop without a way round")
 
-    def map(self, item: found.Item) -> to.Map:
+    def map(self, item: GraphItem) -> data.Map:
         _, number, phase = item.key
         site, nodes = self.graph.sites[number - 1], self.graph.nodes
         starts = [n for n in item.nodes if nodes[n].op == "fan_start"]
-        return to.Map(
+        return data.Map(
             number,
             self.site_numbers[number],
             phase,
@@ -379,30 +379,30 @@ class _Lowering:
             self.visits(MAP, number, item.region) if phase == 0 else (),
         )
 
-    def read(self, item: found.Item) -> to.Read:
+    def read(self, item: GraphItem) -> data.Read:
         node = self.graph.nodes[item.key[1]]
         if node.types[0] == CTL:
-            return to.Read(NO_SLOT, 0, False)
+            return data.Read(NO_SLOT, 0, False)
         source = node.inputs[0]
         assert isinstance(source, Port)
         maker = self.graph.nodes[source.node]
         index = maker.attrs.integer("index") if maker.op == "hoist" else self.slots[source]
-        return to.Read(self.slots[Port(item.key[1])], index, maker.op != "hoist")
+        return data.Read(self.slots[Port(item.key[1])], index, maker.op != "hoist")
 
-    def collect(self, item: found.Item) -> to.Collect:
+    def collect(self, item: GraphItem) -> data.Collect:
         node = self.graph.nodes[item.key[1]]
         values = tuple(self.slot(x) for x in node.inputs)
-        return to.Collect(node.name, node.attrs.integer("index"), "whole" if len(values) == 1 else "rows", values)
+        return data.Collect(node.name, node.attrs.integer("index"), "whole" if len(values) == 1 else "rows", values)
 
-    def collected(self, item: found.Item) -> to.Collected:
+    def collected(self, item: GraphItem) -> data.Collected:
         number = item.key[1]
         node = self.graph.nodes[number]
         slots = tuple(self.slots.get(Port(number, k), NO_SLOT) for k in range(len(node.types)))
         call = self.site_numbers[node.attrs.integer("site")]
-        return to.Collected(call, node.attrs.integer("index"), self.slot(node.inputs[0]), slots)
+        return data.Collected(call, node.attrs.integer("index"), self.slot(node.inputs[0]), slots)
 
 
-_WRITERS: dict[int, Callable[[_Lowering, found.Item], to.Item]] = {
+_WRITERS: dict[int, Callable[[_Lowering, GraphItem], data.Item]] = {
     OP: _Lowering.op,
     BRANCH: _Lowering.branch,
     CALL: _Lowering.call,

@@ -56,7 +56,7 @@ class _Block:
 class _Reader:
     def __init__(self, name: str, lines: Sequence[Line], constants: Mapping[str, Array]) -> None:
         self.name = name
-        self.given = constants
+        self.arrays = constants
         self.big: dict[str, Const] = {}
         self.groups: list[data.Group] = []
         self.group_of: dict[str, int] = {}
@@ -141,7 +141,7 @@ class _Reader:
 
     def operand(self, line: Line, region: int) -> int:
         if line.peek() in DTYPES and line.peek(1) == "[":
-            const = big_constant(line, self.given, self.big)
+            const = big_constant(line, self.arrays, self.big)
         elif line.kind() == "string" or (line.kind() == "word" and line.peek() not in RESERVED):
             return self.slot(line, region)
         else:
@@ -480,9 +480,8 @@ class _RegionReader:
             while line.take(";"):
                 merges.append(merge())
             line.expect(")")
-        sides = (regions[0], regions[1])
-        given = (transfers[0], transfers[1])
-        return data.Branch(number, pred, visit, is_last, sides, given, tuple(merges), self.drops(line))
+        sides = (regions[0], regions[1]), (transfers[0], transfers[1])
+        return data.Branch(number, pred, visit, is_last, *sides, tuple(merges), self.drops(line))
 
     def call(self, line: Line) -> data.Call:
         number = self.numbered(line, line.peek())

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from undertow.ir.graph import StaticGraph
 from undertow.plan.fuse import fuse
 from undertow.plan.homes import find_homes
-from undertow.plan.kernels import FactsOf
+from undertow.plan.kernels import TraitsOf
 from undertow.plan.lifetimes import find_lifetimes
 from undertow.plan.lower import lower
 from undertow.plan.order import order
@@ -33,17 +33,17 @@ from undertow.plan.share import share
 from undertow.plan.siblings import find_siblings
 
 
-def make_plan(graph: StaticGraph, facts_of: FactsOf, is_put_off: bool = True, forced: Schedule | None = None) -> Plan:
+def make_plan(graph: StaticGraph, traits_of: TraitsOf, is_put_off: bool = True, forced: Schedule | None = None) -> Plan:
     """The plan of a graph. Steps wait for others only if asked to; `forced` is the schedule of all groups."""
     plan = None
-    for _, plan in steps(graph, facts_of, is_put_off, forced):  # noqa: B007  # the last one
+    for _, plan in steps(graph, traits_of, is_put_off, forced):  # noqa: B007  # the last one
         pass
     assert plan is not None
     return plan
 
 
 def steps(
-    graph: StaticGraph, facts_of: FactsOf, is_put_off: bool = True, forced: Schedule | None = None
+    graph: StaticGraph, traits_of: TraitsOf, is_put_off: bool = True, forced: Schedule | None = None
 ) -> Iterator[tuple[str, Plan]]:
     """The plan after each pass, with the name of the pass."""
     yield "lower", (plan := lower(graph))
@@ -52,9 +52,9 @@ def steps(
     if is_put_off:
         yield "put_off", (plan := put_off(plan))
     yield "share", (plan := share(plan))
-    yield "fuse", (plan := fuse(plan, facts_of))
+    yield "fuse", (plan := fuse(plan, traits_of))
     yield "siblings", (plan := find_siblings(plan))
     yield "lifetimes", (plan := find_lifetimes(plan))
     yield "owners", (plan := find_owners(plan))
-    yield "homes", (plan := find_homes(plan, facts_of))
-    yield "schedule", choose_schedules(plan, facts_of, forced)
+    yield "homes", (plan := find_homes(plan, traits_of))
+    yield "schedule", choose_schedules(plan, traits_of, forced)

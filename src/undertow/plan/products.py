@@ -24,10 +24,10 @@ def find_products(plan: Plan) -> Plan:
     for number, region in enumerate(plan.regions):
         if not any(isinstance(item, Collect) for program in region.programs for item in program.unordered):
             continue
-        found = _Products(plan, number, uses[number])
-        written = [[found.product(item) for item in program.unordered] for program in region.programs]
+        products = _Products(plan, number, uses[number])
+        written = [[products.product(item) for item in program.unordered] for program in region.programs]
         for k, program in enumerate(region.programs):
-            changed[number, k] = _without(replace(program, unordered=tuple(written[k])), found.absorbed)
+            changed[number, k] = _without(replace(program, unordered=tuple(written[k])), products.absorbed)
     return with_programs(plan, changed)
 
 

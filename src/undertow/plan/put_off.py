@@ -21,7 +21,7 @@ from undertow.ops.op import CATALOGUE
 from undertow.plan.order import blocking, is_blocking
 from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Program, Read, Stage, Straight
 from undertow.plan.shapes import count_of
-from undertow.plan.walk import Place, enters, found, given, items_of, places, reads, with_programs, writes
+from undertow.plan.walk import Place, enters, inner_reads, items_of, places, reads, transfers_of, with_programs, writes
 
 _FEW = 4  # operators: to wait costs as much as two or three
 # Operators whose results are worth more than the memory that they take until the next phase.
@@ -235,16 +235,16 @@ class _PutOff:
                     own.setdefault(x, set()).add(user)
                 for to in writes(item):
                     written[to] = phase
-                for inner, transfer in given(item):
+                for inner, transfer in transfers_of(item):
                     self.written[inner][transfer.to] = phase
                 if isinstance(item, Branch):
                     own[item.pred].add(_ELSEWHERE)
-                    for inner, x in found(plan, item):
+                    for inner, x in inner_reads(plan, item):
                         self.users[inner].setdefault(x, set()).add(user)
                 elif isinstance(item, (Loop, Map, Read)):
                     for transfer in () if isinstance(item, Read) else item.outers:
                         own.setdefault(transfer.source, set()).add(_ELSEWHERE)
-                    for inner, x in found(plan, item):
+                    for inner, x in inner_reads(plan, item):
                         self.users[inner].setdefault(x, set()).add(_ELSEWHERE)
         for number, region_ in enumerate(plan.regions):
             for phase, (params, results) in enumerate(zip(region_.params, region_.results, strict=True)):

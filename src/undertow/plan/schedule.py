@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from undertow.plan.kernels import Facts, FactsOf
+from undertow.plan.kernels import Traits, TraitsOf
 from undertow.plan.order import blocking, is_blocking
 from undertow.plan.plan import (
     NO_SLOT,
@@ -35,14 +35,14 @@ from undertow.plan.walk import Place, enters, items_of, singly
 _COPIES = ("identity", "stop_gradient", "fill")
 
 
-def choose_schedules(plan: Plan, facts_of: FactsOf, forced: Schedule | None = None) -> Plan:
+def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = None) -> Plan:
     """The plan with the way each group runs; `forced` says it for all."""
-    facts = [facts_of(kernel) for kernel in plan.kernels]
+    traits = [traits_of(kernel) for kernel in plan.kernels]
     enter_groups = _entered_groups(plan)
     agenda = _waiting_groups(plan) if forced is None else set()
-    parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(plan, r, facts)})
+    parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(plan, r, traits)})
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
-    narrow = _narrow_groups(plan, facts, enter_groups)
+    narrow = _narrow_groups(plan, traits, enter_groups)
     groups = [
         Group(
             forced or ("agenda" if number in agenda else "lockstep"),
@@ -79,13 +79,13 @@ def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
     return closed
 
 
-def _is_parallel(plan: Plan, region: Region, facts: list[Facts]) -> bool:
+def _is_parallel(plan: Plan, region: Region, traits: list[Traits]) -> bool:
     if any(not slot.type.is_static for slot in region.slots):
         return False
     for program in region.programs:
         for item in singly(items_of(program)):
             if isinstance(item, (Collect, Collected, Map)) or (
-                isinstance(item, Op) and not facts[item.kernel].is_native
+                isinstance(item, Op) and not traits[item.kernel].is_native
             ):
                 return False
     return True
@@ -120,15 +120,15 @@ def _waiting_groups(plan: Plan) -> set[int]:
 # Numbers, one call at a time
 
 
-def _narrow_groups(plan: Plan, facts: list[Facts], entered: dict[int, set[int]]) -> set[int]:
+def _narrow_groups(plan: Plan, traits: list[Traits], entered: dict[int, set[int]]) -> set[int]:
     """Groups of functions that run narrow: they, and all that they enter, are scalar and linear."""
     blocks = blocking(plan)
-    wide = {region.group for n, region in enumerate(plan.regions) if not _is_narrow(plan, n, region, facts, blocks)}
+    wide = {region.group for n, region in enumerate(plan.regions) if not _is_narrow(plan, n, region, traits, blocks)}
     wide = _closed(entered, wide)
     return {region.group for region in plan.regions if region.kind == "function"} - wide
 
 
-def _is_narrow(plan: Plan, number: int, region: Region, facts: list[Facts], blocks: set[Place]) -> bool:
+def _is_narrow(plan: Plan, number: int, region: Region, traits: list[Traits], blocks: set[Place]) -> bool:
     if region.kind in ("main", "map"):
         return False
     ends = [x for slots in (*region.params, *region.results) for x in slots]
@@ -138,24 +138,24 @@ def _is_narrow(plan: Plan, number: int, region: Region, facts: list[Facts], bloc
         for stage in program.stages:
             if len(stage.entered) > 1 and sum(is_blocking(item, number, blocks) for item in stage.entered) > 1:
                 return False  # it makes two calls at once
-    return all(_fits(plan, number, item, facts) for program in region.programs for item in singly(items_of(program)))
+    return all(_fits(plan, number, item, traits) for program in region.programs for item in singly(items_of(program)))
 
 
 def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:
     return not any(x != NO_SLOT and plan.type_of(region, x).shape for x in operands)
 
 
-def _fits(plan: Plan, region: int, item: Item, facts: list[Facts]) -> bool:
+def _fits(plan: Plan, region: int, item: Item, traits: list[Traits]) -> bool:
     """Values are numbers. An array may come from the entry, be handed on to branches and loops, and be looked into."""
     if isinstance(item, Op):
         kernel = plan.kernels[item.kernel]
-        if not facts[item.kernel].is_native or len(item.outputs) != 1 or not _are_numbers(plan, region, item.outputs):
+        if not traits[item.kernel].is_native or len(item.outputs) != 1 or not _are_numbers(plan, region, item.outputs):
             return False
         if kernel.op == "index":
             return _are_numbers(plan, region, item.inputs[1:])
         if len(item.inputs) > 3 or not _are_numbers(plan, region, item.inputs):
             return False
-        return len(item.inputs) == 1 if kernel.op in _COPIES else facts[item.kernel].is_each
+        return len(item.inputs) == 1 if kernel.op in _COPIES else traits[item.kernel].is_each
     if isinstance(item, Branch):
         return all(
             _are_numbers(plan, region, (merge.to,))

@@ -79,7 +79,7 @@ def places(plan: Plan) -> Iterator[tuple[int, int, Program]]:
 
 
 def reads(item: Item) -> tuple[Operand, ...]:
-    """What an item reads of its own region. (`found` says what is read elsewhere when it comes back.)"""
+    """What an item reads of its own region. (`inner_reads` says what it reads of those that it enters.)"""
     if isinstance(item, Op):
         return item.inputs
     if isinstance(item, Branch):
@@ -133,7 +133,7 @@ def enters(item: Item) -> tuple[Place, ...]:
     return ()
 
 
-def given(item: Item) -> Iterator[tuple[int, Transfer]]:
+def transfers_of(item: Item) -> Iterator[tuple[int, Transfer]]:
     """What an item hands to the regions that it enters: the region, and from where to where."""
     if isinstance(item, Branch):
         for side, transfers in zip(item.regions, item.transfers, strict=True):
@@ -147,7 +147,7 @@ def given(item: Item) -> Iterator[tuple[int, Transfer]]:
             yield item.body, transfer
 
 
-def found(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
+def inner_reads(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
     """What an item reads of other regions: of those that it entered, when they are over, and of main."""
     if isinstance(item, Branch):
         for merge in item.merges:
@@ -195,7 +195,7 @@ def use_counts(plan: Plan) -> list[list[int]]:
                 for x in reads(item):
                     if x >= 0:
                         own[x] += 1
-                for inner, x in found(plan, item):
+                for inner, x in inner_reads(plan, item):
                     if x >= 0:
                         counts[inner][x] += 1
     return counts

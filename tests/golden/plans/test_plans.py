@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import undertow as ut
-from undertow.engines.native import facts_of
+from undertow.engines.native import traits_of
 from undertow.plan.dump import dump
 from undertow.plan.fuse import fuse
 from undertow.plan.homes import find_homes
@@ -32,12 +32,12 @@ PASSES: dict[str, Callable[[Plan], Plan]] = {
     "order": order,
     "put_off": put_off,
     "share": share,
-    "fuse": lambda plan: fuse(plan, facts_of),
+    "fuse": lambda plan: fuse(plan, traits_of),
     "siblings": find_siblings,
     "lifetimes": find_lifetimes,
     "owners": find_owners,
-    "homes": lambda plan: find_homes(plan, facts_of),
-    "schedule": lambda plan: choose_schedules(plan, facts_of),
+    "homes": lambda plan: find_homes(plan, traits_of),
+    "schedule": lambda plan: choose_schedules(plan, traits_of),
 }
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*-*.txt"))  # a pass, and a program

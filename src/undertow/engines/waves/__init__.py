@@ -42,7 +42,7 @@ class Waves:
 
     def plan_data(self, graph: StaticGraph) -> Plan:
         """What the core will execute, to look at."""
-        return make_plan(graph, native.facts_of, forced=forced_of(self.schedule))
+        return make_plan(graph, native.traits_of, forced=forced_of(self.schedule))
 
 
 def forced_of(schedule: str) -> Schedule | None:
@@ -63,7 +63,7 @@ class WavesPlan(native.NativePlan):
     ) -> None:
         super().__init__(graph, "waves")
         self.width = width
-        plan = plan or make_plan(graph, native.facts_of, put_off, forced_of(schedule))
+        plan = plan or make_plan(graph, native.traits_of, put_off, forced_of(schedule))
         self.is_free = schedule == "auto"
         self.plan = plan
         encoded = encode(plan, [node.name for node in graph.nodes])

@@ -13,7 +13,7 @@ from undertow.plan.fields import FRAMES, INTEGERS, KINDS, PARTS, WORDS, fields_o
 from undertow.plan.shapes import SMALL
 
 _OWN_NAMES = ("Operand",)
-_RENAMED = {"source": "from", "programs": "phases"}  # which Python has other use for
+_RENAMED = {"source": "from"}  # a keyword of Python
 _HEAD = """\
 // clang-format off
 // Generated from src/undertow/plan/plan.py by `python -m undertow.engines.waves.header`: do not edit.
