@@ -41,13 +41,15 @@ _WORDS = frozenset((
 ))  # fmt: skip
 _REGISTER = re.compile(r"r[0-9]+")
 LEGEND = """\
-# A region has a column for each value that lives in it, and a program for each phase; a branch has one for each visit.
-# Stages run one after the other. A stage runs its operators, then enters all that stands behind `enter` together: calls
-# there into one group, which ask for later phases at the same points (asks), are the lanes of one wave. A later phase
-# finds the columns of the earlier ones as they are. `drop`: nobody reads these columns any more; those of at most 64
-# bytes stand in their table and go with it. `late`: steps that wait for those of other waves, in tables of fewer lanes.
-# A pass is several operators in one go over the lanes; what it alone reads has no column. `host` and `lanes` say where
-# a column lives.
+# A body has a program for each phase, a side of a branch one for each visit. Stages run in order: operators first, then
+# everything under `enter`, together. Calls or resumes under one `enter` that go into one group and have the same number
+# behind `asks` (they ask for later phases at the same points) are the lanes of one wave. `resume#k` continues `call#k`
+# in a later phase; @n is the call site, its label in tags; `visits` says how many phases a callee will have if its
+# caller has one, two, ...; `last` is the last visit to a branch in its phase. Columns stay from phase to phase. `drop`
+# frees columns that nobody reads any more; those of at most 64 bytes a lane are freed with their table, after its last
+# visit. A pass runs the operators listed first as one loop over the lanes, by registers r; what it alone reads has no
+# column. `late` steps wait for those of other waves, in tables of fewer lanes. `host` columns are looked at by the
+# schedule, `lanes` by kernels only.
 """
 
 
