@@ -19,9 +19,20 @@ from typing import NamedTuple
 
 from undertow.ops.op import CATALOGUE
 from undertow.plan.order import blocking, is_blocking
-from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Program, Read, Stage, Straight
+from undertow.plan.plan import Branch, Collect, Item, Loop, Map, Op, Plan, Program, Read, Stage, Straight
 from undertow.plan.shapes import count_of
-from undertow.plan.walk import Place, enters, inner_reads, items_of, places, reads, transfers_of, with_programs, writes
+from undertow.plan.walk import (
+    Place,
+    entered_groups,
+    enters,
+    inner_reads,
+    items_of,
+    places,
+    reads,
+    transfers_of,
+    with_programs,
+    writes,
+)
 
 _FEW = 4  # operators: to wait costs as much as two or three
 # Operators whose results are worth more than the memory that they take until the next phase.
@@ -51,14 +62,7 @@ def put_off(plan: Plan) -> Plan:
 
 def recursive_groups(plan: Plan) -> set[int]:
     """The groups of bodies that are in a circle of calls: elsewhere there is nobody to wait for."""
-    recursive = set()
-    for region, _, program in places(plan):
-        for item in items_of(program):
-            entered = item.callees if isinstance(item, Call) else (item.body,) if isinstance(item, (Loop, Map)) else ()
-            recursive |= {plan.regions[region].group for body in entered} & {
-                plan.regions[body].group for body in entered
-            }
-    return recursive
+    return {group for group, entered in entered_groups(plan).items() if group in entered}
 
 
 class _PutOff:

@@ -30,7 +30,7 @@ from undertow.plan.plan import (
     Region,
     Schedule,
 )
-from undertow.plan.walk import Place, enters, items_of, singly
+from undertow.plan.walk import Place, entered_groups, enters, items_of, singly
 
 _COPIES = ("identity", "stop_gradient", "fill")
 
@@ -38,7 +38,7 @@ _COPIES = ("identity", "stop_gradient", "fill")
 def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = None) -> Plan:
     """The plan with the way each group runs; `forced` says it for all."""
     traits = [traits_of(kernel) for kernel in plan.kernels]
-    enter_groups = _entered_groups(plan)
+    enter_groups = entered_groups(plan)
     agenda = _waiting_groups(plan) if forced is None else set()
     parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(plan, r, traits)})
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
@@ -53,19 +53,6 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
         for number in range(len(plan.groups))
     ]
     return replace(plan, groups=tuple(groups))
-
-
-def _entered_groups(plan: Plan) -> dict[int, set[int]]:
-    """The groups that each group enters."""
-    entered: dict[int, set[int]] = {}
-    for region in plan.regions:
-        for program in region.programs:
-            for item in items_of(program):
-                bodies = (
-                    item.callees if isinstance(item, Call) else (item.body,) if isinstance(item, (Loop, Map)) else ()
-                )
-                entered.setdefault(region.group, set()).update(plan.regions[body].group for body in bodies)
-    return entered
 
 
 def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:

@@ -176,9 +176,16 @@ def going_on(plan: Plan, loop: Loop) -> int:
     raise AssertionError("a loop without a way round")
 
 
-def called(item: Item) -> tuple[int, ...]:
-    """The functions that an item calls."""
-    return item.callees if isinstance(item, Call) else ()
+def entered_groups(plan: Plan) -> dict[int, set[int]]:
+    """The groups that each group enters, by calls, loops and maps."""
+    entered: dict[int, set[int]] = {}
+    for region, _, program in places(plan):
+        for item in entered_of(program):
+            if not isinstance(item, Branch):
+                bodies = item.callees if isinstance(item, Call) else (item.body,)  # type: ignore[union-attr]
+                groups = entered.setdefault(plan.regions[region].group, set())
+                groups.update(plan.regions[body].group for body in bodies)
+    return entered
 
 
 def use_counts(plan: Plan) -> list[list[int]]:
