@@ -106,7 +106,7 @@ class PythonHost : public Host {
 const char* name_of_stop(Stop::Kind kind) {
   constexpr const char* names[] = {"fault",          "not_finite",    "unequal_lanes", "unequal_results",
                                    "unequal_visits", "memory",        "frames",        "depth",
-                                   "timeout",        "out_of_memory", "internal"};
+                                   "timeout",        "out_of_memory", "missing",       "internal"};
   return names[static_cast<int>(kind)];
 }
 

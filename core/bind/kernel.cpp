@@ -73,7 +73,7 @@ std::vector<Made> run_kernel(const std::string& op, const nb::dict& attributes, 
 /// What the passes of a plan must know: is there a kernel, is it an operator on each element, which operands decide the
 /// shape of a result?
 nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const OutTypes& in_types,
-                       const OutTypes& out_types) {
+                        const OutTypes& out_types) {
   const auto types_of = [](const OutTypes& named) {
     std::vector<Type> types;
     for (const auto& [name, rank] : named) types.push_back({dtype_named(name), rank});

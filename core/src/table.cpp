@@ -15,7 +15,7 @@ Tables::~Tables() {
   Idle<TableSpace>::all().give(std::move(space_));
 }
 
-void Tables::missing() { throw Stop{Stop::Kind::Internal}; }
+void Tables::missing() { throw Stop{Stop::Kind::Missing}; }
 
 Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool are_frames) {
   are_frames = are_frames && region.kind != Region::Kind::Branch;

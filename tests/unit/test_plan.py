@@ -14,7 +14,7 @@ import undertow as ut
 from undertow.engines.native import traits_of
 from undertow.engines.waves import WavesPlan
 from undertow.engines.waves.header import header
-from undertow.errors import GraphError, InternalError
+from undertow.errors import GraphError
 from undertow.ir.graph import StaticGraph
 from undertow.ops.op import CATALOGUE
 from undertow.plan.dump import dump, dump_constants
@@ -163,7 +163,7 @@ def test_reading_a_dropped_column_is_a_checked_stop() -> None:
     plan = tree.plan(*ARGUMENTS)
     (line,) = [line for line in str(plan).splitlines() if " = flip" in line]
     gone = edited(plan, line, f"{line}\n      drop x\n    stage")
-    with pytest.raises(InternalError):
+    with pytest.raises(GraphError, match="a column that is not there"):
         gone.run(*ARGUMENTS)
 
 
@@ -171,8 +171,15 @@ def test_what_is_lent_is_not_dropped() -> None:
     plan = ut.grad(lambda w, x, n: ut.sum(tree(w, x, n))).plan(*ARGUMENTS)
     text = str(plan)
     (line,) = [line for line in text.splitlines() if " entry (w)" in line]
-    with pytest.raises(ValueError, match="somebody looks at"):
+    with pytest.raises(GraphError, match="somebody looks at"):
         str(plan.parse(text.replace(line, line.partition(" drop ")[0] + " drop w")))
+
+
+def test_a_node_that_is_not_there() -> None:
+    plan = fib.plan(5)
+    (line,) = [line for line in str(plan).splitlines() if " = add fib, fib_2" in line]
+    with pytest.raises(GraphError, match="no node 'fib/plus'"):
+        str(edited(plan, line, line + " ; node=fib/plus"))
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ struct Stop {
     Depth,
     Timeout,
     OutOfMemory,
+    Missing,  // a column is read that is not there
     Internal,
   };
   Kind kind;

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from undertow.engines.waves import WavesPlan
+from undertow.errors import GraphError
 from undertow.ir.graph import StaticGraph
 from undertow.plan.dump import dump, dump_constants
 from undertow.plan.parse import parse
@@ -26,7 +27,13 @@ class PlanView:
     @property
     def _ready(self) -> WavesPlan:
         if self._made is None:
-            self._made = WavesPlan(self.static, plan=self.data)
+            try:
+                self._made = WavesPlan(self.static, plan=self.data)
+            except ValueError as wrong:
+                what = str(wrong).removeprefix("not a plan: ")
+                raise GraphError(
+                    f"the core refuses this plan: {what}", hint="compare it with what print(f.plan(...)) shows"
+                ) from None
         return self._made
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from undertow import _core
 from undertow.engines import checks
 from undertow.engines.contract import LateStats, Options, Result, State, Stats
-from undertow.errors import FrameLimit, InternalError, RunError
+from undertow.errors import FrameLimit, GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, StaticGraph
 from undertow.ops.op import CATALOGUE
@@ -250,6 +250,8 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
             checks.check_finite(values[0], graph.nodes[number].op)
         if kind == "unequal_results":
             checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
+        if kind == "missing":
+            return GraphError("the plan reads a column that is not there: it was dropped, or never made", span)
         if kind not in limits:
             return InternalError(f"the core stopped: {kind}", span)
         error = limits[kind]()

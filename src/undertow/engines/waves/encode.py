@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from undertow.engines.native import Encoded, Writer, type_row
+from undertow.errors import GraphError
 from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, Field, fields_of, members_of
 from undertow.plan.plan import Plan
 
@@ -46,7 +47,7 @@ class _Writers:
 
     def _make(self, type_: str) -> _Write:
         if type_ == "NodeName":
-            return lambda value, out: out.append(self.nodes[value])
+            return self._node
         if type_ in INTEGERS or type_ == "bool":
             return lambda value, out: out.append(value)
         if type_ in WORDS:
@@ -103,6 +104,13 @@ class _Writers:
                 member(each, out)
 
         return write
+
+    def _node(self, value: str, out: list[int]) -> None:
+        if value not in self.nodes:
+            raise GraphError(
+                f"the static graph has no node {value!r}", hint="name one that it has, behind the item: `; node=NAME`"
+            )
+        out.append(self.nodes[value])
 
     def _item(self, value: Any, out: list[int]) -> None:
         kind = type(value)
