@@ -17,7 +17,10 @@ import numpy as np
 import undertow as ut
 from undertow.ops.op import CATALOGUE
 from undertow.plan.plan import NO_SLOT, Branch, Call, Collect, Collected, Loop, Map, Op, Plan, Read
-from undertow.plan.walk import run_of, singly
+from undertow.plan.walk import (  # the straight run of a stage; passes as the operators that they stand for
+    run_of,
+    singly,
+)
 
 
 class Frame:
@@ -55,6 +58,7 @@ class Toy:
                 yield from self.enter(frame, entered)
 
     def value(self, frame: Frame, operand: int) -> Any:
+        """A column, or below zero a constant."""
         return self.plan.constants[~operand].value if operand < 0 else frame.values[operand]
 
     def hand_in(self, frame: Frame, inner: Frame, transfers: Any) -> None:

@@ -1,4 +1,4 @@
-"""Every example, and docs/from_scratch.py, runs alone, quietly succeeds, and has something to show."""
+"""Every example, docs/from_scratch.py and docs/toy_engine.py run alone, quietly succeed, and have something to show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [*EXAMPLES, ROOT / "docs" / "from_scratch.py"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "program",
+    [*EXAMPLES, ROOT / "docs" / "from_scratch.py", ROOT / "docs" / "toy_engine.py"],
+    ids=lambda path: path.stem,
+)
 def test_runs(program: Path, tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(

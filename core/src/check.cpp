@@ -26,7 +26,7 @@ class Checker {
     return plan_.regions[static_cast<size_t>(number)];
   }
   const Slot& slot(const Region& in, int32_t number) const {
-    if (number < 0 || static_cast<size_t>(number) >= in.slots.size()) not_a_plan("there is no such slot");
+    if (number < 0 || static_cast<size_t>(number) >= in.slots.size()) not_a_plan("there is no such column");
     return in.slots[static_cast<size_t>(number)];
   }
   const Slot& operand(const Region& in, Operand x) const {
@@ -36,7 +36,7 @@ class Checker {
   }
   /// May a value of one slot be put into another? Lengths that only the run knows may meet any.
   static void accept(const Slot& to, const Slot& from) {
-    if (to.dtype != from.dtype || to.rank() != from.rank()) not_a_plan("a value of another type goes into a slot");
+    if (to.dtype != from.dtype || to.rank() != from.rank()) not_a_plan("a value of another type goes into a column");
     for (size_t axis = 0; axis < to.shape.size(); ++axis)
       if (to.shape[axis] != kUnknown && to.shape[axis] != from.shape[axis])
         not_a_plan("a value of another shape goes there");
@@ -59,7 +59,7 @@ class Checker {
     if (in.kind != Region::Kind::Branch && &body != &in) not_a_plan("a body belongs to another");
     if (z(in.group) >= plan_.groups.size()) not_a_plan("there is no such group");
     for (const Slot& slot : in.slots)
-      if (slot.kind != SlotKind::Value) not_a_plan("a slot is of a kind that nothing makes yet");
+      if (slot.kind != SlotKind::Value) not_a_plan("a column is of a kind that nothing makes yet");
     for (const auto& params : in.params)
       for (int32_t number : params)
         if (number != kNoSlot) slot(in, number);
@@ -234,7 +234,7 @@ class Checker {
   void check_drops(const Region& in, const std::vector<int32_t>& drops) const {
     for (int32_t number : drops) {
       slot(in, number);
-      if (pinned_[z(&in - plan_.regions.data())][z(number)]) not_a_plan("a slot is dropped that somebody looks at");
+      if (pinned_[z(&in - plan_.regions.data())][z(number)]) not_a_plan("a column is dropped that somebody looks at");
     }
   }
 

@@ -115,12 +115,12 @@ class Flow {
   // -- in a region ---------------------------------------------------------------------------------------------
 
   void read(size_t r, Operand x) const {
-    if (x >= 0 && facts_[r].written[z(x)] == kNever) fail("a slot is read before it is written");
+    if (x >= 0 && facts_[r].written[z(x)] == kNever) fail("a column is read before it is written");
   }
 
   void write(size_t r, int32_t slot, int32_t program) {
     if (slot == kNoSlot) return;
-    if (facts_[r].written[z(slot)] != kNever) fail("a slot is written twice");
+    if (facts_[r].written[z(slot)] != kNever) fail("a column is written twice");
     facts_[r].written[z(slot)] = program;
   }
 

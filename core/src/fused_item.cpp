@@ -45,7 +45,7 @@ class Maker {
   void add(const FusedInput& input) {
     if (input.from >= static_cast<int64_t>(region_.slots.size()) ||
         (input.from < 0 && z(~input.from) >= plan_.constants.size()))
-      not_a_plan("there is no such slot");
+      not_a_plan("there is no such column");
     const Slot& from = slot(input.from);
     if (from.is_dynamic || input.offset < 0 || (input.count != 1 && input.count != from_.width) ||
         int64_t{input.offset} + input.count > from.count)
@@ -120,7 +120,7 @@ class Maker {
       if (types_[z(from.from)].dtype != to.dtype || !(is_first || follows) ||
           (!is_row && types_[z(from.from)].is_row) ||
           (ends ? from.offset + count != to.count : from.offset + count > to.count))
-        not_a_plan("a pass does not write all of a slot");
+        not_a_plan("a pass does not write all of a column");
       outputs.push_back({from.from, is_row});
       to_.outputs.push_back({from.to, from.offset * size_of(to.dtype), is_first, 0});
       bytes_ += count * size_of(to.dtype);

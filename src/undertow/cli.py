@@ -175,7 +175,7 @@ def graph(
         else:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text(made + "\n", encoding="utf-8")
-            typer.echo(f"Wrote {output}: {len(view)} nodes", err=True)
+            typer.echo(f"Wrote {output}" if plan else f"Wrote {output}: {len(view)} nodes", err=True)
 
 
 @app.command()

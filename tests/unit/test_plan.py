@@ -121,13 +121,16 @@ def test_what_is_printed_is_what_runs() -> None:
 
 def test_an_edited_line_changes_the_run() -> None:
     assert edited(fib.plan(10), "add fib, fib_2", "multiply fib, fib_2").run(10) == 0
-    assert edited(fib.plan(10), "2:i64 count 1", "3:i64 count 1").run(10) != 55
+    text = str(fib.plan(10)).replace("subtract n, 2:i64", "subtract n, 3:i64").replace("2:i64 count 1", "3:i64 count 1")
+    assert fib.plan(10).parse(text).run(10) != 55
 
 
 def test_an_edited_instruction_changes_the_run() -> None:
     plan = tree.plan(*ARGUMENTS)
-    changed = edited(plan, "each tanh", "each sinh").run(*ARGUMENTS)
-    assert np.abs(changed - tree(*ARGUMENTS)).max() > 1e-8
+    with pytest.raises(GraphError, match="does not compute what its operator says"):
+        edited(plan, "each tanh", "each sinh")
+    text = str(plan).replace("each tanh", "each sinh").replace("= tanh ", "= sinh ")
+    assert np.abs(plan.parse(text).run(*ARGUMENTS) - tree(*ARGUMENTS)).max() > 1e-8
 
 
 def test_another_schedule_gives_the_same() -> None:
@@ -196,6 +199,40 @@ def test_a_node_that_is_not_there() -> None:
 def test_bad_texts(text: str, what: str) -> None:
     with pytest.raises(GraphError, match=what):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("both = concat(axis=0) tree", "concat gives f64"),
+        ("both = matmul tree, n", "matmul"),
+        ("both = tanh tree, tree_2", "takes 1 operands"),
+        ("both = concat(axes=0) tree, tree_2", "has `axis`"),
+        ("both = add tree, tree_2", "add gives f64"),
+        ("both = plus tree, tree_2", "no operator named 'plus'"),
+    ],
+)
+def test_operators_on_what_they_do_not_take(line: str, what: str) -> None:
+    plan = tree.plan(*ARGUMENTS)
+    with pytest.raises(GraphError, match=what):
+        edited(plan, "both = concat(axis=0) tree, tree_2", line)
+
+
+def test_main_stays_what_it_is() -> None:
+    with pytest.raises(GraphError, match="main takes or gives something else"):
+        edited(fib.plan(5), "phase 0(n) -> (fib)", "phase 0(n) -> ()")
+
+
+def test_what_the_host_runs_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    @ut.function
+    def speaks(n: ut.i64) -> ut.i64:
+        print("at", n)
+        return n + 1
+
+    plan = speaks.plan(3)
+    assert "at {}" in str(plan)
+    plan = plan.parse(str(plan).replace("at {}", "now {}"))
+    assert plan.run(3) == 4 and "now 3" in capsys.readouterr().out
 
 
 def test_arguments_of_other_types_are_refused() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from undertow.engines.waves import WavesPlan
 from undertow.errors import GraphError
 from undertow.ir.graph import StaticGraph
 from undertow.plan.dump import dump, dump_constants
+from undertow.plan.lower import kernel_of
 from undertow.plan.parse import parse
-from undertow.plan.plan import Plan
+from undertow.plan.plan import NO_SLOT, Op, Plan
+from undertow.plan.walk import items_of, places, singly
+from undertow.types import Type
 
 Feed = Callable[[WavesPlan, Sequence[Any], dict[str, Any]], Any]
 
@@ -28,7 +32,7 @@ class PlanView:
     def _ready(self) -> WavesPlan:
         if self._made is None:
             try:
-                self._made = WavesPlan(self.static, plan=self.data)
+                self._made = WavesPlan(_with_operators(self.static, self.data), plan=self.data)
             except ValueError as wrong:
                 what = str(wrong).removeprefix("not a plan: ")
                 raise GraphError(
@@ -46,8 +50,40 @@ class PlanView:
 
     def parse(self, text: str) -> PlanView:
         """The plan that a text says, of the same graph: the printed text, maybe with some lines changed."""
-        return PlanView(self.static, parse(text, dump_constants(self.data)), self._feed)
+        data = parse(text, dump_constants(self.data))
+        if _signature(data) != _signature(self.data):
+            raise GraphError(
+                "main takes or gives something else than before", hint="leave the line of its phase as it is"
+            )
+        made = PlanView(self.static, data, self._feed)
+        _ = made._ready  # refused now, not when it runs
+        return made
 
     def run(self, *args: Any, **options: Any) -> Any:
         """Run this plan, as `f.run` would run its own."""
         return self._feed(self._ready, args, options)
+
+
+def _signature(plan: Plan) -> list[list[Type | None]]:
+    """The types of what main takes and gives; None for order tokens."""
+    main = plan.regions[0]
+    return [
+        [None if x == NO_SLOT else main.slots[x].type for x in slots] for slots in (main.params[0], main.results[0])
+    ]
+
+
+def _with_operators(graph: StaticGraph, plan: Plan) -> StaticGraph:
+    """The graph with the operators that a plan names for its nodes: what the host runs, and errors speak of."""
+    planned = {
+        item.node: plan.kernels[item.kernel]
+        for _, _, program in places(plan)
+        for item in singly(items_of(program))
+        if isinstance(item, Op)
+    }
+    nodes = []
+    for node in graph.nodes:
+        kernel = planned.get(node.name)
+        if kernel is not None and (kernel.op, kernel.attrs) != kernel_of(graph, node)[:2]:
+            node = replace(node, op=kernel.op, attrs=kernel.attrs)
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))

@@ -9,15 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from undertow.ir.graph import EMPTY, Array, Attr, Attrs, Const
+from undertow.errors import GraphError, UndertowError, brief
+from undertow.ir.graph import EMPTY, Array, Attr, Attrs, Const, Node
 from undertow.ir.line import Line, fail
 from undertow.ir.literal import RESERVED
 from undertow.ir.parse import big_constant
 from undertow.ops.op import CATALOGUE
+from undertow.ops.vet import type_rule
 from undertow.plan import plan as data
 from undertow.plan.dump import VERSION
 from undertow.plan.lower import ORDERS_ONLY, acts_on_world, signature
 from undertow.plan.plan import NO_SLOT, Kernel, Plan, Program, Region, Slot, Stage
+from undertow.plan.shapes import count_of, part_at
 from undertow.types import DTYPES, Type
 
 _ENTERED = ("branch", "call", "resume", "loop", "map")
@@ -26,6 +29,8 @@ _HEADS = get_args(data.RegionKind)
 
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> Plan:
     """The plan that a text says. `constants` holds the arrays that it refers to by their digests."""
+    if not isinstance(text, str):
+        raise GraphError(f"{brief(text)} is not the text of a plan", hint="give what str(f.plan(...)) is")
     lines = [Line(number, line) for number, line in enumerate(text.splitlines(), 1)]
     lines = [line for line in lines if line.tokens]
     if not lines:
@@ -369,9 +374,24 @@ class _RegionReader:
         def signatures(operands: Sequence[int]) -> tuple[tuple[str, int], ...]:
             return tuple(("ctl", 0) if x == NO_SLOT else signature(self.type_of(x)) for x in operands)
 
-        if op not in CATALOGUE:
-            fail(line.number, f"there is no operator {op}", line.text)
+        self.check_types(line, op, attrs, inputs, outputs)
         return self.reader.kernel(Kernel(op, attrs, signatures(inputs), signatures(outputs), acts_on_world(op)))
+
+    def check_types(self, line: Line, op: str, attrs: Attrs, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """An operator takes what its row of the catalogue says: kernels do not look again."""
+        if op in CATALOGUE and CATALOGUE[op].state is not None:
+            return  # its variable belongs to the process
+        try:
+            types = type_rule(Node(op, (), (), "", attrs=attrs), [self.type_of(x) for x in inputs])
+        except UndertowError as wrong:
+            fail(line.number, wrong.what, line.text, wrong.hint)
+        for to, type_ in zip(outputs, types, strict=False):
+            if to != NO_SLOT and not self.type_of(to).accepts(type_):
+                fail(
+                    line.number, f"{op} gives {type_} here, which {self.block.slots[to].name} does not hold", line.text
+                )
+        if len(outputs) != len(types):
+            fail(line.number, f"{op} gives {len(types)} results", line.text)
 
     def type_of(self, x: int) -> Type:
         return self.reader.constant_list[~x].type if x < 0 else self.block.slots[x].type
@@ -403,7 +423,40 @@ class _RegionReader:
                 ops.append(item)
                 ahead += belongs
         made = data.Fused(tuple(ops), width, tuple(inputs), tuple(instructions), tuple(outputs))
+        self.check_pass(line, made)
         return made, ahead
+
+    def check_pass(self, line: Line, made: data.Fused) -> None:
+        """Its instructions compute what its operators say: these run where each result is looked at."""
+        ops = {op.outputs[0]: op for op in made.ops}
+        registers = {step.to: len(made.inputs) + k for k, step in enumerate(made.instructions)}
+
+        def register_of(x: int) -> int | None:
+            """Where a value stands: in an instruction's register, or in an input, maybe as a part of it."""
+            at, count = 0, self.count(x)
+            while x in ops and x not in registers and len(ops[x].inputs) == 1:
+                kernel, x = self.reader.kernel_list[ops[x].kernel], ops[x].inputs[0]
+                if kernel.op == "broadcast_to":
+                    count = self.count(x)
+                elif x not in ops:
+                    at = part_at(kernel, self.type_of(x))
+            if x in registers:
+                return registers[x]
+            wanted = data.FusedInput(x, at, count)
+            return made.inputs.index(wanted) if wanted in made.inputs else None
+
+        for step in made.instructions:
+            op = ops[step.to]
+            same = step.kind in ("fold", "place") or self.reader.kernel_list[step.kernel].op == self.name_of(op)
+            if not same or step.inputs != tuple(map(register_of, op.inputs)):
+                name = self.block.slots[step.to].name
+                fail(line.number, f"the instruction for {name} does not compute what its operator says", line.text)
+
+    def name_of(self, op: data.Op) -> str:
+        return self.reader.kernel_list[op.kernel].op
+
+    def count(self, x: int) -> int:
+        return count_of(self.type_of(x))
 
     def is_register(self, line: Line, ahead: int = 0) -> bool:
         word = line.peek(ahead)
