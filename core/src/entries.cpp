@@ -14,16 +14,6 @@ Entry& entry_at(const Table& table, int64_t lane, int32_t index) {
   return *entry;
 }
 
-View view_of(const Tables& tables, const Table& table, Operand x, int64_t lane) {
-  const Slot& slot = tables.slot(*table.region, x);
-  const Column column = tables.column(table, x);
-  if (slot.is_dynamic) {
-    const Box* box = column.lane<Box>(lane);
-    return {box->data, 0, box->shape, slot.rank(), slot.dtype};
-  }
-  return {column.data + lane * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
-}
-
 constexpr Home kHome = Home::Lanes;  // of sums, which are of floats: with the lanes that they are made of
 
 template <class T>
@@ -251,7 +241,7 @@ void collect_into_entries(Tables& tables, Table& table, const CollectItem& item,
   const bool is_one = table.entry != nullptr && !is_open && table.lanes > 0;
   const Column columns[2] = {tables.column(table, item.values[0]), tables.column(table, item.values[1])};
   for (int64_t k = 0; k < (is_one ? 1 : table.lanes); ++k) {
-    View views[2] = {view_of(tables, table, item.values[0], k), view_of(tables, table, item.values[1], k)};
+    View views[2] = {tables.view(table, item.values[0], k), tables.view(table, item.values[1], k)};
     if (is_one)
       for (int side = 0; side < 2; ++side) views[side].stride = columns[side].stride;
     collect_lanes(tables, entry_at(table, k, item.index), item, is_one ? table.lanes : 1, views,
@@ -264,7 +254,7 @@ void take_collected(Tables& tables, Table& table, const CollectedItem& item, std
     if (entries.size() <= z(lane) || entries[z(lane)] == nullptr || entries[z(lane)]->sums.size() <= z(item.index))
       throw Stop{Stop::Kind::Internal};
     const Sum& sum = entries[z(lane)]->sums[z(item.index)];
-    const View like = view_of(tables, table, item.like, lane);
+    const View like = tables.view(table, item.like, lane);
     if (sum.whole != nullptr && sum.bytes != like.bytes()) throw Stop{Stop::Kind::Internal};
     if (item.to[1] != kNoSlot)
       give_rows(tables, table, item, lane, sum, like);

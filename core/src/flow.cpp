@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <span>
-#include <stdexcept>
-#include <string>
 
 #include "items.h"
+#include "reader.h"
 #include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-[[noreturn]] void fail(const char* what) { throw std::invalid_argument(std::string("not a plan: ") + what); }
 
 constexpr int32_t kNever = INT32_MAX;
 
@@ -71,19 +68,19 @@ class Flow {
   /// A branch, loop or map stands in one place, and is entered from there only. What is inside comes later in the list.
   Facts& enter(size_t from, int32_t inner, int32_t number, int32_t side) {
     Facts& facts = facts_[z(inner)];
-    if (z(inner) <= from) fail("a region stands in one that comes after it");
+    if (z(inner) <= from) not_a_plan("a region stands in one that comes after it");
     if (facts.parent < 0) {
       facts.parent = static_cast<int32_t>(from);
       facts.number = number;
       facts.side = side;
     }
     if (facts.parent != static_cast<int32_t>(from) || facts.number != number || facts.side != side)
-      fail("a region is entered from two places");
+      not_a_plan("a region is entered from two places");
     return facts;
   }
 
   void begin(Facts& facts, int32_t program, int32_t phase, const std::vector<Transfer>& transfers) {
-    if (facts.phase[z(program)] >= 0) fail("a program runs twice");
+    if (facts.phase[z(program)] >= 0) not_a_plan("a program runs twice");
     facts.phase[z(program)] = phase;
     for (const Transfer& transfer : transfers) facts.given[z(program)].push_back(transfer.to);
   }
@@ -115,12 +112,12 @@ class Flow {
   // -- in a region ---------------------------------------------------------------------------------------------
 
   void read(size_t r, Operand x) const {
-    if (x >= 0 && facts_[r].written[z(x)] == kNever) fail("a column is read before it is written");
+    if (x >= 0 && facts_[r].written[z(x)] == kNever) not_a_plan("a column is read before it is written");
   }
 
   void write(size_t r, int32_t slot, int32_t program) {
     if (slot == kNoSlot) return;
-    if (facts_[r].written[z(slot)] != kNever) fail("a column is written twice");
+    if (facts_[r].written[z(slot)] != kNever) not_a_plan("a column is written twice");
     facts_[r].written[z(slot)] = program;
   }
 
@@ -146,7 +143,7 @@ class Flow {
       const CallItem* call =
           z(collected.call) < facts_[r].call_items.size() ? facts_[r].call_items[z(collected.call)] : nullptr;
       if (call == nullptr || !call->makes_entry || z(collected.index) >= call->hoists.size())
-        fail("nothing was collected for that");
+        not_a_plan("nothing was collected for that");
     }
     look(r, item);
     each_write(plan_, item, [&](int32_t to) { write(r, to, program); });
@@ -166,37 +163,37 @@ class Flow {
         const BranchItem& branch = plan_.branches[z(item.number)];
         const BranchItem*& first = facts.branch_items[z(branch.branch)];
         const int32_t visits = facts.branch_visits[z(branch.branch)]++;
-        if (branch.visit != visits) fail("the visits to a branch are not in order");
+        if (branch.visit != visits) not_a_plan("the visits to a branch are not in order");
         if (first == nullptr) first = &branch;
         if (first->pred != branch.pred || first->regions[0] != branch.regions[0] ||
             first->regions[1] != branch.regions[1])
-          fail("a branch has other sides than before");
+          not_a_plan("a branch has other sides than before");
         break;
       }
       case Item::Kind::Call: {
         const CallItem& call = plan_.calls[z(item.number)];
         const CallItem*& first = facts.call_items[z(call.call)];
-        if (facts.call_phases[z(call.call)]++ != call.phase) fail("the phases of a call are not in order");
-        if (call.phase > 0 && call.makes_entry) fail("an entry is made in a later phase");
+        if (facts.call_phases[z(call.call)]++ != call.phase) not_a_plan("the phases of a call are not in order");
+        if (call.phase > 0 && call.makes_entry) not_a_plan("an entry is made in a later phase");
         if (first == nullptr) first = &call;
-        if (first->body != call.body) fail("another function is resumed than was called");
+        if (first->body != call.body) not_a_plan("another function is resumed than was called");
         check_visits(first->visits, facts.phase[z(program)], call.phase);
         break;
       }
       case Item::Kind::Loop: {
         const LoopItem& loop = plan_.loops[z(item.number)];
-        if (facts.loops[z(loop.loop)]) fail("a loop is entered twice");
+        if (facts.loops[z(loop.loop)]) not_a_plan("a loop is entered twice");
         facts.loops[z(loop.loop)] = true;
         break;
       }
       default: {
         const MapItem& map = plan_.maps[z(item.number)];
         const MapItem*& first = facts.map_items[z(map.map)];
-        if (facts.map_phases[z(map.map)]++ != map.phase) fail("the phases of a map are not in order");
+        if (facts.map_phases[z(map.map)]++ != map.phase) not_a_plan("the phases of a map are not in order");
         if (first == nullptr) first = &map;
-        if (first->body != map.body) fail("another map is resumed than was entered");
+        if (first->body != map.body) not_a_plan("another map is resumed than was entered");
         check_visits(first->visits, facts.phase[z(program)], map.phase);
-        if (map.phase > 0 && !map.outers.empty()) fail("what is around a map comes in a later phase");
+        if (map.phase > 0 && !map.outers.empty()) not_a_plan("what is around a map comes in a later phase");
       }
     }
     look(r, item);
@@ -205,7 +202,7 @@ class Flow {
   /// Whoever visits the caller that often visits the callee often enough.
   static void check_visits(const std::vector<int32_t>& visits, int32_t phase, int32_t inner) {
     for (size_t count = z(phase); count < visits.size(); ++count)
-      if (visits[count] <= inner) fail("a phase is asked for that is not waited for");
+      if (visits[count] <= inner) not_a_plan("a phase is asked for that is not waited for");
   }
 
   void come_back(size_t r, int32_t program, const Item& item) {
@@ -216,7 +213,7 @@ class Flow {
 
   /// Is a value of a region there when a program of it is over?
   void find(int32_t r, Operand x, int32_t program) const {
-    if (x >= 0 && facts_[z(r)].written[z(x)] > program) fail("a region does not give what is taken from it");
+    if (x >= 0 && facts_[z(r)].written[z(x)] > program) not_a_plan("a region does not give what is taken from it");
   }
 
   void look_inside(size_t r) const {
@@ -234,7 +231,7 @@ class Flow {
       } else if (item.kind == Item::Kind::Loop) {
         const LoopItem& loop = plan_.loops[z(item.number)];
         const BranchItem* decides = facts_[z(loop.body)].branch_items[z(loop.branch)];
-        if (decides == nullptr) fail("nothing decides whether a loop goes on");
+        if (decides == nullptr) not_a_plan("nothing decides whether a loop goes on");
         for (const LoopItem::Exit& exit : loop.exits) find(loop.body, exit.from, 0);
         for (Operand x : loop.next) find(decides->regions[0], x, kNever - 1);
       } else if (item.kind == Item::Kind::Map) {
@@ -248,7 +245,7 @@ class Flow {
 
   /// Who is below an entry finds there what it reads. `hoisted` says how much that is; here it is about types too.
   void check_entries() const {
-    if (region(0).hoisted > 0) fail("main is below an entry");
+    if (region(0).hoisted > 0) not_a_plan("main is below an entry");
     std::vector<std::vector<int32_t>> enters(plan_.regions.size());  // bodies that share the entry of a body
     std::vector<std::pair<size_t, const CallItem*>> makers;
     std::vector<std::vector<const ReadItem*>> reads(plan_.regions.size());
@@ -256,7 +253,7 @@ class Flow {
       each_item(region(r), [&](int32_t, const Item& item) {
         const int32_t body = region(r).body;
         const auto share = [&](int32_t inner) {
-          if (region(z(body)).hoisted < region(z(inner)).hoisted) fail("an entry is not given what it needs");
+          if (region(z(body)).hoisted < region(z(inner)).hoisted) not_a_plan("an entry is not given what it needs");
           enters[z(body)].push_back(inner);
         };
         const CallItem* call = item.kind == Item::Kind::Call ? &plan_.calls[z(item.number)] : nullptr;
@@ -286,7 +283,7 @@ class Flow {
   }
 
   const Slot& hoisted(size_t from, const CallItem& call, int32_t index) const {
-    if (z(index) >= call.hoists.size()) fail("an entry is not given what is read");
+    if (z(index) >= call.hoists.size()) not_a_plan("an entry is not given what is read");
     const Operand x = call.hoists[z(index)];
     return x < 0 ? plan_.constants[z(~x)].slot : region(from).slots[z(x)];
   }
@@ -295,7 +292,7 @@ class Flow {
     bool fits = to.dtype == from.dtype && to.rank() == from.rank();
     for (size_t axis = 0; fits && axis < to.shape.size(); ++axis)
       fits = to.shape[axis] == kUnknown || to.shape[axis] == from.shape[axis];
-    if (!fits) fail("an entry is given another type than is read");
+    if (!fits) not_a_plan("an entry is given another type than is read");
   }
 
   const Plan& plan_;
@@ -310,7 +307,7 @@ void check_flow(Plan& plan) {
   for (size_t r = 0; r < plan.regions.size(); ++r)
     for (size_t program = 0; program < plan.regions[r].programs.size(); ++program) {
       int32_t& phase = plan.regions[r].programs[program].phase;
-      if (flow.phase(r, program) >= 0 && flow.phase(r, program) != phase) fail("a program runs in another phase");
+      if (flow.phase(r, program) >= 0 && flow.phase(r, program) != phase) not_a_plan("a program runs in another phase");
       phase = flow.phase(r, program);
     }
 }
@@ -320,30 +317,30 @@ void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
     const Kernel& kernel = *plan.kernels[z(op.kernel)];
     const KernelTypes& wanted = types[z(op.kernel)];
     if (op.inputs.size() != wanted.inputs.size() || op.outputs.size() != wanted.outputs.size())
-      fail("an operator has other operands than its kernel");
+      not_a_plan("an operator has other operands than its kernel");
     std::vector<View> views;
     op.is_open = false;
     for (size_t k = 0; k < op.inputs.size(); ++k) {
       const Operand x = op.inputs[k];
       const Slot& slot = x < 0 ? plan.constants[z(~x)].slot : in.slots[z(x)];
       if (slot.dtype != wanted.inputs[k].dtype || slot.rank() != wanted.inputs[k].rank)
-        fail("an operator has operands of other types than its kernel");
+        not_a_plan("an operator has operands of other types than its kernel");
       if (slot.is_dynamic || (x >= 0 && k < 64 && (kernel.deciding() >> k & 1) != 0)) op.is_open = true;
       views.push_back({x < 0 ? plan.constants[z(~x)].data : nullptr, 0, slot.shape.data(), slot.rank(), slot.dtype});
     }
     for (size_t k = 0; k < op.outputs.size(); ++k) {
-      if (op.outputs[k] == kNoSlot) fail("the result of a kernel goes nowhere");
+      if (op.outputs[k] == kNoSlot) not_a_plan("the result of a kernel goes nowhere");
       const Slot& slot = in.slots[z(op.outputs[k])];
       if (slot.dtype != wanted.outputs[k].dtype || slot.rank() != wanted.outputs[k].rank)
-        fail("an operator gives other types than its kernel");
+        not_a_plan("an operator gives other types than its kernel");
       if (slot.is_dynamic) op.is_open = true;
     }
     if (op.is_open) return;
     std::vector<Shape> shapes(op.outputs.size());
-    if (kernel.shape(views.data(), shapes.data())) fail("a kernel cannot work on what it gets");
+    if (kernel.shape(views.data(), shapes.data())) not_a_plan("a kernel cannot work on what it gets");
     for (size_t k = 0; k < op.outputs.size(); ++k)
       if (!std::ranges::equal(std::span(shapes[k].sizes, z(shapes[k].rank)), in.slots[z(op.outputs[k])].shape))
-        fail("what a kernel gives does not fit where it goes");
+        not_a_plan("what a kernel gives does not fit where it goes");
   };
   // Every item stands in one place, since decoding makes it there.
   for (const Region& region : plan.regions)

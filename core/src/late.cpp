@@ -1,18 +1,15 @@
 #include "late.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 
 #include "entries.h"
 #include "items.h"
 #include "lanes.h"
+#include "reader.h"
 #include "undertow/size.h"
 
 namespace undertow {
 namespace {
-
-[[noreturn]] void fail(const char* what) { throw std::invalid_argument(std::string("not a plan: ") + what); }
 
 /// Which slots are read, and by whom: in its own region, or from around it.
 class Readers {
@@ -54,8 +51,8 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
   std::vector<int32_t> reads, writes;
   for (const Item& item : late.items) {
     singly(plan, item, [&](const Item& one) {
-      if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].is_effect) fail("what acts on the world waits");
-      if (one.kind == Item::Kind::Collected) fail("what belongs to one table waits");
+      if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].is_effect) not_a_plan("what acts on the world waits");
+      if (one.kind == Item::Kind::Collected) not_a_plan("what belongs to one table waits");
     });
     each_read(plan, r, item, [&](size_t, Operand x, Reading when) {
       if (when != Reading::Later) reads.push_back(x);
@@ -84,16 +81,16 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
   // Nobody waits for these, so their tables may be gone when they run; but for those that have a phase to come.
   Readers now(plan, program.phase);
   if (late.kind == LateKind::Kept ? !late.gives.empty() : !others(now).empty())
-    fail("a result is waited for that comes at any time");
+    not_a_plan("a result is waited for that comes at any time");
   for (const auto* slots : {&late.takes, &late.gives})
     for (int32_t slot : *slots)
-      if (plan.regions[r].slots[z(slot)].is_dynamic) fail("a value without a known shape is kept");
+      if (plan.regions[r].slots[z(slot)].is_dynamic) not_a_plan("a value without a known shape is kept");
   return late;
 }
 
 /// It is said how steps wait, and which of them, one by one and in order, belong to the next phase.
 void find_runs(const Plan& plan, Stage& stage) {
-  if ((stage.late_kind == LateKind::None) != stage.late.empty()) fail("it is not said how steps wait");
+  if ((stage.late_kind == LateKind::None) != stage.late.empty()) not_a_plan("it is not said how steps wait");
   stage.run = stage.straight;
   stage.run.insert(stage.run.end(), stage.late.begin(), stage.late.end());
   int32_t number = 0;
@@ -107,7 +104,7 @@ void find_runs(const Plan& plan, Stage& stage) {
       ++number;
     });
   if (ahead != stage.ahead.end() || (!stage.ahead.empty() && stage.late_kind != LateKind::Ahead))
-    fail("what belongs to the next phase does not wait");
+    not_a_plan("what belongs to the next phase does not wait");
 }
 
 /// Are these the same value for all lanes?

@@ -32,22 +32,12 @@ Value value_of(const View& view) {
   return value;
 }
 
-View Operate::lane_view(const Table& table, Operand x, int64_t k) {
-  const Slot& slot = tables_.slot(*table.region, x);
-  const Column column = tables_.column(table, x);
-  if (slot.is_dynamic) {
-    const Box* box = column.lane<Box>(k);
-    return {box->data, 0, box->shape, slot.rank(), slot.dtype};
-  }
-  return {column.data + k * column.stride, 0, slot.shape.data(), slot.rank(), slot.dtype};
-}
-
 void Operate::fault(const Table& table, const OpItem& item, int64_t at) {
   lane = at;
   Stop stop{Stop::Kind::Fault};
   stop.node = item.node;
   for (Operand x : item.inputs) {
-    const View view = lane_view(table, x, at);
+    const View view = tables_.view(table, x, at);
     stop.values.push_back(value_of(view));
     stop.types.push_back({view.dtype, view.rank});
   }
@@ -324,7 +314,7 @@ void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, 
       const Column column = tables_.column(table, item.inputs[i]);
       if (slot.is_dynamic) key.push_back(reinterpret_cast<int64_t>(column.lane<Box>(k)->shape));
       if (decides(kernel, i)) {
-        const View view = lane_view(table, item.inputs[i], k);
+        const View view = tables_.view(table, item.inputs[i], k);
         const int64_t bytes = view.bytes();
         const size_t first = key.size();
         key.resize(first + z((bytes + 7) / 8), 0);
@@ -435,7 +425,7 @@ void Operate::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_
   for (int64_t k = 0; k < lanes; ++k) {
     lane = k;
     std::vector<View> inputs;
-    for (Operand x : item.inputs) inputs.push_back(lane_view(table, x, k));
+    for (Operand x : item.inputs) inputs.push_back(tables_.view(table, x, k));
     std::vector<Value> outputs(item.outputs.size());
     {
       const Access access;
@@ -471,7 +461,7 @@ void Operate::check_finite(const Table& table, const OpItem& item) {
     if (slot.dtype != DType::F32 && slot.dtype != DType::F64) continue;
     const int64_t lanes = table.columns[to].stride == 0 ? 1 : table.lanes;
     for (int64_t k = 0; k < lanes; ++k) {
-      const View view = lane_view(table, to, k);
+      const View view = tables_.view(table, to, k);
       const std::byte* data = static_cast<const std::byte*>(view.data);
       if (slot.dtype == DType::F32 ? is_finite<float>(data, view.count()) : is_finite<double>(data, view.count()))
         continue;

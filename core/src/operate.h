@@ -103,7 +103,6 @@ class Operate {
   void prepare(Table& table, Step& step);
   bool run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch);
   Fused::Stop run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given, const Fused::Lanes* outputs);
-  View lane_view(const Table& table, Operand x, int64_t lane);
   [[noreturn]] void fault(const Table& table, const OpItem& item, int64_t lane);
   void check_finite(const Table& table, const OpItem& item);
   /// Some bytes have been worked on.

@@ -35,6 +35,11 @@ struct Column {
   Column from(int64_t first, int64_t step = 1) const { return {block, data + first * stride, stride * step}; }
 };
 
+/// The shape of a value of one lane.
+inline const int64_t* shape_of(const Slot& slot, const Column& column, int64_t lane) {
+  return slot.is_dynamic ? column.lane<Box>(lane)->shape : slot.shape.data();
+}
+
 struct Table;
 struct Chunk;
 struct Part;
@@ -121,6 +126,15 @@ class Tables {
   /// Lanes of bodies count as frames, unless they stand for others that do.
   Table* make(const Region& region, int64_t lanes, int32_t visits, bool are_frames = true);
   void end(Table* table);  ///< and all that hangs on it
+
+  /// The value of one lane, which may be read as long as nothing changes.
+  View view(const Table& table, Operand x, int64_t lane) const {
+    const Slot& own = slot(*table.region, x);
+    const Column found = column(table, x);
+    if (!own.is_dynamic) return {found.data + lane * found.stride, 0, own.shape.data(), own.rank(), own.dtype};
+    const Box* box = found.lane<Box>(lane);
+    return {box->data, 0, box->shape, own.rank(), own.dtype};
+  }
 
   /// A value that is to be read. Plans say which columns go when: one that is gone stops the run.
   Column column(const Table& table, Operand x) const {

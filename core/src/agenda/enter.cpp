@@ -7,14 +7,6 @@
 #include "waves.h"
 
 namespace undertow::agenda {
-namespace {
-
-const int64_t* shape_of(const Slot& slot, const Column& from, int64_t lane) {
-  return slot.is_dynamic ? from.lane<Box>(lane)->shape : slot.shape.data();
-}
-
-}  // namespace
-
 void Agenda::enter(Table& table, const Item& item) {
   clock_.to(item.kind);
   switch (item.kind) {

@@ -4,11 +4,6 @@
 
 namespace undertow::lockstep {
 
-/// The shape of an operand in a lane.
-const int64_t* Lockstep::shape_of(const Slot& slot, const Column& column, int64_t lane) {
-  return slot.is_dynamic ? column.lane<Box>(lane)->shape : slot.shape.data();
-}
-
 void Lockstep::enter_map(Wave& wave, Fiber* self, const MapItem& item) {
   if (item.phase > 0 && is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
   operate_.doing = {-1, item.site};

@@ -188,7 +188,6 @@ class Lockstep final : public Runner, public TableCaller {
   bool go_round(Wave& wave, Fiber* self);
 
   // maps.cpp: maps: the elements of arrays as lanes, and the results of lanes as arrays
-  const int64_t* shape_of(const Slot& slot, const Column& column, int64_t lane);
   void enter_map(Wave& wave, Fiber* self, const MapItem& item);
   void spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer);
   void leave_map(Table& table, const MapItem& item);
