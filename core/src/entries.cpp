@@ -235,6 +235,39 @@ void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_
     collect_whole(tables, sum, lanes, values[0]);
 }
 
+void take_partials(Tables& tables, Entry& from, Entry& entry, std::vector<Partial>& partials) {
+  const auto moved = [&](Block* block, int64_t bytes) {
+    Buffer made;
+    made.resize(z(bytes));
+    lanes::copy(made.data(), block->data(), bytes);
+    tables.pool.drop(block);
+    return made;
+  };
+  for (size_t index = 0; index < from.sums.size(); ++index) {
+    Sum& sum = from.sums[index];
+    if (sum.whole != nullptr) partials.push_back({&entry, index, false, {}, moved(sum.whole, sum.bytes)});
+    for (const Sum::Rows& rows : sum.rows)
+      partials.push_back({&entry, index, true, moved(rows.numbers, 8 * rows.count), moved(rows.rows, rows.bytes)});
+    sum = {};
+  }
+}
+
+void add_partial(Tables& tables, const Partial& partial) {
+  Entry& entry = *partial.entry;
+  const DType dtype = tables.slot(*entry.region, entry.item->hoists[partial.index]).dtype;
+  const auto view = [](const Buffer& buffer, DType of, int64_t& count) {
+    count = static_cast<int64_t>(buffer.size()) / size_of(of);
+    return View{const_cast<std::byte*>(buffer.data()), 0, &count, 1, of};
+  };
+  int64_t count = 0, rows = 0;
+  const Access access;
+  const View values = view(partial.values, dtype, count);
+  if (partial.is_rows)
+    collect_rows(tables, entry.sums[partial.index], 1, view(partial.numbers, DType::I64, rows), values, nullptr);
+  else
+    collect_whole(tables, entry.sums[partial.index], 1, values);
+}
+
 void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {
   const bool is_open =
       tables.slot(*table.region, item.values[0]).is_dynamic || tables.slot(*table.region, item.values[1]).is_dynamic;

@@ -20,6 +20,20 @@ void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_
 
 void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch);
 
+/// What was collected for one value of an entry by somebody who had an entry of his own in its place: on another
+/// thread.
+struct Partial {
+  Entry* entry;
+  size_t index;
+  bool is_rows;
+  Buffer numbers;  ///< of rows, i64
+  Buffer values;
+};
+
+/// Take what an entry has collected away, for the one that it stands for.
+void take_partials(Tables& tables, Entry& from, Entry& entry, std::vector<Partial>& partials);
+void add_partial(Tables& tables, const Partial& partial);
+
 /// What was collected by the entries that the lanes of a table made, one for each lane.
 void take_collected(Tables& tables, Table& table, const CollectedItem& item, std::span<Entry* const> entries);
 

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "crew.h"
+#include "entries.h"
 #include "undertow/size.h"
 #include "waves.h"
 
@@ -65,6 +66,11 @@ class Task final : public Caller {
 
   Invocation& invocation() { return made_; }
 
+  /// What its lanes have collected, for the owner to add.
+  void take_partials(std::vector<Partial>& partials) {
+    for (size_t k = 0; k < entries_.size(); ++k) undertow::take_partials(tables_, entries_[k], *owners_[k], partials);
+  }
+
   Column room(Part& part, size_t result) override {
     const Lanes& lanes = static_cast<Lanes&>(part);
     return rooms_[lanes.number][result].from(lanes.from);
@@ -103,7 +109,7 @@ class Task final : public Caller {
     if (plan_.regions[z(owner.item->body)].hoisted == 0) return;
     const Entry* last = nullptr;
     for (int64_t lane = from; lane < from + count; ++lane) {
-      const Entry* entry = owner.entry_of(lane);
+      Entry* entry = owner.entry_of(lane);
       if (entry != last) lend(*entry);
       last = entry;
       part.below.push_back(&entries_.back());
@@ -115,8 +121,9 @@ class Task final : public Caller {
     part.entry = &entries_.back();
   }
 
-  void lend(const Entry& entry) {
-    entries_.push_back({entry.region, entry.item, entry.values, {}});
+  void lend(Entry& entry) {
+    entries_.push_back({entry.region, entry.item, entry.values, std::vector<Sum>(entry.sums.size())});
+    owners_.push_back(&entry);
     for (Column& column : entries_.back().values) column.block = nullptr;
   }
 
@@ -126,6 +133,7 @@ class Task final : public Caller {
   Invocation made_;
   std::deque<Lanes> parts_;
   std::deque<Entry> entries_;
+  std::vector<Entry*> owners_;  ///< whose place each of these takes
 };
 
 int64_t lanes_left(const Invocation& invocation, const Progress& progress) {
@@ -186,7 +194,8 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
   std::vector<std::exception_ptr> failed(ranges.size());
   std::exception_ptr interrupted;
   std::vector<RunStats> parts(ranges.size());
-  clock.stop(stats);  // workers have clocks of their own
+  std::vector<std::vector<Partial>> partials(ranges.size());  // by task: added in that order, for any number of threads
+  clock.stop(stats);                                          // workers have clocks of their own
   const auto work = [&](bool polls) {
     for (size_t k; (k = next++) < ranges.size() && static_cast<int64_t>(k) < first_failed;) {
       try {
@@ -194,6 +203,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
         Run worker(plan, own, quiet, parts[k], this);
         Task task(plan, invocation, rooms, ranges[k], worker.tables);
         worker.run(task.invocation());
+        task.take_partials(partials[k]);
       } catch (const Cancelled&) {
       } catch (const Stop&) {
         failed[k] = std::current_exception();
@@ -242,6 +252,8 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
   if (interrupted) std::rethrow_exception(interrupted);
   for (const std::exception_ptr& fault : failed)
     if (fault) std::rethrow_exception(fault);
+  for (const auto& collected : partials)
+    for (const Partial& partial : collected) add_partial(tables, partial);
   int64_t frames = 0;
   for (const RunStats& part : parts) {
     stats.activations += part.activations;

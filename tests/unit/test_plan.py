@@ -283,3 +283,31 @@ def test_both_calls_of_fib_are_one_wave() -> None:
     ]
     assert max(map(len, calls)) == 2
     assert sum(1 for region in plan.data.regions for p in region.programs for _ in singly(items_of(p))) > 5
+
+
+@ut.function
+def down(w: ut.f64[10], n: ut.i64) -> ut.f64[10]:
+    return w * 2.0 if n <= 0 else down(w, n - 1) + w
+
+
+@ut.function
+def outer(ws: ut.f64[None, 10], ns: ut.i64[None]) -> ut.f64[None, 10]:
+    return ut.map(lambda w, n: down(w, n), ws, ns)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_other_threads_collect_is_added_in_order(threads: int) -> None:
+    """No pass makes a group that collects parallel; a text may: tasks hand back what they have collected."""
+    ws, ns = np.random.default_rng(3).normal(size=(9000, 10)), np.arange(9000) % 3
+    plan = outer.plan(ws, ns)
+    text = str(plan)
+    (call,) = [line for line in text.splitlines() if " entry (map.x0)" in line]
+    result = call.partition("-> (")[2].partition(")")[0]
+    text = text.replace(
+        call, call.replace(f"-> ({result})", "-> (_)") + f"\n    stage\n      {result} = collected call#0 0 like map.x0"
+    )
+    (leaf,) = [line for line in text.splitlines() if "multiply = multiply w, 2.0:f64" in line]
+    text = text.replace(leaf, f"{leaf}\n      collect 0 whole multiply ; node=down/if1.then/multiply")
+    assert "parallel: down" in text
+    with ut.options(threads=threads):
+        np.testing.assert_array_equal(plan.parse(text).run(ws, ns), ws * 2.0)
