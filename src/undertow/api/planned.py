@@ -32,7 +32,7 @@ class PlanView:
     def _ready(self) -> WavesPlan:
         if self._made is None:
             try:
-                self._made = WavesPlan(_with_operators(self.static, self.data), plan=self.data)
+                self._made = WavesPlan(self.static, plan=self.data)
             except ValueError as wrong:
                 what = str(wrong).removeprefix("not a plan: ")
                 raise GraphError(
@@ -55,7 +55,7 @@ class PlanView:
             raise GraphError(
                 "main takes or gives something else than before", hint="leave the line of its phase as it is"
             )
-        made = PlanView(self.static, data, self._feed)
+        made = PlanView(_with_operators(self.static, data), data, self._feed)
         _ = made._ready  # refused now, not when it runs
         return made
 

@@ -106,7 +106,7 @@ class _InRegion:
     def stage(self, stage: Stage) -> Stage:
         if len(stage.straight) < 2 and len(stage.late) < 2:
             return stage
-        ahead = {op for op, k in zip(singly(stage.late), range(len(stage.late)), strict=True) if k in stage.ahead}
+        ahead = {stage.late[k] for k in stage.ahead}
         late = self.straight(stage.late)
         return replace(
             stage,

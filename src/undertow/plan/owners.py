@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from undertow.plan.plan import Fused, Op, Plan, Program, Stage, Straight
-from undertow.plan.shapes import count_of, is_row, part_at
+from undertow.plan.shapes import COPIES, count_of, is_row, part_at
 from undertow.plan.walk import Place, run_of, singly, use_counts, with_programs
 
-_VIEWS = {"reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "slice", "concat", "stack"}
+_VIEWS = {*COPIES, "slice", "concat", "stack"}
 
 
 def find_owners(plan: Plan) -> Plan:
@@ -27,8 +27,7 @@ def find_owners(plan: Plan) -> Plan:
             for stage in program.stages:
                 for step in singly(run_of(stage)):
                     if isinstance(step, Op):
-                        is_view = _is_view(plan, number, step)
-                        if is_view:
+                        if _is_view(plan, number, step):
                             continue
                         for x in step.inputs:
                             if x in readers:

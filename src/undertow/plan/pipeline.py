@@ -35,10 +35,7 @@ from undertow.plan.siblings import find_siblings
 
 def make_plan(graph: StaticGraph, traits_of: TraitsOf, is_put_off: bool = True, forced: Schedule | None = None) -> Plan:
     """The plan of a graph. Steps wait for others only if asked to; `forced` is the schedule of all groups."""
-    plan = None
-    for _, plan in steps(graph, traits_of, is_put_off, forced):  # noqa: B007  # the last one
-        pass
-    assert plan is not None
+    *_, (_, plan) = steps(graph, traits_of, is_put_off, forced)
     return plan
 
 

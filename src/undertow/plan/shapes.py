@@ -9,7 +9,7 @@ from undertow.plan.plan import Kernel, Slot
 from undertow.types import Type
 
 SMALL = 64  # bytes of a value that shares the memory of its table with others
-_COPIES = {"identity", "stop_gradient", "reshape", "expand_dims", "squeeze"}
+COPIES = {"identity", "stop_gradient", "reshape", "expand_dims", "squeeze"}
 
 
 def count_of(type_: Type) -> int:
@@ -42,7 +42,7 @@ def is_row(kernel: Kernel, result: Type) -> bool:
 
 def part_at(kernel: Kernel, operand: Type) -> int:
     """Where the result is a part of the operand, as it stands there: how many elements come before it; else -1."""
-    if kernel.op in _COPIES:
+    if kernel.op in COPIES:
         return 0
     if kernel.op != "slice":
         return -1
