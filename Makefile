@@ -139,7 +139,7 @@ core: $(STAMP)
 
 # Python itself is not instrumented, so the sanitizer is loaded before it (and what exceptions come from, which it
 # intercepts); what Python leaks is not ours.
-SANITIZED := $(wildcard tests/unit/test_core_*.py tests/unit/test_waves_*.py tests/unit/test_expand*.py) \
+SANITIZED := tests/unit/core tests/unit/engines/waves $(wildcard tests/unit/engines/test_expand*.py) \
   tests/conformance/test_programs.py tests/conformance/test_counts.py
 asan: SANITIZER := address
 asan: OPTIONS := ASAN_OPTIONS=detect_leaks=0

@@ -6,9 +6,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "describe.h"
 #include "host.h"
 #include "parts.h"
+#include "plan/describe.h"
 
 namespace nb = nanobind;
 

@@ -37,16 +37,16 @@ from undertow.errors import SaveError as SaveError
 from undertow.errors import Timeout as Timeout
 from undertow.errors import TypeMismatch as TypeMismatch
 from undertow.errors import UndertowError as UndertowError
-from undertow.frontend import random as random
-from undertow.frontend.forms import cond as cond
-from undertow.frontend.forms import map as map
-from undertow.frontend.forms import shared as shared
-from undertow.frontend.forms import while_loop as while_loop
-from undertow.frontend.functions import *  # noqa: F403
-from undertow.frontend.rows import IndexedRows as IndexedRows
-from undertow.frontend.scopes import control_dependencies as control_dependencies
-from undertow.frontend.scopes import device as device
-from undertow.frontend.state import Variable as Variable
+from undertow.frontend.control.forms import cond as cond
+from undertow.frontend.control.forms import map as map
+from undertow.frontend.control.forms import shared as shared
+from undertow.frontend.control.forms import while_loop as while_loop
+from undertow.frontend.functions.public import *  # noqa: F403
+from undertow.frontend.values import random as random
+from undertow.frontend.values.rows import IndexedRows as IndexedRows
+from undertow.frontend.values.scopes import control_dependencies as control_dependencies
+from undertow.frontend.values.scopes import device as device
+from undertow.frontend.values.state import Variable as Variable
 from undertow.subgraph import SubGraph as SubGraph
 from undertow.types import DType as DType
 from undertow.types import Type as Type

@@ -37,7 +37,7 @@ from undertow.cli_train import train
 from undertow.console import bytes_of, make_console, table, telling_errors
 from undertow.engines.contract import Stats, rows_of
 from undertow.errors import UndertowError
-from undertow.frontend import tree
+from undertow.frontend.values import tree
 from undertow.ir.graph import Node
 from undertow.ir.trace import show_tag
 

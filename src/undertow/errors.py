@@ -10,11 +10,14 @@ hint: use `if`
 from __future__ import annotations
 
 import linecache
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
+
+PACKAGE = os.path.dirname(os.path.realpath(__file__)) + os.sep  # code below it is ours; spans show the user's
 
 
 @dataclass(frozen=True, slots=True)

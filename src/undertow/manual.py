@@ -39,16 +39,16 @@ _TITLES = {
     "undertow.api.save": "Saving",
     "undertow.api.load": "Loading",
     "undertow.types": "Types",
-    "undertow.frontend.forms": "Control",
-    "undertow.frontend.elementwise_functions": "Arithmetic",
-    "undertow.frontend.logic_functions": "Logic",
-    "undertow.frontend.reduction_functions": "Reductions",
-    "undertow.frontend.linalg_functions": "Products",
-    "undertow.frontend.array_functions": "Arranging and picking",
-    "undertow.frontend.creation_functions": "Creation",
-    "undertow.frontend.random": "Random numbers",
-    "undertow.frontend.state": "State",
-    "undertow.frontend.rows": "Sparse rows",
+    "undertow.frontend.control.forms": "Control",
+    "undertow.frontend.functions.elementwise": "Arithmetic",
+    "undertow.frontend.functions.logic": "Logic",
+    "undertow.frontend.functions.reduction": "Reductions",
+    "undertow.frontend.functions.linalg": "Products",
+    "undertow.frontend.functions.array": "Arranging and picking",
+    "undertow.frontend.functions.creation": "Creation",
+    "undertow.frontend.values.random": "Random numbers",
+    "undertow.frontend.values.state": "State",
+    "undertow.frontend.values.rows": "Sparse rows",
     "undertow.api.optim": "Optimizers",
     "undertow.data.forest": "Trees",
     "undertow.data.vocabulary": "Vocabularies of trees",
@@ -77,9 +77,9 @@ _TITLES = {
     "undertow.train.curve": "Learning curves",
     "undertow.train.report": "Reports on trained models",
     "undertow.train.growth": "Reports on models that grow trees",
-    "undertow.frontend.scopes": "Order and placement",
+    "undertow.frontend.values.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
-    "undertow.frontend.debug_functions": "Effects",
+    "undertow.frontend.functions.debug": "Effects",
     "undertow.errors": "Errors",
 }
 _OPTIONS = """\
@@ -138,9 +138,9 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"
         )
         yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
-    if module == "undertow.frontend.state":
+    if module == "undertow.frontend.values.state":
         yield from _methods(undertow.Variable, "A variable has these methods")
-    if module == "undertow.frontend.rows":
+    if module == "undertow.frontend.values.rows":
         yield from _methods(undertow.IndexedRows, "Sparse rows have these methods")
     if module == "undertow.data.forest":
         yield from _methods(undertow.data.Forest, "A forest has these methods")

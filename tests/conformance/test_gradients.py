@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
 from tests.programs.engines import FORCED
-from tests.unit.differences import WAYS, assert_close, assert_valid, differences, leaves
+from tests.support.differences import WAYS, assert_close, assert_valid, differences, leaves
 
 import undertow as ut
-from undertow.frontend import tree
+from undertow.frontend.values import tree
 
 # Programs whose derivative is not what differences say, at the arguments that they have.
 ROUGH = {

@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 from tests.property import test_waves as waves
-from tests.property.random_programs import random_program
-from tests.property.sources import write
 from tests.property.test_programs import argument
 from tests.property.test_waves import (
     INPUTS,
@@ -29,6 +27,8 @@ from tests.property.test_waves import (
     seeds,
     told,
 )
+from tests.support.random_programs import random_program
+from tests.support.sources import write
 
 import undertow as ut
 from undertow.engines.contract import Options

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
-from tests.property.random_programs import random_program
-from tests.property.smooth_programs import arguments, smooth_program
-from tests.unit.differences import WAYS, assert_close, assert_valid, changed, leaves
+from tests.support.differences import WAYS, assert_close, assert_valid, changed, leaves
+from tests.support.random_programs import random_program
+from tests.support.smooth_programs import arguments, smooth_program
 
 import undertow as ut
-from undertow.frontend import tree
+from undertow.frontend.values import tree
 
 EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
 ROUGH_INPUTS = ((2, 3, 0.53, True, 1.31, 2), (3, -1, -0.37, False, 0.71, 1))

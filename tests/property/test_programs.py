@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from tests.property.oracle import compare
-from tests.property.sources import Source, write
+from tests.support.oracle import compare
+from tests.support.sources import Source, write
 
 EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
 QUARTERS = st.integers(-12, 12).map(lambda k: k / 4)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from tests.property.random_programs import random_program
+from tests.support.random_programs import random_program
 
 from undertow.engines.contract import Options, Stats
 from undertow.engines.reference import Reference

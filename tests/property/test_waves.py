@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.mixed import MixedPlan
-from tests.property.random_programs import random_program
-from tests.property.sources import write
 from tests.property.test_programs import argument
-from tests.property.vector_programs import LENGTH, VectorProgram, vector_program
+from tests.support.mixed import MixedPlan
+from tests.support.random_programs import random_program
+from tests.support.sources import write
+from tests.support.vector_programs import LENGTH, VectorProgram, vector_program
 
 import undertow as ut
 from undertow.api.function import make_library

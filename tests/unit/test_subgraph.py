@@ -14,7 +14,7 @@ import pytest
 
 import undertow as ut
 from undertow.api.options import ENGINES
-from undertow.frontend.traced import context
+from undertow.frontend.values.traced import context
 from undertow.ir import spec, text
 
 LEFT = np.array([1, -1, -1], np.int32)

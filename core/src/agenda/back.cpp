@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "agenda/run.h"
-#include "lanes.h"
+#include "memory/lanes.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "agenda/run.h"
-#include "lanes.h"
+#include "memory/lanes.h"
+#include "run/waves.h"
 #include "undertow/size.h"
-#include "waves.h"
 
 namespace undertow::agenda {
 void Agenda::enter(Table& table, const Item& item) {

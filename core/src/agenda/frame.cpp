@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lanes.h"
+#include "memory/lanes.h"
 #include "undertow/run.h"
 #include "undertow/size.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agenda/outline.h"
-#include "table.h"
+#include "memory/table.h"
 
 namespace undertow::agenda {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "agenda/frame.h"
-#include "items.h"
+#include "plan/items.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {

@@ -1,6 +1,6 @@
 // Frames and stages of the agenda schedule as text, to look at.
 #include "agenda/outline.h"
-#include "describe.h"
+#include "plan/describe.h"
 #include "undertow/size.h"
 
 namespace undertow {

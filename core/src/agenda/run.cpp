@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "entries.h"
-#include "items.h"
-#include "lanes.h"
+#include "memory/lanes.h"
+#include "plan/items.h"
+#include "run/entries.h"
+#include "run/waves.h"
 #include "undertow/size.h"
-#include "waves.h"
 
 namespace undertow::agenda {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "agenda/frame.h"
-#include "clock.h"
-#include "door.h"
-#include "operate.h"
+#include "run/clock.h"
+#include "run/door.h"
+#include "run/operate.h"
 #include "undertow/run.h"
 
 namespace undertow {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "agenda/run.h"
+#include "run/waves.h"
 #include "undertow/size.h"
-#include "waves.h"
 
 namespace undertow::agenda {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "array.h"
 #include "copy.h"
-#include "reader.h"
+#include "plan/reader.h"
 #include "undertow/elementwise.h"
 #include "undertow/expand.h"
 #include "undertow/size.h"

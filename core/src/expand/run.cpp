@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "guard.h"
+#include "run/guard.h"
 #include "undertow/scalar.h"
 #include "undertow/size.h"
 

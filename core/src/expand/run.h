@@ -6,7 +6,7 @@
 
 #include "array.h"
 #include "copy.h"
-#include "poll.h"
+#include "run/poll.h"
 
 namespace undertow::expand {
 

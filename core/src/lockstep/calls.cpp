@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lockstep/run.h"
-#include "waves.h"
+#include "run/waves.h"
 
 namespace undertow::lockstep {
 

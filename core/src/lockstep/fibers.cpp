@@ -1,6 +1,6 @@
 // Fibers: a table on its way through the stages of its program.
-#include "items.h"
 #include "lockstep/run.h"
+#include "plan/items.h"
 
 namespace undertow::lockstep {
 

@@ -1,6 +1,6 @@
 // Loops: lanes go round until they leave.
 #include "lockstep/run.h"
-#include "waves.h"
+#include "run/waves.h"
 
 namespace undertow::lockstep {
 

@@ -1,6 +1,6 @@
 // Maps: the elements of arrays as lanes, and the results of lanes as arrays.
-#include "lanes.h"
 #include "lockstep/run.h"
+#include "memory/lanes.h"
 
 namespace undertow::lockstep {
 

@@ -1,7 +1,7 @@
 // Where a run in lockstep is.
 #include "lockstep/run.h"
 
-#include "waves.h"
+#include "run/waves.h"
 
 namespace undertow::lockstep {
 

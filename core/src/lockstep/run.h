@@ -11,13 +11,13 @@
 #include <span>
 #include <vector>
 
-#include "clock.h"
-#include "door.h"
-#include "entries.h"
-#include "late.h"
-#include "operate.h"
-#include "poll.h"
-#include "table.h"
+#include "memory/table.h"
+#include "run/clock.h"
+#include "run/door.h"
+#include "run/entries.h"
+#include "run/late.h"
+#include "run/operate.h"
+#include "run/poll.h"
 #include "undertow/run.h"
 #include "undertow/size.h"
 

@@ -1,5 +1,5 @@
 // Waves: the lanes of an invocation, chunk by chunk; what runs next.
-#include "waves.h"
+#include "run/waves.h"
 
 #include <algorithm>
 

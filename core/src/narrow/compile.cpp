@@ -3,11 +3,11 @@
 #include <map>
 #include <string_view>
 
-#include "items.h"
-#include "lanes.h"
+#include "memory/lanes.h"
 #include "narrow/program.h"
 #include "narrow/run.h"
-#include "reader.h"
+#include "plan/items.h"
+#include "plan/reader.h"
 #include "undertow/size.h"
 
 namespace undertow {

@@ -1,8 +1,8 @@
 // Lanes of invocations, one after the other.
-#include "lanes.h"
+#include "memory/lanes.h"
 #include "narrow/run.h"
+#include "run/waves.h"
 #include "undertow/size.h"
-#include "waves.h"
 
 namespace undertow {
 

@@ -1,6 +1,6 @@
 // The code of narrow groups as text, to look at.
-#include "describe.h"
 #include "narrow/program.h"
+#include "plan/describe.h"
 #include "undertow/scalar.h"
 #include "undertow/size.h"
 

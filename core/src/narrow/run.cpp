@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "lanes.h"
+#include "memory/lanes.h"
+#include "run/waves.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
-#include "waves.h"
 
 namespace undertow {
 namespace {

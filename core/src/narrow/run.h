@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "door.h"
 #include "narrow/program.h"
-#include "operate.h"
+#include "run/door.h"
+#include "run/operate.h"
 
 namespace undertow {
 

@@ -12,7 +12,7 @@ from undertow.engines.contract import Result
 from undertow.engines.reference import Reference
 from undertow.engines.reference.behaviors import Outcome, explore
 from undertow.errors import TypeMismatch, UndertowError, brief
-from undertow.frontend import tree
+from undertow.frontend.values import tree
 
 BUDGET = 10_000
 

@@ -12,7 +12,7 @@ from undertow.api.grad import vjp
 from undertow.api.jvp import jvp
 from undertow.api.options import options, settings
 from undertow.errors import GradientMismatch, UndertowError, brief
-from undertow.frontend import tree
+from undertow.frontend.values import tree
 
 Floats = npt.NDArray[np.floating[Any]]
 MODES = ("fwd", "rev")

@@ -20,14 +20,15 @@ from undertow.api.quick import Quick
 from undertow.engines.contract import Engine, Plan, Stats
 from undertow.engines.waves import Waves
 from undertow.errors import CaptureError, UndertowError
-from undertow.frontend import forms, tree
-from undertow.frontend.annotations import as_array
-from undertow.frontend.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
-from undertow.frontend.declared import opened
-from undertow.frontend.drive import drive
-from undertow.frontend.flow import leaf_type
-from undertow.frontend.state import transaction
-from undertow.frontend.traced import Traced, capturing, constant, context, used_too_late
+from undertow.frontend.control import forms
+from undertow.frontend.control.flow import leaf_type
+from undertow.frontend.interpret.drive import drive
+from undertow.frontend.syntax.annotations import as_array
+from undertow.frontend.trace.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
+from undertow.frontend.trace.declared import opened
+from undertow.frontend.values import tree
+from undertow.frontend.values.state import transaction
+from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.extend import extend

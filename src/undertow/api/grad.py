@@ -12,9 +12,9 @@ import numpy as np
 
 from undertow.api.function import Function
 from undertow.errors import CaptureError, brief
-from undertow.frontend import tree
-from undertow.frontend.capture import Definition
-from undertow.frontend.derivative import (
+from undertow.frontend.interpret.drive import drive
+from undertow.frontend.trace.capture import Definition
+from undertow.frontend.trace.derivative import (
     Checkpointed,
     Derived,
     Pullback,
@@ -23,9 +23,9 @@ from undertow.frontend.derivative import (
     definition_of,
     flatten_targets,
 )
-from undertow.frontend.drive import drive
-from undertow.frontend.operands import is_weak
-from undertow.frontend.traced import capturing, context
+from undertow.frontend.values import tree
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import capturing, context
 
 
 def _made(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:

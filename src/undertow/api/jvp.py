@@ -10,12 +10,19 @@ from undertow.api.function import Function, Program
 from undertow.api.grad import grad
 from undertow.api.options import settings
 from undertow.errors import UndertowError
-from undertow.frontend import tree
-from undertow.frontend.calls import SPECIAL
-from undertow.frontend.capture import Definition
-from undertow.frontend.drive import drive
-from undertow.frontend.tangents import capture_jvp, checked, definition_of, match_tangents, with_tangents, write_jvp
-from undertow.frontend.traced import Traced, capturing, context
+from undertow.frontend.interpret.calls import SPECIAL
+from undertow.frontend.interpret.drive import drive
+from undertow.frontend.trace.capture import Definition
+from undertow.frontend.trace.tangents import (
+    capture_jvp,
+    checked,
+    definition_of,
+    match_tangents,
+    with_tangents,
+    write_jvp,
+)
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import Traced, capturing, context
 
 
 def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

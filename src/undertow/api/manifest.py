@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from undertow.errors import LoadError, SaveError, TypeMismatch
-from undertow.frontend import tree
-from undertow.frontend.annotations import Annotation
-from undertow.frontend.traced import constant
+from undertow.frontend.syntax.annotations import Annotation
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import constant
 from undertow.ir.graph import Array
 from undertow.ir.literal import digest
 from undertow.types import DTYPES, Dim, Type
@@ -31,7 +31,7 @@ Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
 # Containers that are classes of ours: what files call them, and where they are. No file names another module.
-_OURS = {"rows": ("undertow.frontend.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
+_OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
 
 # --------------------------------------------------------------------------------------------------------------
 # Writing

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undertow import _core
-from undertow.frontend.rows import IndexedRows
+from undertow.frontend.values.rows import IndexedRows
 
 Array = npt.NDArray[Any]
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))

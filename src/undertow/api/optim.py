@@ -22,14 +22,14 @@ import numpy as np
 from undertow.api.one_pass import Rule, are_apart, fits, square_sum, update_in_place, updated
 from undertow.api.params import Pair, gradients, is_leaf, like, paired, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
-from undertow.frontend import tree
-from undertow.frontend.array_functions import scatter_add, take
-from undertow.frontend.elementwise_functions import maximum, multiply, pow, sqrt, square
-from undertow.frontend.operands import as_operand, convert, type_of
-from undertow.frontend.reduction_functions import sum
-from undertow.frontend.rows import IndexedRows
-from undertow.frontend.state import Variable, transaction
-from undertow.frontend.traced import Traced, context
+from undertow.frontend.functions.array import scatter_add, take
+from undertow.frontend.functions.elementwise import maximum, multiply, pow, sqrt, square
+from undertow.frontend.functions.reduction import sum
+from undertow.frontend.values import tree
+from undertow.frontend.values.operands import as_operand, convert, type_of
+from undertow.frontend.values.rows import IndexedRows
+from undertow.frontend.values.state import Variable, transaction
+from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
 from undertow.types import f64, promote
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch, brief
-from undertow.frontend import tree
-from undertow.frontend.creation_functions import full_like
-from undertow.frontend.operands import as_operand, convert, type_of
-from undertow.frontend.rows import IndexedRows
-from undertow.frontend.state import Variable
-from undertow.frontend.traced import Traced
+from undertow.frontend.functions.creation import full_like
+from undertow.frontend.values import tree
+from undertow.frontend.values.operands import as_operand, convert, type_of
+from undertow.frontend.values.rows import IndexedRows
+from undertow.frontend.values.state import Variable
+from undertow.frontend.values.traced import Traced
 from undertow.types import Type, said
 
 

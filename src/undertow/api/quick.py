@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from undertow.frontend import tree
-from undertow.frontend.capture import Arguments
+from undertow.frontend.trace.capture import Arguments
+from undertow.frontend.values import tree
 from undertow.types import DTYPES, Type
 
 _DTYPES = {d.numpy for d in DTYPES.values()}

@@ -21,9 +21,9 @@ from undertow.api import archive
 from undertow.api.function import Function, Program
 from undertow.api.manifest import Json, Writer
 from undertow.errors import GraphError, SaveError
-from undertow.frontend import tree
-from undertow.frontend.capture import Arguments, Definition
-from undertow.frontend.loaded import LOST
+from undertow.frontend.trace.capture import Arguments, Definition
+from undertow.frontend.trace.loaded import LOST
+from undertow.frontend.values import tree
 from undertow.ir import text
 from undertow.ir.graph import Array, Library
 from undertow.ops.op import CATALOGUE

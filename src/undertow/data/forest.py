@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from undertow.data import select
 from undertow.errors import DataError, TypeMismatch, brief
-from undertow.frontend.declared import ROWS
-from undertow.frontend.indexing import getitem
-from undertow.frontend.traced import Traced, has_traced
-from undertow.frontend.tree import Token
+from undertow.frontend.trace.declared import ROWS
+from undertow.frontend.values.indexing import getitem
+from undertow.frontend.values.traced import Traced, has_traced
+from undertow.frontend.values.tree import Token
 
 if TYPE_CHECKING:
     from undertow.data.vocabulary import Vocabulary
@@ -261,7 +261,7 @@ class Forest:
         """The same forest with its fields in another order."""
         return _replaced(self, fields={name: self.fields[name] for name in names})
 
-    # -- as a container (see undertow.frontend.tree) -----------------------------------------------------------
+    # -- as a container (see undertow.frontend.values.tree) -----------------------------------------------------------
 
     def __undertow_parts__(self) -> tuple[Token, list[Any]]:
         # What is for people only is no part of the structure: another vocabulary is no reason to capture again.

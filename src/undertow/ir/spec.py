@@ -2,7 +2,7 @@
 
 A row is (what it is about, what must hold, what is wrong otherwise). Tables run in order, row by row over the whole
 graph, so a row may rely on all rows above it. Passes are checked by checking what they return.
-It is the one list of all rules; tests/unit/test_spec.py breaks each of them. What they look up is in `facts`.
+It is the one list of all rules; tests/unit/ir/test_spec.py breaks each of them. What they look up is in `facts`.
 
 >>> from undertow.ir.text import parse
 >>> check(parse('''

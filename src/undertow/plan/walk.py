@@ -1,6 +1,6 @@
 """Ways to look around a plan: what an item reads, writes and enters. A new kind of item is added here first.
 
-`core/src/items.h` is the same for C++.
+`core/src/plan/items.h` is the same for C++.
 """
 
 from __future__ import annotations

@@ -22,9 +22,10 @@ from undertow.compat.v1.tensor import (
     writing,
 )
 from undertow.errors import TypeMismatch, brief
-from undertow.frontend import functions, random
-from undertow.frontend.indexing import getitem
-from undertow.frontend.traced import Traced, emit
+from undertow.frontend.functions import public as functions
+from undertow.frontend.values import random
+from undertow.frontend.values.indexing import getitem
+from undertow.frontend.values.traced import Traced, emit
 from undertow.types import Type, dtype_of, f32, i32
 
 __all__ = [

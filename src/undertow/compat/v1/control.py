@@ -26,13 +26,14 @@ from undertow.compat.v1.tensor import (
     writing,
 )
 from undertow.errors import CaptureError, TypeMismatch, brief
-from undertow.frontend import forms, tree
-from undertow.frontend.builder import Builder
-from undertow.frontend.drive import Work, drive
-from undertow.frontend.flow import describe, merge
-from undertow.frontend.loops import graph_loop
-from undertow.frontend.operands import is_weak
-from undertow.frontend.traced import Traced, emit, operand
+from undertow.frontend.control import forms
+from undertow.frontend.control.flow import describe, merge
+from undertow.frontend.control.loops import graph_loop
+from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.values import tree
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import Traced, emit, operand
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.ops.op import find
 

@@ -19,11 +19,11 @@ from undertow.compat.v1.reads import expose_reads, order_updates
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
-from undertow.frontend import tree
-from undertow.frontend.capture import Captured
-from undertow.frontend.termination import refuse_endless
-from undertow.frontend.traced import Traced
-from undertow.frontend.traced import constant as as_numpy
+from undertow.frontend.control.termination import refuse_endless
+from undertow.frontend.trace.capture import Captured
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import Traced
+from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Library, Port
 from undertow.ops.op import CATALOGUE
 from undertow.passes.dead import remove_dead

@@ -31,10 +31,10 @@ from undertow.compat.v1.tensor import (
     writing,
 )
 from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
-from undertow.frontend.builder import Builder
-from undertow.frontend.flow import port_in
-from undertow.frontend.operands import is_weak
-from undertow.frontend.traced import Traced, operand
+from undertow.frontend.control.flow import port_in
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Operand, Port
 from undertow.types import Type, dtype_of, said, weak_dtype
 from undertow.types import type_of as numpy_type_of

@@ -19,8 +19,8 @@ from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
 from undertow.errors import GraphError, TypeMismatch, brief
-from undertow.frontend.builder import Builder
-from undertow.frontend.traced import Traced, operand
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port
 from undertow.ir.walk import ENTERS
 from undertow.ops.op import CATALOGUE

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
-from undertow.frontend import tree
-from undertow.frontend.builder import Builder
-from undertow.frontend.capture import Session as Capture
-from undertow.frontend.traced import Context, Traced, capturing
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.capture import Session as Capture
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import Context, Traced, capturing
 from undertow.ir.graph import Const, FunctionGraph, Library, Operand, Port
 from undertow.types import Type
 

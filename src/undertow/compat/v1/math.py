@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from undertow.compat.v1.tensor import apply, as_tensor, named, operands, wrap, writing
-from undertow.frontend import functions
+from undertow.frontend.functions import public as functions
 from undertow.types import dtype_of
 
 __all__ = [

@@ -8,7 +8,7 @@ from undertow.compat.v1.array import gather
 from undertow.compat.v1.math import reduce_sum, sigmoid, square, tanh
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.tensor import apply
-from undertow.frontend import functions
+from undertow.frontend.functions import public as functions
 
 __all__ = [
     "bias_add", "embedding_lookup", "l2_loss", "log_softmax", "relu", "sigmoid", "softmax", "softplus", "tanh",

@@ -12,15 +12,14 @@ import os
 import sys
 from types import CodeType, FrameType
 
-from undertow.errors import Span
+from undertow.errors import PACKAGE, Span
 
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
 _NAMES = {"<module>": "", "<lambda>": "lambda"}
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_ours(file: str) -> bool:
-    return file == contextlib.__file__ or os.path.realpath(file).startswith(_OURS)
+    return file == contextlib.__file__ or os.path.realpath(file).startswith(PACKAGE)
 
 
 def here() -> Span | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from undertow.compat.v1.outline import parts_of
 from undertow.compat.v1.paths import DERIVATIVE, UPDATE, ancestors, is_inside, sources
 from undertow.errors import GraphError
-from undertow.frontend.builder import START, Builder
+from undertow.frontend.trace.builder import START, Builder
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.walk import ENTERS, entered_by
 from undertow.ops.op import find

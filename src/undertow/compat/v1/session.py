@@ -23,7 +23,7 @@ from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, TypeMismatch, UndertowError, brief
-from undertow.frontend import tree
+from undertow.frontend.values import tree
 from undertow.ir.graph import Port
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]

@@ -18,10 +18,10 @@ from undertow.compat.v1.paths import UPDATE
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, Tensor, TensorShape, as_tensor, fitted, given, named, writing
 from undertow.errors import GraphError, TypeMismatch, brief
-from undertow.frontend import random
-from undertow.frontend.annotations import convert
-from undertow.frontend.operands import is_weak
-from undertow.frontend.traced import Traced, operand
+from undertow.frontend.syntax.annotations import convert
+from undertow.frontend.values import random
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Port
 from undertow.ops.op import find
 from undertow.types import Type, dtype_of, f32

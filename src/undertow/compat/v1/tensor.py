@@ -15,11 +15,12 @@ import numpy as np
 from undertow.compat.v1.graph import Graph, NativeContext, another_graph, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.errors import CaptureError, Span, TypeMismatch, UndertowError, brief
-from undertow.frontend import functions, tree
-from undertow.frontend.indexing import getitem
-from undertow.frontend.operands import is_weak
-from undertow.frontend.traced import _BINARY, _COMPARE, _UNARY, Traced, capturing, context, read
-from undertow.frontend.traced import constant as as_numpy
+from undertow.frontend.functions import public as functions
+from undertow.frontend.values import tree
+from undertow.frontend.values.indexing import getitem
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import _BINARY, _COMPARE, _UNARY, Traced, capturing, context, read
+from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Const, Port
 from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
 

@@ -1,0 +1,74 @@
+#include "memory/kept.h"
+
+#include "undertow/isa.h"
+#include "undertow/size.h"
+
+namespace undertow {
+
+Kept::~Kept() {
+  for (Result& result : results_) forget(result);
+  for (const auto& matrix : matrices_) {
+    tables_.pool.drop(matrix->source);
+    tables_.pool.drop(matrix->panels);
+  }
+}
+
+void Kept::forget(Result& result) {
+  for (const Column& column : result.inputs) tables_.pool.drop(column.block);
+  tables_.pool.drop(result.output.block);
+}
+
+bool Kept::recall(Table& table, const OpItem& item) {
+  for (const Result& result : results_) {
+    if (result.item != &item) continue;
+    for (size_t k = 0; k < item.inputs.size(); ++k)
+      if (tables_.column(table, item.inputs[k]).data != result.inputs[k].data) return false;
+    tables_.take(table, item.outputs[0], table.region->slots[z(item.outputs[0])], result.output, nullptr, 1);
+    ++stats_.recalled;
+    return true;
+  }
+  return false;
+}
+
+void Kept::remember(Table& table, const OpItem& item) {
+  const Column output = table.columns[item.outputs[0]];
+  // A small value stands in the block of its table, all of which would stay; and costs little.
+  if (output.stride != 0 || output.block == table.block || !has_room(table.region->slots[z(item.outputs[0])].bytes))
+    return;
+  Result made{&item, {}, output};
+  hold(output);
+  for (Operand x : item.inputs) {
+    made.inputs.push_back(tables_.column(table, x));
+    hold(made.inputs.back());
+  }
+  for (Result& result : results_)
+    if (result.item == &item) {  // another entry, with other values
+      forget(result);
+      result = std::move(made);
+      return;
+    }
+  if (results_.size() < kMost)
+    results_.push_back(std::move(made));
+  else
+    forget(made);
+}
+
+const PackedMatrix* Kept::packed(const Table& table, const OpItem& item, int operand, const View& matrix, int64_t k,
+                                 int64_t n, int64_t row_stride, int64_t column_stride) {
+  if ((item.shared >> operand & 1) == 0) return nullptr;
+  for (const auto& known : matrices_)
+    if (known->data == matrix.data && known->k == k && known->n == n && known->row_stride == row_stride)
+      return &known->packed;
+  const Column column = tables_.column(table, item.inputs[z(operand)]);
+  const int64_t bytes = PackedMatrix::bytes_of(functions(), matrix.dtype, k, n);
+  if (column.stride != 0 || column.data != matrix.data || matrices_.size() == kMost || !has_room(bytes)) return nullptr;
+  Block* panels = tables_.pool.take(bytes, tables_.slot(*table.region, item.inputs[z(operand)]).home);
+  matrices_.push_back(std::make_unique<Matrix>(Matrix{matrix.data, k, n, row_stride, column.block, panels,
+                                                      PackedMatrix(functions(), matrix.dtype, k, n, panels->data())}));
+  hold(column);
+  ++stats_.packed;
+  matrices_.back()->packed.pack(matrix.data, row_stride, column_stride);
+  return &matrices_.back()->packed;
+}
+
+}  // namespace undertow

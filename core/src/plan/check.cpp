@@ -1,0 +1,276 @@
+// Numbers are in range, and values go where their types fit.
+#include "plan/check.h"
+
+#include "plan/items.h"
+#include "plan/reader.h"
+
+namespace undertow {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Plan& plan) : plan_(plan) {}
+
+  void check() {
+    if (plan_.regions.empty() || plan_.regions[0].kind != Region::Kind::Main)
+      not_a_plan("the first region is not main");
+    find_pinned();
+    for (const Region& region : plan_.regions) check_region(region);
+    const Region& main = plan_.regions[0];
+    if (main.params.size() != 1 || main.results.size() != 1 || main.programs.size() != 1) not_a_plan("main has phases");
+  }
+
+ private:
+  const Region& region(int32_t number) const {
+    if (number < 0 || static_cast<size_t>(number) >= plan_.regions.size()) not_a_plan("there is no such region");
+    return plan_.regions[static_cast<size_t>(number)];
+  }
+  const Slot& slot(const Region& in, int32_t number) const {
+    if (number < 0 || static_cast<size_t>(number) >= in.slots.size()) not_a_plan("there is no such column");
+    return in.slots[static_cast<size_t>(number)];
+  }
+  const Slot& operand(const Region& in, Operand x) const {
+    if (x >= 0) return slot(in, x);
+    if (static_cast<size_t>(~x) >= plan_.constants.size()) not_a_plan("there is no such constant");
+    return plan_.constants[static_cast<size_t>(~x)].slot;
+  }
+  /// May a value of one slot be put into another? Lengths that only the run knows may meet any.
+  static void accept(const Slot& to, const Slot& from) {
+    if (to.dtype != from.dtype || to.rank() != from.rank()) not_a_plan("a value of another type goes into a column");
+    for (size_t axis = 0; axis < to.shape.size(); ++axis)
+      if (to.shape[axis] != kUnknown && to.shape[axis] != from.shape[axis])
+        not_a_plan("a value of another shape goes there");
+  }
+  /// A lane of an array, or an array of lanes: which of them may know less of its lengths?
+  static void accept_row(const Slot& lane, const Slot& stack, bool is_mapped) {
+    if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) not_a_plan("a lane is no row of the stack");
+    for (size_t axis = 0; axis < lane.shape.size(); ++axis)
+      if (lane.shape[axis] != stack.shape[axis + 1] &&
+          (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
+        not_a_plan("a lane is no row of the stack");
+  }
+  static void below(int32_t number, int32_t count, const char* what) {
+    if (number < 0 || number >= count) not_a_plan(what);
+  }
+
+  void check_region(const Region& in) {
+    const Region& body = region(in.body);
+    if (body.kind == Region::Kind::Branch || body.body != in.body) not_a_plan("a region belongs to no body");
+    if (in.kind != Region::Kind::Branch && &body != &in) not_a_plan("a body belongs to another");
+    if (z(in.group) >= plan_.groups.size()) not_a_plan("there is no such group");
+    for (const Slot& slot : in.slots)
+      if (slot.kind != SlotKind::Value) not_a_plan("a column is of a kind that nothing makes yet");
+    for (const auto& params : in.params)
+      for (int32_t number : params)
+        if (number != kNoSlot) slot(in, number);
+    for (const auto& results : in.results)
+      for (int32_t number : results)
+        if (number != kNoSlot) slot(in, number);
+    for (const Program& program : in.programs)
+      for (const Stage& stage : program.stages) {
+        for (const auto* items : {&stage.straight, &stage.late})
+          for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { check_item(in, one, true); });
+        for (const Item& item : stage.entered) check_item(in, item, false);
+        check_drops(in, stage.drops);
+        check_families(stage);
+      }
+  }
+
+  void check_item(const Region& in, const Item& item, bool in_straight) {
+    const auto at = static_cast<size_t>(item.number);
+    using Kind = Item::Kind;
+    if (undertow::is_straight(item.kind) != in_straight) not_a_plan("an item stands in the wrong place");
+    switch (item.kind) {
+      case Kind::Op: {
+        const OpItem& op = plan_.ops[at];
+        below(op.node, plan_.nodes, "there is no such node");
+        for (Operand x : op.inputs) operand(in, x);
+        for (int32_t to : op.outputs)
+          if (to != kNoSlot) slot(in, to);
+        break;
+      }
+      case Kind::Branch: {
+        const BranchItem& branch = plan_.branches[at];
+        const Slot& pred = slot(in, branch.pred);
+        if (pred.dtype != DType::Bool || pred.rank() != 0) not_a_plan("a branch is not decided by a bool");
+        for (size_t side = 0; side < 2; ++side) {
+          const Region& inner = region(branch.regions[side]);
+          if (inner.kind != Region::Kind::Branch || inner.body != in.body)
+            not_a_plan("a side is no branch of this body");
+          below(branch.visit, static_cast<int32_t>(inner.programs.size()), "a side has no such phase");
+          for (const Transfer& t : branch.transfers[side]) accept(slot(inner, t.to), operand(in, t.from));
+          for (const Merge& merge : branch.merges) accept(slot(in, merge.to), operand(inner, merge.sides[side]));
+        }
+        check_drops(in, branch.drops);
+        break;
+      }
+      case Kind::Call: {
+        const CallItem& call = plan_.calls[at];
+        if (call.callees.size() != 1 || call.selector != kNoSlot) not_a_plan("a call has not one callee");
+        const Region& callee = region(call.body);
+        if (callee.kind != Region::Kind::Function) not_a_plan("a call enters no function");
+        if (call.sibling < 0 || call.sibling >= call.siblings) not_a_plan("a call is no sibling of its family");
+        below(call.phase, static_cast<int32_t>(callee.programs.size()), "a callee has no such phase");
+        const auto phase = static_cast<size_t>(call.phase);
+        if (call.arguments.size() != callee.params[phase].size())
+          not_a_plan("a call has other arguments than its callee");
+        if (call.results.size() != callee.results[phase].size()) not_a_plan("a call has other results than its callee");
+        for (size_t k = 0; k < call.arguments.size(); ++k)
+          if (callee.params[phase][k] != kNoSlot)
+            accept(slot(callee, callee.params[phase][k]), operand(in, call.arguments[k]));
+        for (size_t k = 0; k < call.results.size(); ++k)
+          if (call.results[k] != kNoSlot) {
+            if (callee.results[phase][k] == kNoSlot) not_a_plan("a result is not there");
+            accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
+          }
+        for (Operand x : call.hoists) operand(in, x);
+        if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) < callee.hoisted : !call.hoists.empty())
+          not_a_plan("an entry is not given what it needs");
+        check_visits(in, callee, call.visits, call.phase);
+        check_drops(in, call.drops);
+        break;
+      }
+      case Kind::Loop: {
+        const LoopItem& loop = plan_.loops[at];
+        const Region& body = region(loop.body);
+        if (body.kind != Region::Kind::Loop || body.programs.size() != 1) not_a_plan("a loop enters no loop");
+        below(loop.branch, body.branches, "there is no such branch");
+        const BranchItem* found = decides(plan_, loop);
+        if (found == nullptr) not_a_plan("nothing decides whether a loop goes on");
+        const Region& going = region(found->regions[0]);
+        if (loop.next.size() != loop.variables.size()) not_a_plan("a loop variable has no next value");
+        for (size_t k = 0; k < loop.variables.size(); ++k) {
+          accept(slot(body, loop.variables[k].to), operand(in, loop.variables[k].from));
+          accept(slot(body, loop.variables[k].to), operand(going, loop.next[k]));
+        }
+        for (const Transfer& t : loop.outers) accept(slot(body, t.to), operand(in, t.from));
+        for (const Exit& exit : loop.exits) accept(slot(in, exit.to), operand(body, exit.from));
+        break;
+      }
+      case Kind::Map: {
+        const MapItem& map = plan_.maps[at];
+        const Region& body = region(map.body);
+        if (body.kind != Region::Kind::Map) not_a_plan("a map enters no map");
+        below(map.phase, static_cast<int32_t>(body.programs.size()), "a map has no such phase");
+        if (map.phase == 0 && operand(in, map.counted).rank() == 0) not_a_plan("a map over a scalar");
+        for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from), true);
+        for (const Transfer& t : map.outers) accept(slot(body, t.to), operand(in, t.from));
+        for (const Exit& r : map.results) accept_row(operand(body, r.from), slot(in, r.to), false);
+        check_visits(in, body, map.visits, map.phase);
+        break;
+      }
+      case Kind::Read: {
+        const ReadItem& read = plan_.reads[at];
+        if (read.is_shared)
+          accept(slot(in, read.to), slot(plan_.regions[0], read.index));
+        else
+          below(read.index, region(in.body).hoisted, "an entry is not given what is read"), slot(in, read.to);
+        break;
+      }
+      case Kind::Collect: {
+        const CollectItem& collect = plan_.collects[at];
+        below(collect.node, plan_.nodes, "there is no such node");
+        below(collect.index, region(in.body).hoisted, "an entry is not given what is collected");
+        const Slot& first = operand(in, collect.values[0]);
+        const Slot& second = operand(in, collect.values[1]);
+        const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
+        if (!is_float(second) || (collect.kind != CollectKind::Rows && first.dtype != second.dtype))
+          not_a_plan("what is collected is no float");
+        if (collect.kind == CollectKind::Rows && first.dtype != DType::I32 && first.dtype != DType::I64)
+          not_a_plan("rows without numbers");
+        if (collect.kind == CollectKind::Product) {
+          const bool is_row = first.rank() == 1 && second.rank() == 1;
+          const bool are_rows = first.rank() == 2 && second.rank() == 2 && first.shape[0] == second.shape[0];
+          if (!(is_row || are_rows) || first.is_dynamic || second.is_dynamic)
+            not_a_plan("a product of what has not as many rows is collected");
+        }
+        break;
+      }
+      case Kind::Collected: {
+        const CollectedItem& collected = plan_.collecteds[at];
+        below(collected.call, in.calls, "there is no such call");
+        if (collected.index < 0) not_a_plan("a number is out of range");
+        const Slot& like = operand(in, collected.like);
+        if (like.dtype != DType::F32 && like.dtype != DType::F64) not_a_plan("what is collected is no float");
+        if (collected.to[1] == kNoSlot) {
+          accept(slot(in, collected.to[0]), like);
+        } else {
+          const Slot& numbers = slot(in, collected.to[0]);
+          const Slot& rows = slot(in, collected.to[1]);
+          if (numbers.dtype != DType::I64 || numbers.rank() != 1 || !numbers.is_dynamic)
+            not_a_plan("rows without numbers");
+          if (rows.dtype != like.dtype || rows.rank() != like.rank() || like.rank() == 0 || !rows.is_dynamic)
+            not_a_plan("rows of another type than what is collected");
+        }
+        break;
+      }
+      case Kind::Fused:
+        break;  // its operators are looked at one by one
+    }
+  }
+
+  /// The lanes of siblings stand between each other: each has a place of its own, and none is free.
+  void check_families(const Stage& stage) const {
+    for (const Item& item : stage.entered) {
+      if (item.kind != Item::Kind::Call) continue;
+      const CallItem& call = plan_.calls[z(item.number)];
+      if (call.siblings == 1) continue;
+      std::vector<bool> places(stage.entered.size(), false);
+      int32_t count = 0;
+      for (const Item& other : stage.entered) {
+        if (other.kind != Item::Kind::Call || plan_.calls[z(other.number)].family != call.family) continue;
+        const CallItem& sibling = plan_.calls[z(other.number)];
+        const bool is_alike = sibling.siblings == call.siblings && sibling.body == call.body && sibling.phase == 0;
+        if (!is_alike || z(sibling.sibling) >= places.size() || places[z(sibling.sibling)])
+          not_a_plan("a call is no sibling of its family");
+        places[z(sibling.sibling)] = true;
+        ++count;
+      }
+      if (count != call.siblings) not_a_plan("a sibling is missing");
+    }
+  }
+
+  /// What is lent, or looked at again some time, must stay.
+  void check_drops(const Region& in, const std::vector<int32_t>& drops) const {
+    for (int32_t number : drops) {
+      slot(in, number);
+      if (pinned_[z(&in - plan_.regions.data())][z(number)]) not_a_plan("a column is dropped that somebody looks at");
+    }
+  }
+
+  void find_pinned() {
+    for (const Region& region : plan_.regions) pinned_.emplace_back(region.slots.size(), false);
+    const auto pin = [&](size_t r, Operand x) {
+      if (x >= 0) {
+        slot(plan_.regions[r], x);
+        pinned_[r][z(x)] = true;
+      }
+    };
+    for (size_t r = 0; r < plan_.regions.size(); ++r)
+      each_item(plan_.regions[r], [&](int32_t, const Item& item) {
+        if (item.kind == Item::Kind::Call)
+          for (Operand x : plan_.calls[z(item.number)].hoists) pin(r, x);
+        else if (item.kind == Item::Kind::Branch)
+          pin(r, plan_.branches[z(item.number)].pred);
+        else if (item.kind == Item::Kind::Read && plan_.reads[z(item.number)].is_shared)
+          pin(0, plan_.reads[z(item.number)].index);
+      });
+  }
+
+  void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
+    if (phase > 0) return;
+    if (visits.size() != region(in.body).programs.size()) not_a_plan("it is not said how often something is visited");
+    for (int32_t count : visits)
+      if (count < 0 || count > static_cast<int32_t>(entered.programs.size()))
+        not_a_plan("a phase is visited that is not there");
+  }
+
+  const Plan& plan_;
+  std::vector<std::vector<bool>> pinned_;  ///< by region and slot
+};
+
+}  // namespace
+
+void check_items(const Plan& plan) { Checker(plan).check(); }
+
+}  // namespace undertow

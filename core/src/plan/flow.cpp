@@ -1,0 +1,354 @@
+#include "plan/flow.h"
+
+#include <algorithm>
+#include <span>
+
+#include "plan/items.h"
+#include "plan/reader.h"
+#include "undertow/size.h"
+
+namespace undertow {
+namespace {
+
+constexpr int32_t kNever = INT32_MAX;
+
+/// What is known of a region.
+struct Facts {
+  std::vector<int32_t> phase;                   ///< of each program: the phase of the body; -1: it never runs
+  std::vector<std::vector<int32_t>> given;      ///< slots that are there when a program begins
+  std::vector<int32_t> written;                 ///< by slot: in which program, or never
+  int32_t parent = -1, number = -1, side = -1;  ///< of a branch, loop or map: where it stands
+  std::vector<int32_t> branch_visits;           ///< of each branch: programs that have run so far
+  std::vector<const BranchItem*> branch_items;  ///< the first of each
+  std::vector<const CallItem*> call_items;      ///< the first phase of each
+  std::vector<int32_t> call_phases;             ///< of each call: phases so far
+  std::vector<const MapItem*> map_items;
+  std::vector<int32_t> map_phases;
+  std::vector<bool> loops;  ///< is it entered?
+};
+
+class Flow {
+ public:
+  explicit Flow(const Plan& plan) : plan_(plan), facts_(plan.regions.size()) {}
+
+  void check() {
+    for (size_t r = 0; r < plan_.regions.size(); ++r) open(r);
+    for (size_t r = 0; r < plan_.regions.size(); ++r) place(r);
+    for (size_t r = 0; r < plan_.regions.size(); ++r) walk(r);
+    for (size_t r = 0; r < plan_.regions.size(); ++r) look_inside(r);
+    check_entries();
+  }
+
+  int32_t phase(size_t r, size_t program) const { return facts_[r].phase[program]; }
+
+ private:
+  const Region& region(size_t r) const { return plan_.regions[r]; }
+
+  void open(size_t r) {
+    const Region& in = region(r);
+    Facts& facts = facts_[r];
+    const bool is_root = in.kind == Region::Kind::Main || in.kind == Region::Kind::Function;
+    facts.phase.assign(in.programs.size(), -1);
+    facts.given.resize(in.programs.size());
+    facts.written.assign(in.slots.size(), kNever);
+    facts.branch_visits.assign(z(in.branches), 0);
+    facts.branch_items.assign(z(in.branches), nullptr);
+    facts.call_items.assign(z(in.calls), nullptr);
+    facts.call_phases.assign(z(in.calls), 0);
+    facts.map_items.assign(z(in.maps), nullptr);
+    facts.map_phases.assign(z(in.maps), 0);
+    facts.loops.assign(z(in.loops), false);
+    for (size_t phase = 0; is_root && phase < in.programs.size(); ++phase) {
+      facts.phase[phase] = static_cast<int32_t>(phase);
+      for (int32_t slot : in.params[phase])
+        if (slot != kNoSlot) facts.given[phase].push_back(slot);
+    }
+  }
+
+  /// A branch, loop or map stands in one place, and is entered from there only. What is inside comes later in the list.
+  Facts& enter(size_t from, int32_t inner, int32_t number, int32_t side) {
+    Facts& facts = facts_[z(inner)];
+    if (z(inner) <= from) not_a_plan("a region stands in one that comes after it");
+    if (facts.parent < 0) {
+      facts.parent = static_cast<int32_t>(from);
+      facts.number = number;
+      facts.side = side;
+    }
+    if (facts.parent != static_cast<int32_t>(from) || facts.number != number || facts.side != side)
+      not_a_plan("a region is entered from two places");
+    return facts;
+  }
+
+  void begin(Facts& facts, int32_t program, int32_t phase, const std::vector<Transfer>& transfers) {
+    if (facts.phase[z(program)] >= 0) not_a_plan("a program runs twice");
+    facts.phase[z(program)] = phase;
+    for (const Transfer& transfer : transfers) facts.given[z(program)].push_back(transfer.to);
+  }
+
+  /// Tell the regions inside where they stand, when their programs run, and what they are given.
+  void place(size_t r) {
+    each_item(region(r), [&](int32_t program, const Item& item) {
+      const int32_t phase = facts_[r].phase[z(program)];
+      if (phase < 0) return;  // it never runs, nor does what is inside
+      if (item.kind == Item::Kind::Branch) {
+        const BranchItem& branch = plan_.branches[z(item.number)];
+        for (size_t side = 0; side < 2; ++side)
+          begin(enter(r, branch.regions[side], branch.branch, static_cast<int32_t>(side)), branch.visit, phase,
+                branch.transfers[side]);
+      } else if (item.kind == Item::Kind::Loop) {
+        const LoopItem& loop = plan_.loops[z(item.number)];
+        Facts& facts = enter(r, loop.body, loop.loop, 2);
+        begin(facts, 0, 0, loop.variables);
+        for (const Transfer& outer : loop.outers) facts.given[0].push_back(outer.to);
+      } else if (item.kind == Item::Kind::Map) {
+        const MapItem& map = plan_.maps[z(item.number)];
+        Facts& facts = enter(r, map.body, map.map, 3);
+        begin(facts, map.phase, map.phase, map.mapped);
+        for (const Transfer& outer : map.outers) facts.given[z(map.phase)].push_back(outer.to);
+      }
+    });
+  }
+
+  // -- in a region ---------------------------------------------------------------------------------------------
+
+  void read(size_t r, Operand x) const {
+    if (x >= 0 && facts_[r].written[z(x)] == kNever) not_a_plan("a column is read before it is written");
+  }
+
+  void write(size_t r, int32_t slot, int32_t program) {
+    if (slot == kNoSlot) return;
+    if (facts_[r].written[z(slot)] != kNever) not_a_plan("a column is written twice");
+    facts_[r].written[z(slot)] = program;
+  }
+
+  void walk(size_t r) {
+    const Region& in = region(r);
+    for (size_t number = 0; number < in.programs.size(); ++number) {
+      const auto program = static_cast<int32_t>(number);
+      if (facts_[r].phase[number] < 0) continue;
+      for (int32_t slot : facts_[r].given[number]) write(r, slot, program);
+      for (const Stage& stage : in.programs[number].stages) {
+        for (const auto* items : {&stage.straight, &stage.late})
+          for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { straight(r, program, one); });
+        // What is entered together sees nothing of each other.
+        for (const Item& item : stage.entered) entered(r, program, item);
+        for (const Item& item : stage.entered) come_back(r, program, item);
+      }
+    }
+  }
+
+  void straight(size_t r, int32_t program, const Item& item) {
+    if (item.kind == Item::Kind::Collected) {
+      const CollectedItem& collected = plan_.collecteds[z(item.number)];
+      const CallItem* call =
+          z(collected.call) < facts_[r].call_items.size() ? facts_[r].call_items[z(collected.call)] : nullptr;
+      if (call == nullptr || !call->makes_entry || z(collected.index) >= call->hoists.size())
+        not_a_plan("nothing was collected for that");
+    }
+    look(r, item);
+    each_write(plan_, item, [&](int32_t to) { write(r, to, program); });
+  }
+
+  /// What an item reads in its own region is there.
+  void look(size_t r, const Item& item) const {
+    each_read(plan_, r, item, [&](size_t, Operand x, Reading when) {
+      if (when != Reading::Later) read(r, x);
+    });
+  }
+
+  void entered(size_t r, int32_t program, const Item& item) {
+    Facts& facts = facts_[r];
+    switch (item.kind) {
+      case Item::Kind::Branch: {
+        const BranchItem& branch = plan_.branches[z(item.number)];
+        const BranchItem*& first = facts.branch_items[z(branch.branch)];
+        const int32_t visits = facts.branch_visits[z(branch.branch)]++;
+        if (branch.visit != visits) not_a_plan("the visits to a branch are not in order");
+        if (first == nullptr) first = &branch;
+        if (first->pred != branch.pred || first->regions[0] != branch.regions[0] ||
+            first->regions[1] != branch.regions[1])
+          not_a_plan("a branch has other sides than before");
+        break;
+      }
+      case Item::Kind::Call: {
+        const CallItem& call = plan_.calls[z(item.number)];
+        const CallItem*& first = facts.call_items[z(call.call)];
+        if (facts.call_phases[z(call.call)]++ != call.phase) not_a_plan("the phases of a call are not in order");
+        if (call.phase > 0 && call.makes_entry) not_a_plan("an entry is made in a later phase");
+        if (first == nullptr) first = &call;
+        if (first->body != call.body) not_a_plan("another function is resumed than was called");
+        check_visits(first->visits, facts.phase[z(program)], call.phase);
+        break;
+      }
+      case Item::Kind::Loop: {
+        const LoopItem& loop = plan_.loops[z(item.number)];
+        if (facts.loops[z(loop.loop)]) not_a_plan("a loop is entered twice");
+        facts.loops[z(loop.loop)] = true;
+        break;
+      }
+      default: {
+        const MapItem& map = plan_.maps[z(item.number)];
+        const MapItem*& first = facts.map_items[z(map.map)];
+        if (facts.map_phases[z(map.map)]++ != map.phase) not_a_plan("the phases of a map are not in order");
+        if (first == nullptr) first = &map;
+        if (first->body != map.body) not_a_plan("another map is resumed than was entered");
+        check_visits(first->visits, facts.phase[z(program)], map.phase);
+        if (map.phase > 0 && !map.outers.empty()) not_a_plan("what is around a map comes in a later phase");
+      }
+    }
+    look(r, item);
+  }
+
+  /// Whoever visits the caller that often visits the callee often enough.
+  static void check_visits(const std::vector<int32_t>& visits, int32_t phase, int32_t inner) {
+    for (size_t count = z(phase); count < visits.size(); ++count)
+      if (visits[count] <= inner) not_a_plan("a phase is asked for that is not waited for");
+  }
+
+  void come_back(size_t r, int32_t program, const Item& item) {
+    each_write(plan_, item, [&](int32_t to) { write(r, to, program); });
+  }
+
+  // -- between regions -----------------------------------------------------------------------------------------
+
+  /// Is a value of a region there when a program of it is over?
+  void find(int32_t r, Operand x, int32_t program) const {
+    if (x >= 0 && facts_[z(r)].written[z(x)] > program) not_a_plan("a region does not give what is taken from it");
+  }
+
+  void look_inside(size_t r) const {
+    const Region& in = region(r);
+    for (size_t phase = 0; phase < in.results.size() && phase < facts_[r].phase.size(); ++phase)
+      for (int32_t slot : in.results[phase])
+        if (slot != kNoSlot && facts_[r].phase[phase] >= 0)
+          find(static_cast<int32_t>(r), slot, static_cast<int32_t>(phase));
+    each_item(region(r), [&](int32_t program, const Item& item) {
+      if (facts_[r].phase[z(program)] < 0) return;
+      if (item.kind == Item::Kind::Branch) {
+        const BranchItem& branch = plan_.branches[z(item.number)];
+        for (const Merge& merge : branch.merges)
+          for (size_t side = 0; side < 2; ++side) find(branch.regions[side], merge.sides[side], branch.visit);
+      } else if (item.kind == Item::Kind::Loop) {
+        const LoopItem& loop = plan_.loops[z(item.number)];
+        const BranchItem* decides = facts_[z(loop.body)].branch_items[z(loop.branch)];
+        if (decides == nullptr) not_a_plan("nothing decides whether a loop goes on");
+        for (const LoopItem::Exit& exit : loop.exits) find(loop.body, exit.from, 0);
+        for (Operand x : loop.next) find(decides->regions[0], x, kNever - 1);
+      } else if (item.kind == Item::Kind::Map) {
+        const MapItem& map = plan_.maps[z(item.number)];
+        for (const LoopItem::Exit& result : map.results) find(map.body, result.from, map.phase);
+      }
+    });
+  }
+
+  // -- entries -------------------------------------------------------------------------------------------------
+
+  /// Who is below an entry finds there what it reads. `hoisted` says how much that is; here it is about types too.
+  void check_entries() const {
+    if (region(0).hoisted > 0) not_a_plan("main is below an entry");
+    std::vector<std::vector<int32_t>> enters(plan_.regions.size());  // bodies that share the entry of a body
+    std::vector<std::pair<size_t, const CallItem*>> makers;
+    std::vector<std::vector<const ReadItem*>> reads(plan_.regions.size());
+    for (size_t r = 0; r < plan_.regions.size(); ++r)
+      each_item(region(r), [&](int32_t, const Item& item) {
+        const int32_t body = region(r).body;
+        const auto share = [&](int32_t inner) {
+          if (region(z(body)).hoisted < region(z(inner)).hoisted) not_a_plan("an entry is not given what it needs");
+          enters[z(body)].push_back(inner);
+        };
+        const CallItem* call = item.kind == Item::Kind::Call ? &plan_.calls[z(item.number)] : nullptr;
+        if (call != nullptr && call->makes_entry)
+          makers.emplace_back(r, call);
+        else if (item.kind != Item::Kind::Branch && (call == nullptr || call->phase == 0))
+          each_entered(plan_, item, [&](int32_t inner, int32_t) { share(inner); });
+        if (item.kind == Item::Kind::Read && !plan_.reads[z(item.number)].is_shared)
+          reads[r].push_back(&plan_.reads[z(item.number)]);
+      });
+    std::vector<size_t> last(plan_.regions.size(), makers.size());
+    for (size_t maker = 0; maker < makers.size(); ++maker) {
+      const auto& [from, call] = makers[maker];
+      std::vector<int32_t> todo{call->body};
+      while (!todo.empty()) {
+        const int32_t body = todo.back();
+        todo.pop_back();
+        if (last[z(body)] == maker) continue;
+        last[z(body)] = maker;
+        for (size_t r = 0; r < plan_.regions.size(); ++r)
+          if (region(r).body == body)
+            for (const ReadItem* read : reads[r])
+              accept(region(r).slots[z(read->to)], hoisted(from, *call, read->index));
+        todo.insert(todo.end(), enters[z(body)].begin(), enters[z(body)].end());
+      }
+    }
+  }
+
+  const Slot& hoisted(size_t from, const CallItem& call, int32_t index) const {
+    if (z(index) >= call.hoists.size()) not_a_plan("an entry is not given what is read");
+    const Operand x = call.hoists[z(index)];
+    return x < 0 ? plan_.constants[z(~x)].slot : region(from).slots[z(x)];
+  }
+
+  static void accept(const Slot& to, const Slot& from) {
+    bool fits = to.dtype == from.dtype && to.rank() == from.rank();
+    for (size_t axis = 0; fits && axis < to.shape.size(); ++axis)
+      fits = to.shape[axis] == kUnknown || to.shape[axis] == from.shape[axis];
+    if (!fits) not_a_plan("an entry is given another type than is read");
+  }
+
+  const Plan& plan_;
+  std::vector<Facts> facts_;
+};
+
+}  // namespace
+
+void check_flow(Plan& plan) {
+  Flow flow(plan);
+  flow.check();
+  for (size_t r = 0; r < plan.regions.size(); ++r)
+    for (size_t program = 0; program < plan.regions[r].programs.size(); ++program) {
+      int32_t& phase = plan.regions[r].programs[program].phase;
+      if (flow.phase(r, program) >= 0 && flow.phase(r, program) != phase) not_a_plan("a program runs in another phase");
+      phase = flow.phase(r, program);
+    }
+}
+
+void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
+  const auto check = [&](const Region& in, OpItem& op) {
+    const Kernel& kernel = *plan.kernels[z(op.kernel)];
+    const KernelTypes& wanted = types[z(op.kernel)];
+    if (op.inputs.size() != wanted.inputs.size() || op.outputs.size() != wanted.outputs.size())
+      not_a_plan("an operator has other operands than its kernel");
+    std::vector<View> views;
+    op.is_open = false;
+    for (size_t k = 0; k < op.inputs.size(); ++k) {
+      const Operand x = op.inputs[k];
+      const Slot& slot = x < 0 ? plan.constants[z(~x)].slot : in.slots[z(x)];
+      if (slot.dtype != wanted.inputs[k].dtype || slot.rank() != wanted.inputs[k].rank)
+        not_a_plan("an operator has operands of other types than its kernel");
+      if (slot.is_dynamic || (x >= 0 && k < 64 && (kernel.deciding() >> k & 1) != 0)) op.is_open = true;
+      views.push_back({x < 0 ? plan.constants[z(~x)].data : nullptr, 0, slot.shape.data(), slot.rank(), slot.dtype});
+    }
+    for (size_t k = 0; k < op.outputs.size(); ++k) {
+      if (op.outputs[k] == kNoSlot) not_a_plan("the result of a kernel goes nowhere");
+      const Slot& slot = in.slots[z(op.outputs[k])];
+      if (slot.dtype != wanted.outputs[k].dtype || slot.rank() != wanted.outputs[k].rank)
+        not_a_plan("an operator gives other types than its kernel");
+      if (slot.is_dynamic) op.is_open = true;
+    }
+    if (op.is_open) return;
+    std::vector<Shape> shapes(op.outputs.size());
+    if (kernel.shape(views.data(), shapes.data())) not_a_plan("a kernel cannot work on what it gets");
+    for (size_t k = 0; k < op.outputs.size(); ++k)
+      if (!std::ranges::equal(std::span(shapes[k].sizes, z(shapes[k].rank)), in.slots[z(op.outputs[k])].shape))
+        not_a_plan("what a kernel gives does not fit where it goes");
+  };
+  // Every item stands in one place, since decoding makes it there.
+  for (const Region& region : plan.regions)
+    each_item(region, [&](int32_t, const Item& item) {
+      singly(plan, item, [&](const Item& one) {
+        if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].kernel >= 0) check(region, plan.ops[z(one.number)]);
+      });
+    });
+}
+
+}  // namespace undertow

@@ -1,0 +1,250 @@
+// Decode a plan: every number is looked at once, here, so that a run need not.
+#include "undertow/plan.h"
+
+#include <algorithm>
+
+#include "agenda/outline.h"
+#include "narrow/program.h"
+#include "plan/check.h"
+#include "plan/flow.h"
+#include "plan/fused_item.h"
+#include "plan/items.h"
+#include "plan/reader.h"
+#include "run/late.h"
+
+namespace undertow {
+namespace {
+
+constexpr int64_t kVersion = 4;
+
+/// Reads records by their fields.
+class Decoder {
+ public:
+  Decoder(Rows& in, Plan& plan, std::vector<std::pair<size_t, FusedFields>>& fused)
+      : in_(in), plan_(plan), fused_(fused) {}
+
+  void operator()(int32_t& to) { to = in_.any(); }
+  void operator()(bool& to) { to = in_.flag(); }
+  void operator()(ValueType& to) { to = read_type(in_); }
+  void operator()(Item& to) {
+    (*this)(to.kind);
+    to.number = read_item(to.kind);
+  }
+  template <class T>
+  void operator()(std::vector<T>& to) {
+    to.resize(z(in_.count()));
+    for (T& each : to) (*this)(each);
+  }
+  template <class T>
+  void operator()(std::array<T, 2>& to) {
+    for (T& each : to) (*this)(each);
+  }
+  template <class T>
+  void operator()(T& to) {
+    if constexpr (std::is_enum_v<T>)
+      to = static_cast<T>(in_.between(0, count_of(T{})));
+    else
+      each_field(*this, to);
+  }
+
+ private:
+  template <class T>
+  int32_t add(std::vector<T>& table) {
+    T made{};
+    (*this)(made);
+    table.push_back(std::move(made));
+    return static_cast<int32_t>(table.size()) - 1;
+  }
+
+  int32_t read_item(Item::Kind kind) {
+    switch (kind) {
+      case Item::Kind::Op:
+        return add(plan_.ops);
+      case Item::Kind::Branch:
+        return add(plan_.branches);
+      case Item::Kind::Call:
+        return add(plan_.calls);
+      case Item::Kind::Loop:
+        return add(plan_.loops);
+      case Item::Kind::Map:
+        return add(plan_.maps);
+      case Item::Kind::Read:
+        return add(plan_.reads);
+      case Item::Kind::Collect: {
+        const int32_t number = add(plan_.collects);
+        CollectItem& collect = plan_.collects.back();
+        if (collect.values.size() != (collect.kind == CollectKind::Whole ? 1 : 2)) not_a_plan("a value is missing");
+        collect.values.resize(2, collect.values[0]);
+        return number;
+      }
+      case Item::Kind::Collected: {
+        const int32_t number = add(plan_.collecteds);
+        CollectedItem& collected = plan_.collecteds.back();
+        if (collected.to.empty() || collected.to.size() > 2) not_a_plan("what is collected goes nowhere");
+        collected.to.resize(2, kNoSlot);
+        return number;
+      }
+      case Item::Kind::Fused: {
+        FusedFields fields;
+        (*this)(fields);
+        FusedItem& made = plan_.fuseds.emplace_back();
+        for (const OpFields& op : fields.ops) {
+          made.ops.push_back(static_cast<int32_t>(plan_.ops.size()));
+          plan_.ops.push_back({op});
+        }
+        fused_.emplace_back(plan_.fuseds.size() - 1, std::move(fields));
+        return static_cast<int32_t>(plan_.fuseds.size()) - 1;
+      }
+    }
+    not_a_plan("there is no such item");
+  }
+
+  Rows& in_;
+  Plan& plan_;
+  std::vector<std::pair<size_t, FusedFields>>& fused_;
+};
+
+/// How many branches, calls, loops and maps there are in a region: their numbers are all below that.
+void count_parts(const Plan& plan, Region& region) {
+  int32_t items = 0;
+  each_item(region, [&](int32_t, const Item&) { ++items; });
+  const auto count = [&](int32_t& most, int32_t number) {
+    // There may be some in which nothing happens, and so are never entered.
+    if (number < 0 || number >= items + static_cast<int32_t>(plan.regions.size()))
+      not_a_plan("a number is out of range");
+    most = std::max(most, number + 1);
+  };
+  each_item(region, [&](int32_t, const Item& item) {
+    const auto at = z(item.number);
+    if (item.kind == Item::Kind::Branch) count(region.branches, plan.branches[at].branch);
+    if (item.kind == Item::Kind::Call) count(region.calls, plan.calls[at].call);
+    if (item.kind == Item::Kind::Loop) count(region.loops, plan.loops[at].loop);
+    if (item.kind == Item::Kind::Map) count(region.maps, plan.maps[at].map);
+  });
+}
+
+/// Which operands of an operator all waves below an entry share.
+void mark_shared(const Region& region, OpItem& op) {
+  const auto is_shared = [&](Operand x) { return x < 0 || region.slots[z(x)].is_shared; };
+  for (size_t k = 0; k < op.inputs.size() && k < 64; ++k)
+    if (is_shared(op.inputs[k])) op.shared |= uint64_t{1} << k;
+  op.is_same = !op.is_effect && !op.is_open && op.kernel >= 0 && op.outputs.size() == 1 && op.outputs[0] >= 0 &&
+               std::ranges::any_of(op.inputs, [](Operand x) { return x >= 0; }) &&
+               std::ranges::all_of(op.inputs, is_shared);
+}
+
+/// How often each slot is read, by whatever stands anywhere in a plan.
+void count_uses(Plan& plan) {
+  const auto use = [&](size_t region, Operand x, Reading = Reading::Now) {
+    if (x >= 0) ++plan.regions[region].slots[z(x)].uses;
+  };
+  for (size_t r = 0; r < plan.regions.size(); ++r) {
+    for (const auto& results : plan.regions[r].results)
+      for (int32_t slot : results) use(r, slot);
+    each_item(plan.regions[r], [&](int32_t, const Item& item) { each_read(plan, r, item, use); });
+  }
+}
+
+/// Slots without columns, and where the others stand.
+void place_slots(const Plan& plan, Region& region) {
+  each_item(region, [&](int32_t, const Item& item) {
+    if (item.kind != Item::Kind::Fused) return;
+    const FusedItem& fused = plan.fuseds[z(item.number)];
+    for (int32_t op : fused.ops) region.slots[z(plan.ops[z(op)].outputs[0])].is_inner = true;
+    for (const FusedItem::Output& output : fused.outputs) region.slots[z(output.to)].is_inner = false;
+  });
+  for (size_t k = 0; k < region.slots.size(); ++k) {
+    Slot& slot = region.slots[k];
+    if (slot.is_dynamic) {
+      region.boxed.push_back(static_cast<int32_t>(k));
+      slot.bytes = 3 * static_cast<int64_t>(sizeof(void*));
+    }
+    if (slot.is_inner || slot.bytes > kSmall || (slot.is_away() && !slot.is_dynamic)) {
+      region.has_arrays = region.has_arrays || !slot.is_inner;
+      continue;
+    }
+    slot.offset = region.row;
+    slot.place = region.small++;
+    region.row += slot.bytes;
+  }
+}
+
+/// What one more lane takes, by group: the slots of all its regions, without those that all lanes share. Values whose
+/// size only the run knows count as their boxes.
+std::vector<int64_t> lane_bytes_of(const Plan& plan) {
+  std::vector<int64_t> bytes(plan.groups.size(), 0);
+  for (const Region& region : plan.regions)
+    for (const Slot& slot : region.slots)
+      if (!slot.is_shared && !slot.is_inner) bytes[z(region.group)] += slot.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> given)
+    : constants(std::move(given)) {
+  Rows in(rows);
+  if (in.next() != kVersion) not_a_plan("it is of another version");
+  nodes = in.between(0, Rows::kMost);
+  if (in.count() != static_cast<int32_t>(constants.size())) not_a_plan("constants are missing");
+  const int32_t kernel_count = in.count();
+  std::vector<KernelTypes> kernel_types;
+  std::vector<bool> acts;
+  for (int32_t k = 0; k < kernel_count; ++k) {
+    BoundKernel found = read_kernel(in, words);
+    kernel_ops.push_back(std::move(found.op));
+    kernels.push_back(std::move(found.kernel));
+    kernel_types.push_back({std::move(found.inputs), std::move(found.outputs)});
+    acts.push_back(found.is_effect);
+  }
+  std::vector<std::pair<size_t, FusedFields>> fused;
+  Decoder decode(in, *this, fused);
+  decode(groups);
+  decode(regions);
+  if (!in.at_end()) not_a_plan("it goes on behind its end");
+  for (OpItem& op : ops) {
+    if (op.kernel < 0 || op.kernel >= kernel_count) not_a_plan("there is no such kernel");
+    op.is_effect = acts[z(op.kernel)];
+    if (!kernels[z(op.kernel)]) op.kernel = -1;
+  }
+  for (Region& region : regions) {
+    if (region.kind != Region::Kind::Branch &&
+        (region.params.size() != region.programs.size() || region.results.size() != region.programs.size()))
+      not_a_plan("a body does not say what each phase takes and gives");
+    count_parts(*this, region);
+  }
+  for (CallItem& call : calls) {
+    if (call.callees.empty() || z(call.callees[0]) >= regions.size()) not_a_plan("there is no such region");
+    call.body = call.callees[0];
+    call.group = regions[z(call.body)].group;
+    call.makes_entry = !call.hoists.empty();
+  }
+  check_items(*this);
+  const Region& main = regions[0];
+  start.site = -1;
+  start.group = main.group;
+  start.arguments = main.params[0];
+  start.results = main.results[0];
+  start.visits = {1};
+  start.family = -1;
+  start.siblings = 1;
+  check_kernels(*this, kernel_types);
+  check_flow(*this);
+  for (const Region& region : regions)
+    each_item(region, [&](int32_t, const Item& item) {
+      singly(*this, item, [&](const Item& one) {
+        if (one.kind == Item::Kind::Op) mark_shared(region, ops[z(one.number)]);
+      });
+    });
+  make_fused(*this, fused);
+  find_lates(*this);
+  count_uses(*this);
+  for (Region& region : regions) place_slots(*this, region);
+  lane_bytes = lane_bytes_of(*this);
+  narrow = compile_narrow(*this);
+  outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
+}
+
+Plan::~Plan() = default;
+
+}  // namespace undertow

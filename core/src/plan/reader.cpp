@@ -1,0 +1,74 @@
+#include "plan/reader.h"
+
+#include <optional>
+
+namespace undertow {
+
+ValueType read_type(Rows& in) {
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  ValueType type;
+  type.dtype = static_cast<DType>(in.between(0, kDTypes));
+  const int rank = in.between(0, kMostAxes - 4);
+  type.count = 1;
+  for (int axis = 0; axis < rank; ++axis) {
+    const int64_t length = in.next();
+    if (length < kUnknown || length > kMostBytes) not_a_plan("a length is wrong");
+    type.shape.push_back(length);
+    if (length == kUnknown) type.is_dynamic = true;
+    if (!type.is_dynamic && length != 0 && type.count > kMostBytes / length) not_a_plan("a value is too large");
+    type.count *= length;
+  }
+  type.bytes = type.is_dynamic ? 0 : type.count * size_of(type.dtype);
+  return type;
+}
+
+BoundKernel read_kernel(Rows& in, std::span<const std::string> words) {
+  const auto word = [&]() -> const std::string& {
+    return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];
+  };
+  BoundKernel found;
+  found.op = word();
+  found.is_effect = in.flag();
+  Attrs attrs;
+  const int32_t attr_count = in.count();
+  for (int32_t a = 0; a < attr_count; ++a) {
+    const std::string& name = word();
+    switch (in.between(0, 4)) {
+      case 0:
+        attrs.set(name, in.next());
+        break;
+      case 1:
+        attrs.set(name, word());
+        break;
+      case 2: {
+        OptionalInts items;
+        const int32_t count = in.count();
+        for (int32_t i = 0; i < count; ++i) {
+          const bool is_there = in.flag();
+          const int64_t value = in.next();
+          items.push_back(is_there ? std::optional(value) : std::nullopt);
+        }
+        attrs.set(name, std::move(items));
+        break;
+      }
+      default:
+        in.next();
+    }
+  }
+  for (auto* list : {&found.inputs, &found.outputs}) {
+    const int32_t count = in.count();
+    for (int32_t i = 0; i < count; ++i) {
+      const auto dtype = static_cast<DType>(in.between(0, kDTypes));
+      list->push_back({dtype, in.between(0, kMostAxes - 4)});
+    }
+  }
+  if (found.is_effect) return found;
+  try {
+    found.kernel = bind(found.op, {attrs, found.inputs, found.outputs, functions()});
+  } catch (const std::exception&) {
+    found.kernel = nullptr;  // the host says what is wrong with it
+  }
+  return found;
+}
+
+}  // namespace undertow

@@ -1,0 +1,179 @@
+// Run one operator of a plan over all lanes of a table.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "memory/kept.h"
+#include "memory/table.h"
+#include "threads/team.h"
+#include "undertow/run.h"
+
+namespace undertow {
+
+/// What a run is at: an operator, or a site that is being entered.
+struct Doing {
+  int32_t node = -1;
+  int32_t site = -1;
+};
+
+class Operate {
+ public:
+  Operate(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
+      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables, stats) {}
+
+  /// Throws Stop, with the lane of the table that it happened to in `lane`.
+  void run(Table& table, const OpItem& item);
+
+  /// Some that run together.
+  void run(Table& table, const FusedItem& item);
+
+  /// A series of them: each is added, unless it must run alone, and then all run piece by piece; see series.cpp.
+  bool add(Table& table, const OpItem& item);
+  bool add(Table& table, const CollectItem& item);
+  void add(Table& table, const FusedItem& item);
+  void finish(Table& table);
+
+  int64_t lane = 0;  ///< of the last fault
+  Doing doing;
+  void (*tick)(void*) = nullptr;  ///< called after every few milliseconds of work; may throw
+  void* context = nullptr;
+
+ private:
+  struct Group {  // lanes whose operands have the same shapes
+    std::vector<int64_t> key;
+    std::vector<int32_t> lanes;
+  };
+
+  /// An operator on each element of all lanes.
+  struct FlatStep {
+    Flat flat = nullptr;
+    const std::byte* data[3];
+    int64_t sizes[3];  ///< bytes of an element; 0: one for all
+    std::byte* out;
+    int64_t size;   ///< of an element of the result
+    int64_t bytes;  ///< that are read and written, for each
+    int64_t count;  ///< elements of a lane
+
+    void run(int64_t at, int64_t elements) const {
+      const auto from = [&](int k) { return data[k] + at * sizes[k]; };
+      flat(from(0), from(1), from(2), out + at * size, elements);
+    }
+  };
+
+  /// A step of a series: an operator on each element, a kernel, some operators in one pass, or a sum over lanes.
+  struct Step {
+    const OpItem* op;  ///< or
+    const FusedItem* fused;
+    const CollectItem* collect;
+    bool is_done;  ///< before the pieces: a view of another value, or the same for all lanes
+    FlatStep flat;
+    std::vector<View> inputs, outputs;
+    std::vector<Fused::Lanes> given, made;
+    std::vector<int64_t> moves;  ///< of each of these: bytes from one lane to the next
+  };
+
+  bool share(Table& table, const OpItem& item, const Kernel& kernel);
+  bool find_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform,
+                 FlatStep& step);
+  void find_views(Table& table, const OpItem& item, bool is_uniform, std::vector<View>& inputs,
+                  std::vector<View>& outputs);
+  bool run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
+  void run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
+  void run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
+  bool is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const;
+  void run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index, int64_t lanes,
+                 bool is_uniform);
+  static int64_t bytes_of(const Kernel& kernel, std::span<const View> inputs, std::span<const View> outputs);
+  static int64_t fewest_of(const Kernel& kernel, std::span<const View> inputs);
+  Fault run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
+                  std::span<const View> inputs, std::span<const View> outputs);
+  void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
+  int64_t prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs);
+  int64_t part_at(const Table& table, const OpItem& item, const Kernel& kernel) const;
+  bool are_row(const Table& table, const OpItem& item, const Kernel& kernel) const;
+  bool is_view(const Table& table, const OpItem& item, const Kernel& kernel) const;
+  std::byte* room(Table& table, int32_t slot, bool is_uniform);
+  bool is_inner(Operand x) const;
+  void begin(const Table& table);
+  Step& next_step();
+  bool is_known(const Table& table, const OpItem& item) const;
+  void count_uses(std::span<const Operand> operands);
+  void find_inner(Table& table);
+  void prepare(Table& table, Step& step);
+  bool run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch);
+  Fused::Stop run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given, const Fused::Lanes* outputs);
+  [[noreturn]] void fault(const Table& table, const OpItem& item, int64_t lane);
+  void check_finite(const Table& table, const OpItem& item);
+  /// Some bytes have been worked on.
+  void worked(int64_t bytes) {
+    work_ += bytes;
+    if (work_ < kTick) return;
+    work_ = 0;
+    if (tick != nullptr) tick(context);
+  }
+
+  const Plan& plan_;
+  Tables& tables_;
+  Host& host_;
+  const RunOptions& options_;
+  RunStats& stats_;
+  Kept kept_;
+  /// How many rows a piece of a product has at least, by the bytes of the matrix: with fewer it is read too often.
+  static int64_t fewest_rows(int64_t matrix) { return matrix > (int64_t{1} << 18) ? 256 : 64; }
+  static int64_t pieces_of(int64_t lanes, int64_t bytes, int64_t fewest) {
+    const int64_t most = std::max<int64_t>(kPiece / bytes, fewest);
+    return (lanes + most - 1) / most;
+  }
+  static int64_t first_of(int64_t piece, int64_t pieces, int64_t lanes) { return lanes * piece / pieces; }
+  template <class Work>
+  void in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work);
+
+  static constexpr int64_t kTick = int64_t{1} << 22;   // bytes: a few milliseconds, whatever is done with them
+  static constexpr int64_t kPiece = int64_t{1} << 19;  // bytes that one thread works on: they stay in its cache
+  static constexpr int64_t kReused = 32;  // bytes of a matrix that cost as much as one of what is multiplied with it
+  int64_t work_ = 0;
+  // Of the operator at hand: kept, so that small ones need no memory of their own.
+  std::vector<View> inputs_, outputs_;
+  std::vector<Shape> shapes_;
+  std::vector<Block*> made_, blocks_;
+  // Of the series at hand.
+  std::vector<Step> steps_;  ///< the first of them
+  size_t count_ = 0;
+  int64_t lane_bytes_ = 0;      ///< that it works on
+  int64_t fewest_ = 1;          ///< lanes of a piece
+  int64_t piece_ = 0;           ///< lanes of a piece, at most; 0: there is no series
+  std::vector<int32_t> uses_;   ///< of each slot, in this series
+  std::vector<int32_t> inner_;  ///< slots that only this series uses: they have room for a piece
+  std::unique_ptr<Team> team_;  ///< where there was work for it
+};
+
+/// Do something for some lanes after the other, with a look at the clock now and then; by several threads, if there are
+/// any. How they are cut into pieces depends on nothing but their number, so that results do not either.
+template <class Work>
+void Operate::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work) {
+  const int64_t pieces = pieces_of(lanes, bytes, fewest), most = (lanes + pieces - 1) / std::max<int64_t>(pieces, 1);
+  const auto first = [&](int64_t piece) { return first_of(piece, pieces, lanes); };
+  const auto one = [&](int64_t piece, Scratch& scratch) {
+    work(first(piece), first(piece + 1) - first(piece), scratch);
+  };
+  int64_t done = 0;
+  if (pieces > 1 && options_.threads > 1) {
+    one(0, tables_.scratch());  // alone: what is kept for the others, it makes
+    if (team_ == nullptr) team_ = std::make_unique<Team>(options_.threads);
+    ++stats_.shared_steps;
+    team_->run(
+        pieces - 1, tables_.scratch(), [&](int64_t piece, Scratch& scratch) { one(piece + 1, scratch); },
+        [&] { worked(most * bytes); });
+    done = pieces;
+  }
+  for (; done < pieces; ++done) {
+    one(done, tables_.scratch());
+    worked(most * bytes);
+  }
+}
+
+/// A value of one lane, copied out.
+Value value_of(const View& view);
+
+}  // namespace undertow

@@ -1,0 +1,235 @@
+#include "run/waves.h"
+
+#include "memory/lanes.h"
+#include "run/guard.h"
+#include "undertow/size.h"
+
+namespace undertow {
+
+Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, const Run* owner)
+    : plan(of),
+      options(with),
+      host(by),
+      stats(counts),
+      tables(of, with.memory),
+      operate(of, tables, by, with, counts),
+      poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()) {
+  operate.context = this;
+  operate.tick = [](void* self) { static_cast<Run*>(self)->poll.look(); };
+  tables.most_frames = options.frames;
+  stats.fired.assign(z(plan.nodes), 0);
+  clock.start(options.is_timed);
+  if (owner == nullptr) return;
+  stats.max_depth = owner->stats.max_depth;
+  for (size_t slot = 0; slot < plan.regions[0].slots.size(); ++slot) {
+    columns_.push_back(owner->shared(static_cast<int32_t>(slot)));
+    columns_.back().block = nullptr;
+  }
+  main_columns = columns_.data();
+}
+
+Run::~Run() {
+  if (stack_.empty() && space_->waves.is_small()) Idle<RunSpace>::all().give(std::move(space_));
+}
+
+template <class Work>
+void Run::guarded(Work&& work) {
+  undertow::guarded(work, [this](Stop& stop) { locate(stop); }, [this] { return where(); }, stats.stopped);
+}
+
+std::vector<Value> Run::run(std::span<const View> inputs) {
+  std::vector<Value> results;
+  guarded([&] {
+    lend(inputs);
+    begin(runner_of(plan.start.group), space_->root);
+    poll.look();  // where there is no time at all, nothing is done
+    loop();
+    results = values();
+  });
+  plan.calls_before = stats.activations;
+  return results;
+}
+
+void Run::run(Invocation& invocation) {
+  guarded([&] {
+    begin(made(lockstep_), invocation);
+    loop();
+  });
+}
+
+void Run::loop() {
+  while (!stack_.empty()) stack_.back()->step();
+  finish_stats();
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Main
+
+/// Inputs are read where they are; small ones have room behind them, as other values.
+void Run::lend(std::span<const View> inputs) {
+  const CallItem& item = plan.start;
+  Part& main = space_->main;
+  Invocation& root = space_->root;
+  main.invocation = &root;
+  main.item = &item;
+  main.region = &plan.regions[0];
+  main.lanes = 1;
+  main.arguments.assign(inputs.size(), {});
+  root.parts.assign(1, &main);
+  root = {this, item.group, 1, 0, 0, 0, std::move(root.parts), nullptr, nullptr};
+  space_->results.assign(item.results.size(), {});
+  space_->boxes.resize(inputs.size());
+  space_->lent.clear();
+  constexpr int64_t kRoom = 128;  // of a small one
+  Block* small = nullptr;         // all of them
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (item.arguments[k] == kNoSlot) continue;
+    const Slot& slot = main.region->slots[z(item.arguments[k])];
+    if (!slot.is_dynamic && slot.offset >= 0) {
+      if (small == nullptr) {
+        small = tables.pool.take(kRoom * static_cast<int64_t>(inputs.size()));
+        space_->lent.push_back(small);
+      }
+      std::byte* at = small->data() + kRoom * static_cast<int64_t>(k);
+      lanes::copy(at, inputs[k].data, slot.bytes);
+      main.arguments[k] = {small, at, 0};
+      continue;
+    }
+    Box& box = space_->boxes[k] = tables.lent(slot, inputs[k]);
+    if (box.block != nullptr) space_->lent.push_back(box.block);
+    main.arguments[k] =
+        slot.is_dynamic ? Column{nullptr, reinterpret_cast<std::byte*>(&box), 0} : Column{box.block, box.data, 0};
+  }
+}
+
+Column Run::room(Part& part, size_t result) {
+  const Slot& slot = part.region->slots[z(part.item->results[result])];
+  Block* block = tables.pool.take(slot.bytes, slot.column_home());
+  if (slot.is_dynamic) lanes::zero(block->data(), slot.bytes);
+  return space_->results[result] = {block, block->data(), 0};
+}
+
+void Run::take(Part& part, size_t result, const Slot& slot, const Column& column) {
+  if (slot.is_dynamic) {
+    *room(part, result).lane<Box>(0) = tables.box_of(slot, column, 0);
+    return;
+  }
+  if (column.block != nullptr) ++column.block->refs;
+  space_->results[result] = column;
+}
+
+/// Results as they are, if nobody else uses them.
+std::vector<Value> Run::values() {
+  const Part& main = space_->main;
+  std::vector<Value> made(space_->results.size());
+  for (size_t k = 0; k < made.size(); ++k) {
+    const int32_t number = main.item->results[k];
+    if (number == kNoSlot) continue;  // an order token
+    const Slot& slot = main.region->slots[z(number)];
+    Column& column = space_->results[k];
+    View view{column.data, 0, slot.shape.data(), slot.rank(), slot.dtype};
+    Block** block = &column.block;
+    if (slot.is_dynamic) {
+      Box* box = column.lane<Box>(0);
+      view.data = box->data;
+      view.shape = box->shape;
+      block = &box->block;
+    }
+    if (*block != nullptr && (*block)->refs == 1 && (*block)->data() == view.data && !(*block)->is_away()) {
+      tables.pool.release(*block);
+      made[k] = {{view.shape, view.shape + view.rank}, {*block, z(view.bytes())}};
+      *block = nullptr;
+    } else {
+      made[k] = value_of(view);
+    }
+    if (slot.is_dynamic) tables.pool.drop(*block);
+    tables.pool.drop(column.block);
+  }
+  for (Block* block : space_->lent) tables.pool.drop(block);
+  return made;
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// The door
+
+Runner& Run::runner_of(int32_t group) {
+  if (schedule_of(group) == Schedule::Agenda) return made(agenda_);
+  return made(lockstep_);
+}
+
+void Run::begin(Runner& runner, Invocation& invocation) {
+  invocation.runner = &runner;
+  stack_.push_back(&runner);
+  runner.enter(invocation);
+}
+
+void Run::enter(Invocation& invocation) {
+  if (goes_narrow(invocation))
+    begin(made(narrow_), invocation);
+  else
+    begin(runner_of(invocation.group), invocation);
+}
+
+void Run::resume(Invocation& invocation) {
+  ++invocation.phase;
+  stack_.push_back(invocation.runner);
+  invocation.runner->resume(invocation);
+}
+
+void Run::leave(Invocation& invocation) {
+  stack_.pop_back();
+  if (deepest_.part != nullptr && deepest_.part->invocation == &invocation)
+    deepest_ = invocation.caller->climb(*deepest_.part, deepest_.lane, stats.deepest);
+  invocation.caller->back(invocation);
+}
+
+bool Run::goes_narrow(const Invocation& invocation) const {
+  constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
+  return plan.groups[z(invocation.group)].is_narrow && !options.check_finite && !options.is_traced &&
+         invocation.lanes() <= kNarrow;
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Where it is, and how deep it was
+
+/// Each adds its labels when it goes back: so no level costs more than itself, however many are deeper than all before.
+void Run::begin_deepest(int64_t depth, const Place& first) {
+  if (depth > options.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+  stats.max_depth = depth;
+  stats.deepest.clear();
+  if (first.part != nullptr) stats.deepest.push_back({first.part->item->site, -1});
+  deepest_ = first;
+}
+
+void Run::finish_stats() {
+  while (deepest_.part != nullptr)
+    deepest_ = deepest_.part->invocation->caller->out(*deepest_.part, deepest_.lane, stats.deepest);
+  stats.peak_frames = tables.peak_frames;
+  stats.peak_bytes = tables.pool.peak();
+  clock.stop(stats);
+}
+
+/// The tag of what runs now.
+std::vector<Label> Run::where() const {
+  std::vector<Label> labels;
+  if (stack_.empty()) return labels;
+  Place at = stack_.back()->where(labels);
+  while (at.part != nullptr) at = at.part->invocation->caller->out(*at.part, at.lane, labels);
+  return labels;
+}
+
+/// Say where the run was stopped.
+void Run::locate(Stop& stop) const {
+  if (stop.tag.empty()) stop.tag = where();
+  if (stop.node < 0 && stop.site < 0) {
+    stop.node = operate.doing.node;
+    stop.site = operate.doing.site;
+  }
+}
+
+std::vector<Value> run_waves(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
+                             RunStats& stats) {
+  return Run(plan, options, host, stats).run(inputs);
+}
+
+}  // namespace undertow

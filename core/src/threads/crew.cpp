@@ -1,0 +1,100 @@
+#include "threads/crew.h"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace undertow {
+
+struct Hand::Thread {
+  std::mutex mutex;  // of all that follows
+  std::condition_variable changed;
+  std::function<void()> work;  // empty: there is nothing to do
+  bool is_over = false;
+
+  void begin(std::function<void()> given) {
+    {
+      const std::lock_guard lock(mutex);
+      work = std::move(given);
+    }
+    changed.notify_all();
+  }
+
+  void live() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return work || is_over; });
+      if (is_over) break;
+      lock.unlock();
+      work();
+      lock.lock();
+      work = nullptr;
+      changed.notify_all();
+    }
+    lock.unlock();
+    delete this;
+  }
+};
+
+namespace {
+
+constexpr size_t kMost = 64;  // that are kept
+
+/// Those that have nothing to do. Nobody waits for the list: who finds it taken does without. (So a process that was
+/// forked at a bad moment does not wait for ever.)
+struct Idlers {
+  std::mutex mutex;
+  std::vector<Hand::Thread*> threads;
+  pid_t process = getpid();
+  Idlers() { threads.reserve(kMost); }
+};
+
+Idlers& idlers() {
+  static Idlers& all = *new Idlers;  // for ever, as its threads are
+  return all;
+}
+
+Hand::Thread* idler() {
+  const std::unique_lock lock(idlers().mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return nullptr;
+  if (idlers().process != getpid()) {  // threads stay behind in the process that this one was forked from
+    idlers().threads.clear();
+    idlers().process = getpid();
+  }
+  if (idlers().threads.empty()) return nullptr;
+  Hand::Thread* found = idlers().threads.back();
+  idlers().threads.pop_back();
+  return found;
+}
+
+}  // namespace
+
+Hand::Hand(std::function<void()> work) : thread_(idler()) {
+  if (thread_ == nullptr) {
+    auto made = std::make_unique<Thread>();
+    std::thread([thread = made.get()] { thread->live(); }).detach();
+    thread_ = made.release();
+  }
+  thread_->begin(std::move(work));
+}
+
+void Hand::join() {
+  if (thread_ == nullptr) return;
+  Thread* thread = std::exchange(thread_, nullptr);
+  std::unique_lock own(thread->mutex);
+  thread->changed.wait(own, [thread] { return !thread->work; });
+  const std::unique_lock lock(idlers().mutex, std::try_to_lock);
+  if (lock.owns_lock() && idlers().threads.size() < kMost) {
+    idlers().threads.push_back(thread);
+    return;
+  }
+  thread->is_over = true;
+  thread->changed.notify_all();
+}
+
+}  // namespace undertow

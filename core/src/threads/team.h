@@ -1,0 +1,80 @@
+// Threads that work on the pieces of one step together.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "threads/crew.h"
+#include "undertow/kernel.h"
+
+namespace undertow {
+
+/// The caller and some helpers, which are there from the first job on. One job at a time.
+class Team {
+ public:
+  explicit Team(int64_t threads) : threads_(threads) {}
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  ~Team();
+
+  /// Do pieces 0, 1, ...: `work(piece, scratch)`, in any order. `between()` is called by the caller after each piece of
+  /// its own. What is thrown, by whomever, is thrown here when nobody works any more.
+  template <class Work, class Between>
+  void run(int64_t pieces, Scratch& own, Work&& work, Between&& between) {
+    Job job;
+    job.pieces = pieces;
+    job.context = &work;
+    job.work = [](void* context, int64_t piece, Scratch& scratch) {
+      (*static_cast<std::remove_reference_t<Work>*>(context))(piece, scratch);
+    };
+    begin(job);
+    job.guarded([&] {
+      for (int64_t piece; (piece = job.next++) < job.pieces;) {
+        work(piece, own);
+        between();
+      }
+    });
+    finish();
+    if (job.raised) std::rethrow_exception(job.raised);
+  }
+
+ private:
+  struct Job {
+    int64_t pieces = 0;
+    void (*work)(void* context, int64_t piece, Scratch& scratch) = nullptr;
+    void* context = nullptr;
+    std::atomic<int64_t> next = 0;
+    std::mutex mutex;
+    std::exception_ptr raised;  // under the mutex
+
+    template <class Some>
+    void guarded(Some&& some) {
+      try {
+        some();
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!raised) raised = std::current_exception();
+        next = pieces;  // nobody begins another
+      }
+    }
+  };
+
+  void begin(Job& job);
+  void finish();
+  void help();
+
+  const int64_t threads_;
+  std::vector<Hand> helpers_;
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable has_job_, is_done_;
+  Job* job_ = nullptr;
+  int64_t number_ = 0;   // of the job
+  int64_t working_ = 0;  // helpers that are at it
+  bool is_over_ = false;
+};
+
+}  // namespace undertow

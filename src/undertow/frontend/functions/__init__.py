@@ -1,0 +1,1 @@
+"""The functions of Undertow, one file for each family."""

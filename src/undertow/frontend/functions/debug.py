@@ -1,0 +1,69 @@
+"""Functions that act while a graph runs: print and assert, in program order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import Formatter
+from typing import Any
+
+from undertow.errors import TypeMismatch, brief
+from undertow.frontend.values.operands import as_operand, bools
+from undertow.frontend.values.traced import effect
+
+__all__ = ["assert_", "print"]
+
+
+def _fields(template: str) -> int:
+    """How many values a template wants."""
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as problem:
+        raise TypeMismatch(f"{template!r} is not a template: {problem}", hint="write {{ for a brace") from None
+    names = [field for _, field, _, _ in parts if field is not None]
+    if any(name for name in names):
+        raise TypeMismatch(f"{template!r} names its fields", hint="use {} or {:.3f}, in the order of the values")
+    return len(names)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _filled(template: str, values: Sequence[Any], what: str) -> list[Any]:
+    wanted = _fields(template)
+    if wanted != len(values):
+        raise TypeMismatch(
+            f"{what} with the template {template!r} wants {wanted} values and gets {len(values)}",
+            hint="give one value for each {}, and write {{ for a brace",
+        )
+    return [as_operand(v) for v in values]
+
+
+def print(*values: Any, sep: str = " ") -> None:
+    """Write a line when the graph runs. A first string with {} is a template for the values after it.
+
+    >>> print("n =", 3)
+    n = 3
+    >>> print("{:.2f} of {}", 0.5, [1, 2])
+    0.50 of [1 2]
+    """
+    if values and isinstance(values[0], str) and len(values) > 1 and "{" in values[0]:
+        template = values[0]
+        operands = _filled(template, values[1:], "print")
+    else:
+        template = _escaped(sep).join(_escaped(v) if isinstance(v, str) else "{}" for v in values)
+        operands = [as_operand(v) for v in values if not isinstance(v, str)]
+    effect("print", operands, template=template)
+
+
+def assert_(condition: Any, message: str = "an assertion failed", /, *values: Any) -> None:
+    """A fault unless the condition (all of it) is true. `message` is a template for the values after it.
+
+    >>> assert_(1 < 2, "{} is not below 2", 1)
+    """
+    if not isinstance(message, str):
+        raise TypeMismatch(
+            f"the message of assert_ is {brief(message)}, not a text", hint='write ut.assert_(x > 0, "x is {}", x)'
+        )
+    template = message if values else _escaped(message)
+    effect("assert", [*bools(condition), *_filled(template, values, "assert_")], template=template)

@@ -1,0 +1,1 @@
+"""Runs Python syntax during capture, one file for each kind of syntax."""

@@ -1,0 +1,326 @@
+"""Runs Python syntax during capture: containers, attributes, subscripts, comprehensions, f-strings and targets."""
+
+from __future__ import annotations
+
+import ast
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.flow import contents
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean, ours
+from undertow.frontend.interpret.standins import TracedText
+from undertow.frontend.syntax.queries import syntax_name, targets
+from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.values.traced import Traced, has_traced, read
+from undertow.types import said
+
+
+class Containers(Expressions):
+    """Adds what makes and takes apart containers."""
+
+    def sequence(self, node: Any, env: Env) -> Work:
+        items: list[Any] = []
+        for item in node.elts:
+            if isinstance(item, ast.Starred):
+                items.extend((yield self.expr(item.value, env)))
+            else:
+                items.append((yield self.expr(item, env)))
+        if isinstance(node, ast.Tuple):
+            return tuple(items)
+        return items if isinstance(node, ast.List) else set(items)
+
+    def dictionary(self, node: ast.Dict, env: Env) -> Work:
+        made: dict[Any, Any] = {}
+        for key_node, value_node in zip(node.keys, node.values, strict=True):
+            if key_node is None:
+                made.update((yield self.expr(value_node, env)))
+            else:
+                key = yield self.expr(key_node, env)
+                made[_static(key, "a dict key", self.span(key_node, env))] = yield self.expr(value_node, env)
+        return made
+
+    def attribute(self, node: ast.Attribute, env: Env) -> Work:
+        value = yield self.expr(node.value, env)
+        self.at(node, env)
+        if isinstance(value, TracedText):
+            raise _text_too_early(value)
+        try:
+            return self.ctx.session.seen(getattr(value, node.attr))
+        except AttributeError as fault:
+            raise _no_attribute(value, node.attr, fault, self.span(node, env)) from None
+
+    def subscript(self, node: ast.Subscript, env: Env) -> Work:
+        value = yield self.expr(node.value, env)
+        key = yield self.expr(node.slice, env)
+        self.at(node, env)
+        return self.item(value, key)
+
+    def item(self, value: Any, key: Any) -> Any:
+        """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
+        if isinstance(key, TracedText):
+            raise _text_too_early(key)
+        value = read(value)
+        if isinstance(value, (Traced, np.ndarray, list, tuple)):
+            key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
+        if isinstance(value, Traced) or not has_traced(key):
+            return self.ctx.session.seen(value[key])
+        if isinstance(value, (list, tuple)):
+            try:
+                value = ours("asarray")(value)
+            except TypeMismatch:
+                raise CaptureError(
+                    f"this {type(value).__name__} cannot be indexed by a traced value: "
+                    "it does not hold numbers, or arrays of one shape",
+                    hint="choose with `if`/`elif`, or keep what it holds in one array",
+                ) from None
+        if isinstance(value, (np.ndarray, Traced)):
+            from undertow.frontend.values.indexing import getitem
+
+            return getitem(value, key)
+        raise CaptureError(
+            f"a {type(value).__name__} cannot be indexed by a traced value",
+            hint="index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
+        )
+
+    def slice(self, node: ast.Slice, env: Env) -> Work:
+        parts = []
+        for part in (node.lower, node.upper, node.step):
+            parts.append(None if part is None else (yield self.expr(part, env)))
+        return slice(*parts)
+
+    def comprehension(self, node: Any, env: Env) -> Work:
+        inner = Env(env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True)
+        found: list[Any] = []
+        yield self._comprehend(node, inner, found)
+        if isinstance(node, ast.DictComp):
+            return dict(found)
+        if isinstance(node, ast.GeneratorExp):
+            return iter(found)
+        return found if isinstance(node, ast.ListComp) else set(found)
+
+    def _comprehend(self, node: Any, env: Env, found: list[Any]) -> Work:
+        # The nest of `for` clauses as a stack of iterators; its depth is the source's, not the data's.
+        first = yield self.expr(node.generators[0].iter, env.parent or env)
+        stack = [self.iterate(first, self.span(node.generators[0].iter, env))]
+        while stack:
+            clause = node.generators[len(stack) - 1]
+            item = next(stack[-1], MISSING)
+            if item is MISSING:
+                stack.pop()
+                continue
+            yield self.assign(clause.target, item, env)
+            holds = True
+            for test in clause.ifs:
+                self.at(test, env)
+                truth = self.truth((yield self.expr(test, env)))
+                if isinstance(truth, Traced):
+                    raise CaptureError(
+                        "the `if` of a comprehension must not depend on traced values",
+                        self.span(test, env),
+                        hint="use ut.where, or a loop over range",
+                    )
+                if not truth:
+                    holds = False
+                    break
+            if not holds:
+                continue
+            if len(stack) < len(node.generators):
+                following = node.generators[len(stack)].iter
+                stack.append(self.iterate((yield self.expr(following, env)), self.span(following, env)))
+            elif isinstance(node, ast.DictComp):
+                key = yield self.expr(node.key, env)
+                found.append((_static(key, "a dict key", self.span(node.key, env)), (yield self.expr(node.value, env))))
+            else:
+                found.append((yield self.expr(node.elt, env)))
+
+    def iterate(self, value: Any, span: Span) -> Any:
+        """An iterator over something whose length is known now."""
+        self.ctx.span = span
+        return iter(value)
+
+    def walrus(self, node: ast.NamedExpr, env: Env) -> Work:
+        value = yield self.expr(node.value, env)
+        self.bind(node.target.id, value, env)
+        return value
+
+    def text(self, node: ast.JoinedStr, env: Env) -> Work:
+        """An f-string; one with traced values is filled in when the graph prints it."""
+        parts: list[str] = []
+        values: list[Traced] = []
+        for part in node.values:
+            if isinstance(part, ast.Constant):
+                parts.append(_escaped(str(part.value)))
+            elif isinstance(part, ast.FormattedValue):
+                value = yield self.expr(part.value, env)
+                spec = "" if part.format_spec is None else (yield self.expr(part.format_spec, env))
+                if isinstance(value, Traced):
+                    parts.append(f"{{:{spec}}}" if spec else "{}")
+                    values.append(value)
+                    continue
+                convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion)
+                parts.append(_escaped(format(convert(value) if convert else value, spec)))
+        template = "".join(parts)
+        return TracedText(template, values) if values else template.format()
+
+    def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
+        """Bind a target: a name, a tuple of targets, or an item of a Python container."""
+        if isinstance(target, ast.Name):
+            self.bind(target.id, value, env)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            yield self._unpack(target, value, env)
+        elif isinstance(target, ast.Subscript):
+            container = yield self.expr(target.value, env)
+            key = yield self.expr(target.slice, env)
+            self.at(target, env)
+            self.refuse_outside(target.value, container, env)
+            if isinstance(container, np.ndarray):
+                raise CaptureError(
+                    "an array that was there before the capture cannot be changed by a graph",
+                    hint="make a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+                )
+            if not isinstance(container, (Traced, list, dict)):
+                is_variable = read(container) is not container
+                raise CaptureError(
+                    f"assigning to an item of a {type(container).__name__} cannot be captured",
+                    hint="write v.assign(x) for all of it, v.assign_rows(i, rows) for rows"
+                    if is_variable
+                    else "make a new one, and assign it to a variable",
+                )
+            if has_traced(key) and not isinstance(container, Traced):
+                raise CaptureError(
+                    f"a {type(container).__name__} cannot be changed at a traced index",
+                    hint="make it an array x: then ut.where(ut.arange(n) == i, v, x) has v at i",
+                )
+            if isinstance(key, TracedText):
+                raise _text_too_early(key)
+            container[key] = value
+        else:
+            raise CaptureError(
+                "assigning to an attribute cannot be captured" if isinstance(target, ast.Attribute) else
+                f"{syntax_name(target)} cannot be assigned to",
+                self.span(target, env),
+                hint="make a new object, e.g. with dataclasses.replace, and return it",
+            )  # fmt: skip
+        return None
+
+    def refuse_outside(self, node: ast.expr, container: Any, env: Env) -> None:
+        """What was there before the capture cannot change only where a condition holds, or once per iteration."""
+        builder = self.ctx.open_builder
+        if not isinstance(container, (list, dict, set)) or (builder.region == 0 and builder.kind == "function"):
+            return
+        in_attribute = False
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            in_attribute |= isinstance(node, ast.Attribute)
+            node = node.value
+        if in_attribute and id(container) not in contents(env):
+            raise CaptureError(
+                f"a {type(container).__name__} in an attribute changes under a condition or in a loop",
+                hint="keep it in a variable: only what variables hold can have a value for each branch",
+            )
+        at: Env | None = env
+        while at is not None and isinstance(node, ast.Name):
+            if node.id in at.local:
+                return
+            at = at.parent
+        if isinstance(node, ast.Name):
+            raise CaptureError(
+                f"`{node.id}` is not of this function: a graph cannot change it under a condition or in a loop",
+                hint="return the value instead, and change it where the function is called",
+            )
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
+        if isinstance(value, Traced) and not value.type.shape:
+            raise CaptureError(
+                f"{said(value.type)} is one number: it cannot be unpacked into {len(target.elts)} variables",
+                self.span(target, env),
+                hint="give a tuple, or an array of known length",
+            )
+        items = list(self.iterate(value, self.span(target, env)))
+        stars = [n for n, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
+        wanted = len(target.elts)
+        if (len(items) != wanted and not stars) or len(items) < wanted - len(stars):
+            named = wanted - len(stars)
+            raise CaptureError(
+                f"{len(items)} value{'' if len(items) == 1 else 's'} cannot be unpacked into "
+                f"{'at least ' if stars else ''}{named} variable{'' if named == 1 else 's'}",
+                self.span(target, env),
+                hint="name as many variables as there are values, or take the rest with *rest",
+            )
+        if stars:
+            tail = wanted - stars[0] - 1
+            split = len(items) - tail
+            items = [*items[: stars[0]], items[stars[0] : split], *items[split:]]
+        for part, item in zip(target.elts, items, strict=True):
+            yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _static(key: Any, what: str, span: Span) -> Any:
+    if isinstance(key, Traced):
+        raise CaptureError(
+            f"{what} must be known at capture, and this is a traced {key.type}",
+            span,
+            hint="use strings or numbers as keys, and an array for what is looked up by a traced value",
+        )
+    if isinstance(key, TracedText):
+        raise _text_too_early(key, span)
+    return key
+
+
+def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
+    return CaptureError(
+        f"this text holds a traced {text.values[0].type}: what it says is known only at run time",
+        span,
+        hint="such an f-string can be printed, or be the message of an assert",
+    )
+
+
+_RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
+_FOREIGN = {  # attributes of arrays elsewhere
+    **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
+    "at": "make a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+    "backward": "write a function of what x is computed from, and differentiate it: ut.grad(f)",
+}
+
+
+def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> CaptureError:
+    """The error of an attribute that is not there, with one that the user may have meant."""
+    if isinstance(value, Traced):
+        from undertow.frontend.functions import public as functions
+
+        known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "port", "type")]
+        if name in functions.__all__:
+            hint = f"write ut.{name}(x)"
+        else:
+            hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
+        return CaptureError(
+            f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
+        )
+    if isinstance(value, ModuleType):
+        short = "ut" if value.__name__ == "undertow" else value.__name__
+        hint = did_you_mean(name, dir(value), f"{short}.")
+        return CaptureError(f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has")
+    if isinstance(value, Closure):
+        return CaptureError(
+            f"the function `{value.name}` has no attribute `{name}`", span, "look at the name before the dot"
+        )
+    hint = did_you_mean(name, dir(value)) or "look at the name before the dot"
+    if hasattr(type(value), "__undertow_read__"):
+        hint = f"write v.read().{name}, or use a function of ut: they read the variable"
+    return CaptureError(" ".join(str(fault).split()), span, hint)
+
+
+HANDLERS.update({
+    ast.Tuple: Containers.sequence, ast.List: Containers.sequence, ast.Set: Containers.sequence,
+    ast.Dict: Containers.dictionary, ast.Attribute: Containers.attribute, ast.Subscript: Containers.subscript,
+    ast.Slice: Containers.slice, ast.ListComp: Containers.comprehension, ast.SetComp: Containers.comprehension,
+    ast.DictComp: Containers.comprehension, ast.GeneratorExp: Containers.comprehension,
+    ast.NamedExpr: Containers.walrus, ast.JoinedStr: Containers.text,
+})  # fmt: skip

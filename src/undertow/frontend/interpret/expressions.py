@@ -1,0 +1,327 @@
+"""Runs Python syntax during capture: names, operators and choices.
+
+Every handler is a generator that yields what it needs evaluated and is sent the value back (`drive.py`). What depends
+on traced values writes nodes, what does not simply runs. `containers.py` adds containers and targets, `calls.py`
+functions, `statements.py` statements.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import functools
+import inspect
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from types import GeneratorType
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.flow import by_condition, force, join_effects, join_states, merge, restore, save
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.syntax.queries import is_plain, syntax_name
+from undertow.frontend.syntax.source import Closure, Env, Undefined
+from undertow.frontend.values.traced import Context, Traced, read
+from undertow.types import bool_
+
+BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+INPLACE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow, ast.MatMult: operator.imatmul,
+    ast.BitAnd: operator.iand, ast.BitOr: operator.ior, ast.BitXor: operator.ixor,
+    ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
+}  # fmt: skip
+_UNARY: dict[type, Callable[[Any], Any]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
+}  # fmt: skip
+_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+}  # fmt: skip
+_LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is a variable of that function"
+MISSING = object()
+# Syntax to handler; the files that add handlers fill it.
+HANDLERS: dict[type, Any] = {}
+
+
+class Expressions:
+    """Evaluates names, operators and choices in environments. One per capture."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.depth = 0
+
+    def expr(self, node: ast.expr, env: Env) -> Any:
+        """The value of an expression, or a generator that will give it."""
+        handler = HANDLERS.get(type(node))
+        if handler is None:
+            raise CaptureError(f"{syntax_name(node)} cannot be captured", self.span(node, env))
+        return handler(self, node, env)
+
+    def span(self, node: ast.AST, env: Env) -> Span:
+        name = env.closure.name
+        return Span(env.closure.file, node.lineno, node.col_offset + 1, name)  # type: ignore[attr-defined]
+
+    def at(self, node: ast.AST, env: Env) -> None:
+        """What happens from here on happens at this place in the user's source."""
+        self.ctx.span = self.span(node, env)
+
+    def name(self, node: ast.Name, env: Env) -> Any:
+        value = self.find(node.id, env)
+        if value is MISSING:
+            raise CaptureError(
+                f"`{node.id}` is not defined",
+                self.span(node, env),
+                hint=did_you_mean(node.id, _visible_names(env))
+                or "define it, or import it, before the first call; functions may be defined in any order",
+            )
+        if isinstance(value, Undefined):
+            raise value.error(self.span(node, env))
+        # A generator object is a value here, not work to be driven.
+        return itertools.chain(value) if type(value) is GeneratorType else self.ctx.session.seen(value)
+
+    def find(self, name: str, env: Env) -> Any:
+        at: Env | None = env
+        last = env
+        while at is not None:
+            if name in at.local:
+                value = at.vars.get(name, MISSING)
+                if value is MISSING:
+                    return Undefined(f"`{name}` is used before it is assigned", _LOCAL_HINT)
+                value = force(value, self.ctx)
+                if at is not env:
+                    self.ctx.session.note_reading(at, name, value)
+                return value
+            last, at = at, at.parent
+        closure = last.closure
+        if name in closure.cells:
+            try:
+                return closure.cells[name].cell_contents
+            except ValueError:
+                return Undefined(
+                    f"`{name}` is used before it is assigned", "assign it in the enclosing function before the call"
+                )
+        if name in closure.globals:
+            return closure.globals[name]
+        builtins = closure.globals.get("__builtins__", __builtins__)
+        table = builtins if isinstance(builtins, dict) else vars(builtins)
+        return table.get(name, MISSING)
+
+    def bind(self, name: str, value: Any, env: Env) -> None:
+        """Assign a variable; a value that was just computed gets its name."""
+        while env.is_comprehension and name not in env.local and env.parent is not None:
+            env = env.parent
+        if isinstance(value, Traced) and value.builder is self.ctx.builder:
+            value.builder.rename(value.port, name)
+        env.vars[name] = value
+
+    def binary(self, node: ast.BinOp, env: Env) -> Work:
+        left = yield self.expr(node.left, env)
+        right = yield self.expr(node.right, env)
+        self.at(node, env)
+        if isinstance(node.op, ast.Mult):
+            _refuse_repetition(left, right)
+        return BINARY[type(node.op)](left, right)
+
+    def unary(self, node: ast.UnaryOp, env: Env) -> Work:
+        if isinstance(node.op, ast.Not):
+            truth = yield self.condition(node.operand, env)
+            self.at(node, env)
+            return ours("logical_not")(truth) if isinstance(truth, Traced) else not truth
+        value = yield self.expr(node.operand, env)
+        self.at(node, env)
+        return _UNARY[type(node.op)](value)
+
+    def compare(self, node: ast.Compare, env: Env) -> Work:
+        left = yield self.expr(node.left, env)
+        result: Any = True
+        for index, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            if isinstance(result, Traced) and not is_plain(right_node):
+                # a < b < f(c): c is looked at only if a < b.
+                return (yield self._rest_of_chain(node, index, left, result, env))
+            right = yield self.expr(right_node, env)
+            self.at(node, env)
+            holds = self._compare(op, left, right)
+            result = holds if result is True else ours("logical_and")(result, holds)
+            if not isinstance(result, Traced) and len(node.ops) > 1 and not result:
+                return result
+            left = right
+        return result
+
+    def _rest_of_chain(self, node: ast.Compare, index: int, left: Any, so_far: Traced, env: Env) -> Work:
+        def rest() -> Work:
+            value: Any = True
+            before = left
+            for op, right_node in list(zip(node.ops, node.comparators, strict=True))[index:]:
+                right = yield self.expr(right_node, env)
+                self.at(node, env)
+                holds = self._compare(op, before, right)
+                value = holds if value is True else ours("logical_and")(value, holds)
+                before = right
+            return value
+
+        return (yield self.choose(so_far, rest, _give(False), env))
+
+    def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
+        if isinstance(op, (ast.In, ast.NotIn)):
+            if isinstance(left, Traced) or any(isinstance(v, Traced) for v in _items(right)):
+                raise CaptureError(
+                    "`in` cannot be captured for values that are known only at run time",
+                    hint="write `x == 1 or x == 2`, or ut.any(ut.asarray([1, 2]) == x)",
+                )
+            return left in right if isinstance(op, ast.In) else left not in right
+        return _COMPARE[type(op)](left, right)
+
+    def condition(self, node: ast.expr, env: Env) -> Work:
+        """What `if`, `while` and `not` ask: the truth of an expression, a Python bool or a traced one."""
+        if isinstance(node, ast.BoolOp):
+            return (yield self.boolean(node, env, only_truth=True))
+        value = yield self.expr(node, env)
+        self.at(node, env)
+        return self.truth(value)
+
+    def boolean(self, node: ast.BoolOp, env: Env, only_truth: bool = False) -> Work:
+        """`and` and `or` give one of their operands; where only its truth is asked, their types may differ."""
+        is_and = isinstance(node.op, ast.And)
+        evaluate = self.condition if only_truth else self._later
+        value = yield evaluate(node.values[0], env)
+        for index, next_node in enumerate(node.values[1:], 1):
+            self.at(node.values[index - 1], env)
+            truth = self.truth(value)
+            if not isinstance(truth, Traced):
+                if truth is not is_and:
+                    return value
+                value = yield evaluate(next_node, env)
+                continue
+            if truth is value and is_plain(next_node):
+                other = yield evaluate(next_node, env)
+                self.at(node, env)
+                if isinstance(other, (bool, np.bool_)) or (isinstance(other, Traced) and other.dtype == bool_):
+                    value = ours("logical_and" if is_and else "logical_or")(truth, other)
+                    continue
+            # The operand may fault, call or be no truth value: it runs in a branch, with all that follows it.
+            rest = functools.partial(self._rest_of_boolean, node, index, env, evaluate)
+            stay = _give(value)
+            self.at(node, env)
+            return (yield self.choose(truth, rest if is_and else stay, stay if is_and else rest, env))
+        return value
+
+    def _rest_of_boolean(self, node: ast.BoolOp, index: int, env: Env, evaluate: Callable[..., Work]) -> Work:
+        rest = node.values[index:]
+        tail: ast.expr = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
+        return (yield evaluate(tail, env))
+
+    def conditional(self, node: ast.IfExp, env: Env) -> Work:
+        truth = yield self.condition(node.test, env)
+        if not isinstance(truth, Traced):
+            return (yield self.expr(node.body if truth else node.orelse, env))
+        self.at(node, env)
+        return (
+            yield self.choose(truth, lambda: self._later(node.body, env), lambda: self._later(node.orelse, env), env)
+        )
+
+    def _later(self, node: ast.expr, env: Env) -> Work:
+        return (yield self.expr(node, env))
+
+    def truth(self, value: Any) -> bool | Traced:
+        """What `if value` tests: a Python bool, or a traced bool scalar."""
+        value = read(value)
+        if not isinstance(value, Traced):
+            return bool(value)
+        if value.type.shape != ():
+            raise TypeMismatch(
+                f"the condition is a {value.type}, not one truth value",
+                hint="reduce it with ut.any(x) or ut.all(x), or choose per element with ut.where",
+            )
+        return value if value.dtype == bool_ else ours("not_equal")(value, 0)
+
+    def choose(self, pred: Traced, then: Callable[[], Work], other: Callable[[], Work], env: Env | None) -> Work:
+        """The value of one of two pieces of work, chosen at run time: both are captured, each in a branch."""
+        ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
+        outside = builder.region
+        port = ctx.session.resolve(pred)
+        regions = builder.branch(port)
+        scratch = env or Env(_NOWHERE, frozenset(), None)
+        before = save(scratch, builder)
+        values, states = [], []
+        try:
+            for region, work in zip(regions, (then, other), strict=True):
+                restore(before, scratch, builder)
+                builder.region = region
+                values.append((yield work()))
+                states.append(save(scratch, builder))
+        finally:
+            builder.region = outside
+        ctx.span = span
+        join_states(before, states[0], states[1], regions, scratch, ctx)
+        join_effects(before, [state.effect for state in states], regions, builder)
+        return merge(values[0], values[1], regions, ctx, "", span, by_condition("this expression", span))
+
+
+# -- what the handlers share -------------------------------------------------------------------------------
+
+
+def ours(name: str) -> Any:
+    from undertow.frontend.functions import public as functions
+
+    return getattr(functions, name)
+
+
+def _give(value: Any) -> Callable[[], Work]:
+    def work() -> Work:
+        return value
+        yield
+
+    return work
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, (list, tuple, set)) else (value,)
+
+
+def _refuse_repetition(left: Any, right: Any) -> None:
+    for sequence, times in ((left, right), (right, left)):
+        if isinstance(sequence, (list, tuple, str)) and isinstance(times, Traced) and not times.type.shape:
+            raise CaptureError(
+                f"a {type(sequence).__name__} cannot be repeated a traced number of times",
+                hint="use an array: ut.zeros(n), ut.full(n, value)",
+            )
+
+
+def did_you_mean(name: str, known: Iterable[str], before: str = "") -> str:
+    close = difflib.get_close_matches(name, [k for k in known if not k.startswith("__")], 1, 0.7)
+    return f"did you mean `{before}{close[0]}`?" if close else ""
+
+
+def _visible_names(env: Env) -> list[str]:
+    found: dict[str, None] = {}
+    at: Env | None = env
+    last = env
+    while at is not None:
+        found.update(dict.fromkeys(sorted(at.vars)))
+        last, at = at, at.parent
+    return [*found, *last.closure.cells, *last.closure.globals, *dir(builtins)]
+
+
+def _constant(self: Expressions, node: ast.Constant, env: Env) -> Any:
+    return node.value
+
+
+_NOWHERE = Closure(
+    ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None)), "", "", {}, {}, None,
+    inspect.Signature(),
+)  # fmt: skip
+HANDLERS.update({
+    ast.Constant: _constant, ast.Name: Expressions.name, ast.BinOp: Expressions.binary,
+    ast.UnaryOp: Expressions.unary, ast.Compare: Expressions.compare, ast.BoolOp: Expressions.boolean,
+    ast.IfExp: Expressions.conditional,
+})  # fmt: skip

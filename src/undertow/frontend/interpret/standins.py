@@ -1,0 +1,44 @@
+"""Python objects with traced values inside: f-strings and ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from undertow.errors import CaptureError
+from undertow.frontend.values.traced import Traced
+
+
+class TracedText(str):
+    """An f-string with traced values in it: a template, and what fills it in at run time."""
+
+    template: str
+    values: list[Traced]
+
+    def __new__(cls, template: str, values: list[Traced]) -> TracedText:
+        made = super().__new__(cls, template.format(*map(repr, values)) if "{:" not in template else template)
+        made.template, made.values = template, values
+        return made
+
+
+class TracedRange:
+    """`range` with traced bounds."""
+
+    __slots__ = ("start", "step", "stop")
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+    def _refuse(self) -> CaptureError:
+        return CaptureError(
+            "the length of this range is known only at run time",
+            hint="loop over it with a plain `for i in range(n):`, or use ut.map(f, ut.arange(n)) for a value of each i",
+        )
+
+    def __iter__(self) -> Any:
+        raise self._refuse()
+
+    def __len__(self) -> int:
+        raise self._refuse()
+
+    def __getitem__(self, key: Any) -> Any:
+        raise self._refuse()

@@ -1,0 +1,1 @@
+"""Reads Python: source text, syntax trees, signatures and annotations."""

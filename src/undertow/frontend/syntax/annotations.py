@@ -1,0 +1,185 @@
+"""What an annotation says about arguments and results: a structure with a type at every leaf.
+
+>>> import undertow.types as t
+>>> read(tuple[t.i64, t.f32[3]]).types
+(i64, f32[3])
+>>> read(dict) is None  # says nothing that capture could use
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.frontend.control.flow import check_range, describe, leaf_type
+from undertow.frontend.control.loops import is_weak
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import Traced, cast, constant, emit
+from undertow.types import DType, Type, as_type, bool_, f64, i64, said, weak_dtype
+
+_PYTHON = {bool: bool_, int: i64, float: f64}
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The types at the leaves, and the structure around them."""
+
+    types: tuple[Type, ...]
+    structure: tree.Structure
+
+
+class _Nothing(Exception):
+    """The annotation does not describe a value."""
+
+
+def read(note: Any) -> Annotation | None:
+    """The annotation as structure and types, or None where it says nothing that capture can use."""
+    try:
+        leaves, structure = tree.flatten(note, _is_leaf, _children)
+    except _Nothing:
+        return None
+    for leaf in leaves:
+        if not _is_leaf(leaf):
+            raise CaptureError(
+                f"the annotation {brief(note)} holds {brief(leaf)}, which is not a type",
+                hint="write a type, as in ut.i64, ut.f32[3] or tuple[ut.i64, ut.bool]",
+            )
+    return Annotation(tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in leaves), structure)
+
+
+def _is_leaf(note: Any) -> bool:
+    return isinstance(note, (DType, Type)) or any(note is python for python in _PYTHON)
+
+
+def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
+    origin = typing.get_origin(note)
+    if origin is tuple:
+        args = typing.get_args(note)
+        if Ellipsis in args:
+            raise CaptureError(
+                f"the annotation {note} has no fixed length", hint="write out every element: tuple[ut.i64, ut.i64]"
+            )
+        return ("tuple", len(args)), list(args)
+    if isinstance(note, type) and dataclasses.is_dataclass(note):
+        hints = _hints(note)
+        names = tuple(f.name for f in dataclasses.fields(note))
+        return ("dataclass", len(names), note, names), [hints[name] for name in names]
+    if isinstance(note, type) and issubclass(note, tuple) and hasattr(note, "_fields"):
+        hints = _hints(note)
+        return ("namedtuple", len(note._fields), note), [hints.get(name, Any) for name in note._fields]
+    if isinstance(note, (tuple, list, dict)):
+        return tree.children(note)
+    if note is None or note is type(None):
+        return ("static", tree.Identity(None)), []
+    raise _Nothing
+
+
+def _hints(note: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(note)
+    except Exception as fault:
+        raise CaptureError(
+            f"the annotations of the class `{note.__name__}` cannot be evaluated: {fault}",
+            hint="names in them must be globals of the file that defines the class",
+        ) from None
+
+
+Dims = dict[str, tuple[int, str]]  # the size of a named dimension, and what has it
+
+
+def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span | None = None) -> tuple[Any, Type]:
+    """A leaf as a traced or NumPy value of the annotated type, and the type that the graph shall see."""
+    if wanted is None:
+        if is_weak(value) and isinstance(value, int):
+            check_range(value, i64, what, span)
+        found = leaf_type(value)
+        return (value if isinstance(value, Traced) else np.asarray(constant(value, found.dtype))[()]), found
+    if is_weak(value):
+        if weak_dtype(value, wanted.dtype) != wanted.dtype:
+            raise TypeMismatch(
+                f"{what} is {brief(value)}, but {wanted} is annotated", span, _how_to_convert(value, wanted)
+            )
+        if isinstance(value, int) and wanted.dtype.kind == "int":
+            check_range(value, wanted.dtype, what, span)
+        value = _number(value, wanted, what, span)
+    found = leaf_type(value)
+    fits = found.dtype == wanted.dtype or np.can_cast(found.dtype.numpy, wanted.dtype.numpy, "safe")
+    if not fits or not wanted.erased().accepts(found.with_dtype(wanted.dtype)):
+        hint = _how_to_shape(found, wanted) if fits else _how_to_convert(value, wanted)
+        raise TypeMismatch(f"{what} is {said(found)}, but {wanted} is annotated", span, hint)
+    if found.dtype != wanted.dtype:
+        value = emit("cast", [value], dtype=wanted.dtype.name)[0]
+    for name, size in zip(wanted.shape, found.shape, strict=True):
+        if isinstance(name, str) and isinstance(size, int):
+            known, owner = dims.setdefault(name, (size, what))
+            if known != size:
+                raise TypeMismatch(
+                    f"the dimension {name!r} is {size} in {what}, but {known} in {owner}",
+                    span,
+                    hint="dimensions with the same name must be equal; give them two names if they may differ",
+                )
+    return value, wanted.erased()
+
+
+def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
+    """A list of numbers where an array is annotated; Python numbers take the dtype if it can hold their kind."""
+    value = list(value) if isinstance(value, range) else value
+    if isinstance(value, range):
+        value = np.asarray(value).tolist()
+    leaves = tree.flatten(value, lambda v: isinstance(v, Traced))[0]
+    if any(isinstance(leaf, Traced) for leaf in leaves):
+        return value
+    try:
+        array = np.asarray(value)
+        weak = all(is_weak(leaf) and weak_dtype(leaf, dtype) == dtype for leaf in leaves)
+        if weak and dtype.kind == "int" and array.size:
+            for bound in (max(leaves), min(leaves)):
+                check_range(bound, dtype, f"an element of {what}", span)
+        return cast(value, dtype) if weak else array
+    except (ValueError, TypeError, OverflowError):
+        raise TypeMismatch(
+            f"{what} is {describe(value)}, which is not an array",
+            span,
+            hint="rows must have the same length, and hold only numbers",
+        ) from None
+
+
+def _number(value: Any, wanted: Type, what: str, span: Span | None) -> Any:
+    try:
+        return cast(value, wanted.dtype)[()]
+    except OverflowError:  # an integer too large even for a float
+        raise TypeMismatch(f"{what} does not fit in {wanted.dtype}", span, hint="use a smaller number") from None
+
+
+def _how_to_convert(value: Any, wanted: Type) -> str:
+    """What to do about a value of the wrong dtype."""
+    other = leaf_type(value).dtype
+    change = f"change the annotation to {_written(wanted.with_dtype(other))}"
+    if is_weak(value):
+        kind = {"bool": "True or False", "int": "an integer", "float": "a number"}[wanted.dtype.kind]
+        return f"give {kind}, or {change}"
+    if isinstance(value, Traced):
+        slashes = " (or divide with //)" if wanted.dtype.kind == "int" and other.kind == "float" else ""
+        return f"convert it with ut.astype(x, ut.{wanted.dtype}){slashes}, or {change}"
+    return f"convert it with x.astype(np.{wanted.dtype.numpy.name}), or {change}"
+
+
+def _how_to_shape(found: Type, wanted: Type) -> str:
+    """What to do about a value of the wrong shape."""
+    if found.rank == wanted.rank:
+        return f"for any length write {_written(wanted.with_shape((None,) * found.rank))}"
+    written = _written(found.with_dtype(wanted.dtype))
+    if wanted.rank == 0:
+        return f"ut.{wanted.dtype} alone is one number; this array is {written}"
+    return f"change the value, or the annotation to {written}"
+
+
+def _written(type: Type) -> str:
+    """A type as it is written in an annotation."""
+    return f"ut.{type.dtype}[{', '.join(map(repr, type.shape))}]" if type.shape else f"ut.{type.dtype}"

@@ -1,0 +1,122 @@
+"""How Python calls functions: arguments to parameters, and which functions are the user's own."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+from undertow.errors import PACKAGE, CaptureError, Span
+from undertow.frontend.syntax.queries import syntax_name
+from undertow.frontend.syntax.source import Closure, closure_of
+
+
+def refuse_unsupported(closure: Closure) -> None:
+    """Generators and coroutines have no graph."""
+    body = closure.node.body
+    stack: list[ast.AST] = list(reversed(body)) if isinstance(body, list) else [body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+            raise CaptureError(
+                f"{syntax_name(node)} cannot be captured",
+                Span(closure.file, node.lineno, node.col_offset + 1, closure.name),
+                hint="return all values at once, in a tuple or an array",
+            )
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def refuse_wrong_arguments(
+    name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None
+) -> None:
+    """Raise if a function cannot be called with these arguments, saying how it can."""
+    kinds = inspect.Parameter
+    known = signature.parameters
+    problem = ""
+    if not any(p.kind == kinds.VAR_KEYWORD for p in known.values()):
+        unknown = [key for key in kwargs if key not in known or known[key].kind == kinds.POSITIONAL_ONLY]
+        if unknown:
+            problem = f"it has no argument `{unknown[0]}`"
+    if not problem:
+        try:
+            signature.bind(*args, **kwargs)
+            return
+        except TypeError as fault:
+            problem = str(fault)
+    positional = [p for p in known.values() if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    if problem == "too many positional arguments":
+        takes = f"{len(positional)} argument{'' if len(positional) == 1 else 's'}"
+        problem = f"it takes {takes}, and {len(args)} are given"
+    missing = re.fullmatch(r"missing a required (?:keyword-only )?argument: '(\w+)'", problem)
+    if missing:
+        problem = f"the argument `{missing[1]}` is missing"
+    plain = [p.replace(annotation=kinds.empty) for p in known.values()]
+    shown = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    short = name if name.startswith("ut.") else re.sub(r"[^(]*\.", "", name)  # also in `grad(make.f)`
+    raise CaptureError(f"`{name}` cannot be called like this: {problem}", span, hint=f"it takes {short}{shown}")
+
+
+def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None) -> dict[str, Any]:
+    """Parameter names to values, as Python would bind them."""
+    try:
+        bound = closure.signature.bind(*args, **kwargs)
+    except TypeError:
+        refuse_wrong_arguments(closure.name, closure.signature, args, kwargs, span)
+        raise
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.Signature:
+    kinds = inspect.Parameter
+    made: list[inspect.Parameter] = []
+
+    def add(arg: ast.arg, kind: Any) -> None:
+        made.append(inspect.Parameter(arg.arg, kind, default=defaults.get(arg.arg, inspect.Parameter.empty)))
+
+    for arg in arguments.posonlyargs:
+        add(arg, kinds.POSITIONAL_ONLY)
+    for arg in arguments.args:
+        add(arg, kinds.POSITIONAL_OR_KEYWORD)
+    if arguments.vararg:
+        add(arguments.vararg, kinds.VAR_POSITIONAL)
+    for arg in arguments.kwonlyargs:
+        add(arg, kinds.KEYWORD_ONLY)
+    if arguments.kwarg:
+        add(arguments.kwarg, kinds.VAR_KEYWORD)
+    return inspect.Signature(made)
+
+
+_LIBRARY_PATHS = tuple(
+    {os.path.realpath(sysconfig.get_path(key)) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_library_file(filename: str) -> bool:
+    path = os.path.realpath(filename)
+    return path.startswith(_LIBRARY_PATHS) or path.startswith(PACKAGE)
+
+
+def is_user_code(function: Any) -> bool:
+    """Is it a Python function of the user's, and not of Python's library, an installed package or Undertow?"""
+    if not isinstance(function, FunctionType) or function.__module__ in sys.stdlib_module_names:
+        return False
+    generator = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+    return not function.__code__.co_flags & generator and not is_library_file(function.__code__.co_filename)
+
+
+def library_closure(function: FunctionType) -> Closure | None:
+    """The closure of a user's function, or None where it has no source and must run as it is."""
+    try:
+        return closure_of(function)
+    except CaptureError:
+        return None

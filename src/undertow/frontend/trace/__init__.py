@@ -1,0 +1,1 @@
+"""Writes function graphs into a library: the builder, and those who drive it."""

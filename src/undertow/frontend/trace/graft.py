@@ -1,0 +1,118 @@
+"""Graphs that are already there, made part of a library that is being captured.
+
+A `Ready` is a function at one signature with all graphs that it needs. It is made from a library whose main graph
+calls it: usually main only hands its parameters on, and the function behind it is called directly; any other main
+graph becomes a function itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from undertow.frontend.syntax.annotations import Annotation
+from undertow.frontend.trace.builder import START
+from undertow.frontend.values.tree import Structure
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
+from undertow.ir.walk import ENTERS
+from undertow.types import CTL, Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A function at one signature that needs no capture."""
+
+    types: tuple[Type, ...]  # of the leaves of its arguments
+    structures: tuple[Structure, ...]  # one per parameter
+    results: Annotation
+    callee: str
+    hidden: tuple[str, ...]  # what a call hands over besides: see Session.write_call
+    graphs: Mapping[str, FunctionGraph]
+    # Variables by the name that its graphs know them by, and whether they are written.
+    variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)
+    is_shared: bool = False  # have its graphs names of their own everywhere? Then what two of these share comes once
+
+    def grafted(self, fresh_name: Callable[[str], str]) -> tuple[str, dict[str, FunctionGraph]]:
+        """The name of the function and all graphs, under names that are free where they go."""
+        names = {name: name if self.is_shared else fresh_name(name) for name in self.graphs}
+        return names[self.callee], {names[name]: renamed(graph, names) for name, graph in self.graphs.items()}
+
+
+def make_ready(
+    library: Library,
+    types: tuple[Type, ...],
+    structures: tuple[Structure, ...],
+    result: Structure,
+    result_count: int,
+    needs_seed: bool,
+) -> Ready:
+    """The function that a library's main graph calls, or that it is."""
+    main = library.functions[library.main]
+    graphs = {name: graph for name, graph in library.functions.items() if name != library.main}
+    results = Annotation(tuple(main.type_of(port) for port in main.results[:result_count]), result)
+    direct = _behind(main, len(types))
+    if direct is not None:
+        return Ready(types, structures, results, *direct, graphs)
+    name = library.main
+    graphs[name] = replace(
+        main, kind="function", regions=(replace(main.regions[0], kind="function"), *main.regions[1:])
+    )
+    hidden = (*(("key",) if needs_seed else ()), *(("order",) if len(main.results) > result_count else ()))
+    return Ready(types, structures, results, name, hidden, graphs)
+
+
+def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | None:
+    """The function that main calls with just its parameters, and what else the call hands over; None if it does more.
+
+    That is an order token, main's start, and a key, the first that is drawn from main's seed.
+    """
+    body = [number for number, node in enumerate(main.nodes) if node.op not in ("start", "param")]
+    if not body or main.nodes[body[-1]].op != "call" or main.nodes[body[-1]].controls not in ((), (START,)):
+        return None
+    call, params = main.nodes[body[-1]], [Port(param) for param in main.params]
+    keys: list[Port] = []
+    if len(params) == count + 1 and len(body) == 2:
+        drawn = main.nodes[body[0]]
+        if drawn.op == "fold_in" and drawn.inputs == (params[-1], Const(np.int64(1))):
+            keys.append(Port(body[0]))
+    rest = call.inputs[count:]
+    hidden = tuple("effect" if given == START else "key" for given in rest)
+    is_plain = (
+        len(params) - count == len(body) - 1 == len(keys)
+        and call.inputs[:count] == tuple(params[:count])
+        and all(given == START or given in keys for given in rest)
+        and len(set(rest)) == len(rest)
+        and main.results == tuple(Port(body[-1], index) for index in range(len(call.types)))
+        and call.types.count(CTL) == hidden.count("effect")
+    )
+    return (call.attrs.text("callee"), hidden) if is_plain else None
+
+
+def with_variables(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
+    """A graph with other names for its variables."""
+    nodes = tuple(
+        replace(node, attrs=Attrs(**{**node.attrs, "variable": names[node.attrs.text("variable")]}))
+        if "variable" in node.attrs
+        else node
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=nodes)
+
+
+def renamed(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
+    """A graph with other names for itself and for the graphs that it enters."""
+    name = names[graph.name]
+    nodes = []
+    for node in graph.nodes:
+        for key in ("callee", "body"):
+            if node.op in ENTERS and key in node.attrs:
+                entered = node.attrs.text(key)
+                if names[entered] != entered:
+                    node = replace(node, attrs=type(node.attrs)(**{**node.attrs, key: names[entered]}))
+        nodes.append(node)
+    body = graph.regions[0]
+    body = replace(body, name=name) if body.name == graph.name else body
+    return replace(graph, nodes=tuple(nodes), regions=(body, *graph.regions[1:]), name=name)

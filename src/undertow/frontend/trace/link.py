@@ -1,0 +1,400 @@
+"""Makes whole what the blocks of SubGraphs wrote: calls of functions that were not finished when they were called.
+
+A block runs once, so a call in it of a SubGraph that is still open cannot know which hidden arguments (design/0003)
+that one will turn out to take. It hands over an order token and a random key, in case they are needed. When the last of
+the SubGraphs that call each other is finished, `link` takes out the tokens and keys that nothing needs, and adds to
+every call the values of enclosing blocks that the callee uses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from undertow.frontend.trace.builder import START, Builder
+from undertow.frontend.trace.capture import Session, Unit
+from undertow.ir.graph import FunctionGraph, Node, Operand, Port
+from undertow.ir.walk import ENTERS
+from undertow.types import CTL, Type, i64
+
+_Lifted = tuple[Builder, Port]  # a value of an enclosing block
+PROVISIONAL = ("effect", "key")  # what a call of an unfinished SubGraph hands over
+
+
+@dataclass(slots=True, eq=False)
+class Written:
+    """A SubGraph whose block is over: its unit, what was written, the ports of its results."""
+
+    unit: Unit
+    builder: Builder
+    visible: list[int]  # the parameters that the user declared
+    results: list[Port]
+    session: Session
+
+
+@dataclass(slots=True, eq=False)
+class _Body:
+    """The graph of a function, or of a loop or map inside of one."""
+
+    builder: Builder
+    results: list[Port]
+    carried: int
+    session: Session
+    parent: _Body | None = None
+    node: int = 0  # the loop or map, in the parent
+    children: dict[int, _Body] = field(default_factory=dict)
+    dead: set[Port] = field(default_factory=set)  # hidden values that nothing needs
+
+    def chain(self) -> list[_Body]:
+        """From the function inwards to this body."""
+        found = [self]
+        while found[-1].parent is not None:
+            found.append(found[-1].parent)
+        return found[::-1]
+
+    def nodes(self, *ops: str) -> Iterator[tuple[int, Node]]:
+        return ((number, node) for number, node in enumerate(self.builder.nodes) if node.op in ops)
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A function among those that are linked: a SubGraph, or an @ut.function that its block called."""
+
+    unit: Unit
+    bodies: list[_Body]  # its own first, then loops and maps, each after the one that it stands in
+    visible: list[int]
+    handed: list[Any]  # what calls hand over besides their arguments, before linking
+    hidden: dict[Any, Port] = field(default_factory=dict)  # what it takes besides, and the parameter
+    owner: Builder | None = None  # of a SubGraph: values of this builder are its own
+
+    @property
+    def builder(self) -> Builder:
+        return self.bodies[0].builder
+
+    @property
+    def lifted(self) -> list[_Lifted]:
+        return [what for what in self.hidden if not isinstance(what, str)]
+
+
+def link(blocks: Sequence[Written]) -> None:
+    """Finish the graphs of SubGraphs that call each other; their units get the hidden arguments that they have."""
+    members = _gather(blocks)
+    _lift(members)
+    acting = _with_callers(members, {name for name, member in members.items() if _acts(member, members)})
+    drawing = _with_callers(members, {name for name, member in members.items() if _draws(member, members)})
+    for name, member in members.items():
+        for what, takes in (("effect", name in acting), ("key", name in drawing)):
+            if not takes:
+                member.hidden.pop(what, None)
+        if member.owner is not None:
+            member.hidden = dict(sorted(member.hidden.items(), key=lambda item: _first_use(member, members, *item)))
+        for body in member.bodies:
+            if name in acting:
+                body.dead -= {port for port in body.dead if body.builder.type_of(port) == CTL}
+            if name in drawing:
+                body.dead -= {port for port in body.dead if body.builder.type_of(port) != CTL}
+    inputs = {name: _call_inputs(member, members) for name, member in members.items()}
+    for name, member in members.items():
+        member.unit.hidden = dict.fromkeys(member.hidden)
+        for body in member.bodies:
+            graph = _finished(body, member, inputs[name].get(body, {}), members)
+            if body.parent is None:
+                graph = replace(graph, name=name, regions=(replace(graph.regions[0], name=name), *graph.regions[1:]))
+            body.session.graphs[graph.name] = graph
+        member.unit.graph = member.bodies[0].session.graphs[name]
+
+
+def callee_of(node: Node) -> str:
+    """The graph that a call, loop, map or tangent enters."""
+    return node.attrs.text(ENTERS[node.op])
+
+
+def called_by(block: Written) -> set[str]:
+    """The functions that a block calls: itself, in loops and maps, and through the @ut.functions that it calls."""
+    units = {unit.name for unit in block.session.units}
+    found: set[str] = set()
+    waiting: list[Sequence[Node]] = [block.builder.nodes]
+    while waiting:
+        for node in waiting.pop():
+            if node.op in ("loop", "map"):
+                waiting.append(block.session.graphs[callee_of(node)].nodes)
+            elif node.op == "call" and callee_of(node) not in found:
+                found.add(callee_of(node))
+                if callee_of(node) in units:
+                    waiting.append(block.session.graphs[callee_of(node)].nodes)
+    return found
+
+
+# -- what there is -----------------------------------------------------------------------------------------
+
+
+def _gather(blocks: Sequence[Written]) -> dict[str, _Member]:
+    members: dict[str, _Member] = {}
+    for block in blocks:
+        builder = block.builder
+        results = [*block.results, block.session.last_effect(builder)]
+        bodies = _bodies(builder, results, block.session)
+        member = _Member(block.unit, bodies, block.visible, list(PROVISIONAL), owner=builder)
+        member.hidden.update(builder.lifted)
+        assert builder.entry_effect is not None
+        member.hidden["effect"] = builder.entry_effect
+        # A function that others draw through takes a key, whether it draws itself or not.
+        member.hidden["key"] = builder.key or builder.param(Type(i64), "key")
+        members[block.unit.name] = member
+    waiting = list(members.values())
+    while waiting:
+        for body in waiting.pop().bodies:
+            units = {unit.name: unit for unit in body.session.units}
+            for _, node in body.nodes("call"):
+                name = callee_of(node)
+                if name in units and name not in members:
+                    members[name] = _of_function(units[name], body.session)
+                    waiting.append(members[name])
+    return members
+
+
+def _of_function(unit: Unit, session: Session) -> _Member:
+    graph = session.graphs[unit.name]
+    bodies = _bodies(Builder.reopened(graph), list(graph.results), session)
+    count = len(unit.types)
+    params = bodies[0].builder.params
+    hidden = {what: Port(param) for what, param in zip(unit.hidden, params[count:], strict=True)}
+    return _Member(unit, bodies, params[:count], list(unit.hidden), hidden)
+
+
+def _bodies(builder: Builder, results: list[Port], session: Session) -> list[_Body]:
+    found = [_Body(builder, results, 0, session)]
+    for body in found:  # which grows
+        for number, node in body.nodes("loop", "map"):
+            graph = session.graphs[callee_of(node)]
+            inner = _Body(Builder.reopened(graph), list(graph.results), graph.carried, session, body, number)
+            body.children[number] = inner
+            found.append(inner)
+    return found
+
+
+# -- values of enclosing blocks ----------------------------------------------------------------------------
+
+
+def _group_calls(member: _Member, members: dict[str, _Member]) -> Iterator[tuple[_Body, int, _Member]]:
+    for body in member.bodies:
+        for number, node in body.nodes("call"):
+            if callee_of(node) in members:
+                yield body, number, members[callee_of(node)]
+
+
+def _lift(members: dict[str, _Member]) -> None:
+    """Who calls a function that uses a value of an enclosing block uses it too."""
+    calls = {name: [callee for _, _, callee in _group_calls(member, members)] for name, member in members.items()}
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for name, member in members.items():
+            for callee in calls[name]:
+                for what in callee.lifted:
+                    if what not in member.hidden and what[0] is not member.owner:
+                        member.hidden[what] = member.builder.param(what[0].type_of(what[1]), _short_name(what))
+                        is_growing = True
+
+
+def _short_name(what: _Lifted) -> str:
+    return what[0].nodes[what[1].node].name.rsplit("/", 1)[-1]
+
+
+def _resolve(body: _Body, what: _Lifted, member: _Member) -> Port:
+    """A value of an enclosing block as a port of this body; loops and maps around it take it as an invariant."""
+    port = what[1] if what[0] is member.owner else member.hidden[what]
+    for at in body.chain()[1:]:
+        assert at.parent is not None
+        parent = at.parent.builder
+        node = parent.nodes[at.node]
+        for index, given in list(enumerate(node.inputs))[at.carried :]:
+            if isinstance(given, Port) and parent.origin(given) == parent.origin(port):
+                port = Port(at.builder.params[index])
+                break
+        else:
+            seen = parent.use(port, node.region)
+            parent.nodes[at.node] = replace(parent.nodes[at.node], inputs=(*node.inputs, seen))
+            port = at.builder.param(what[0].type_of(what[1]), _short_name(what))
+    return port
+
+
+def _call_inputs(member: _Member, members: dict[str, _Member]) -> dict[_Body, dict[int, tuple[Operand, ...]]]:
+    """What each call of a member hands over, by body and node."""
+    found: dict[_Body, dict[int, tuple[Operand, ...]]] = {}
+    for body, number, callee in list(_group_calls(member, members)):
+        node = body.builder.nodes[number]
+        count = len(callee.visible)
+        given: dict[Any, Operand] = dict(zip(callee.handed, node.inputs[count:], strict=True))
+        for what in callee.hidden:
+            if what not in given:
+                given[what] = body.builder.use(_resolve(body, what, member), node.region)
+        inputs = (*node.inputs[:count], *(given[what] for what in callee.hidden))
+        found.setdefault(body, {})[number] = inputs
+    return found
+
+
+def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: Port) -> int:
+    """When it turned out that a SubGraph takes this: hidden parameters come in that order, as in captured functions."""
+    body = member.bodies[0]
+    if what == "effect":
+        acting = [n for n, node in enumerate(body.builder.nodes) if _is_action(node, body, members)]
+        acting += [n for n in body.children if CTL in body.builder.nodes[n].types]
+        return min(acting, default=param.node)
+    if what == "key":
+        calls = [node for _, node in body.nodes("call") if callee_of(node) in members]
+        provisional = {port for node in calls for port in node.inputs if isinstance(port, Port)}
+        return min((n for n, _ in body.nodes("fold_in") if Port(n) not in provisional), default=param.node)
+    return param.node
+
+
+# -- tokens and keys that nothing needs --------------------------------------------------------------------
+
+_STRUCTURE = ("start", "param", "switch", "merge", "loop", "map")
+
+
+def _is_order(port: Operand, builder: Builder) -> bool:
+    """An order token, and not the pivot of a region?"""
+    return isinstance(port, Port) and builder.type_of(port) == CTL and builder.origin(port) != START
+
+
+def _is_action(node: Node, body: _Body, members: dict[str, _Member]) -> bool:
+    if node.op in _STRUCTURE or (node.op == "call" and callee_of(node) in members):
+        return False
+    return CTL in node.types or any(_is_order(port, body.builder) for port in node.controls)
+
+
+def _with_callers(members: dict[str, _Member], names: set[str]) -> set[str]:
+    """These functions, and those that call them, directly or through others."""
+    callers: dict[str, set[str]] = {name: set() for name in members}
+    for name, member in members.items():
+        for _, _, callee in _group_calls(member, members):
+            callers[callee.unit.name].add(name)
+    waiting = list(names)
+    while waiting:
+        fresh = callers[waiting.pop()] - names
+        names |= fresh
+        waiting += fresh
+    return names
+
+
+def _acts(member: _Member, members: dict[str, _Member]) -> bool:
+    """Does this function itself act on the world? Marks its order tokens."""
+    acts = False
+    for body in member.bodies:
+        for number, node in enumerate(body.builder.nodes):
+            acts = acts or _is_action(node, body, members)
+            ports = (Port(number, index) for index in range(len(node.types)))
+            body.dead |= {port for port in ports if _is_order(port, body.builder)}
+    return acts
+
+
+def _draws(member: _Member, members: dict[str, _Member]) -> bool:
+    """Does this function itself draw random numbers? Marks its keys, and what counts iterations and lanes for them."""
+    draws = False
+    if "key" in member.hidden:
+        member.bodies[0].dead.add(member.hidden["key"])
+    for body in member.bodies:
+        builder = body.builder
+        for number, node in enumerate(builder.nodes):
+            keys = [i for i, port in enumerate(node.inputs) if isinstance(port, Port) and port in body.dead]
+            keys = [i for i in keys if not _is_order(node.inputs[i], builder)]
+            if not keys or (node.op == "call" and callee_of(node) in members):
+                continue
+            if node.op in ("loop", "map"):
+                inner = body.children[number]
+                inner.dead |= {Port(inner.builder.params[i]) for i in keys}
+            elif node.op in ("switch", "fold_in", "add"):
+                body.dead |= {Port(number, index) for index in range(len(node.types))}
+                counters = [port for port in node.inputs if isinstance(port, Port) and port.node in builder.params]
+                body.dead |= set(counters) if node.op == "fold_in" else set()
+            else:
+                draws = True
+    return draws
+
+
+def _passed_by(body: _Body, calls: Iterable[int], members: dict[str, _Member]) -> dict[Port, Operand]:
+    """Order tokens that come out of calls which turn out not to act: what went in takes their place."""
+    found: dict[Port, Operand] = {}
+    for number in calls:
+        node = body.builder.nodes[number]
+        callee = members[callee_of(node)]
+        token = Port(number, len(node.types) - 1)
+        if node.types[-1:] == (CTL,) and "effect" not in callee.hidden and token not in body.dead:
+            found[token] = node.inputs[len(callee.visible) + callee.handed.index("effect")]
+    body.dead |= found.keys()
+    for token in found:
+        before = found[token]
+        while isinstance(before, Port) and before in found:
+            before = found[before]
+        found[token] = before
+    return found
+
+
+def _finished(
+    body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]], members: dict[str, _Member]
+) -> FunctionGraph:
+    """The graph of a body, without what is dead and what only that needed."""
+    builder = body.builder
+    used = Counter(_needs(builder.nodes, body.results, builder))
+    passed = _passed_by(body, calls, members)
+
+    def seen(port: Operand) -> Any:
+        return passed.get(port, port) if isinstance(port, Port) else port
+
+    for number, node in list(enumerate(builder.nodes)):
+        inputs, dead = node.inputs, {index for index in range(len(node.types)) if Port(number, index) in body.dead}
+        if number in calls:
+            inputs = calls[number]
+        elif number in body.children:
+            inner = body.children[number]
+            kept = [i for i, param in enumerate(inner.builder.params) if Port(param) not in inner.dead]
+            inputs = tuple(inputs[i] for i in kept)
+            if node.op == "loop":
+                dead |= {i for i in range(inner.carried) if i not in kept}
+        if len(dead) < len(node.types):  # hidden outputs come last: those that stay keep their numbers
+            types = tuple(t for index, t in enumerate(node.types) if index not in dead)
+            controls = tuple(port for port in map(seen, node.controls) if port not in body.dead)
+            if node.op in ("call", "loop", "map") and not controls and not any(isinstance(i, Port) for i in inputs):
+                controls = (builder.use(START, node.region),)  # a hidden argument has triggered it so far
+            builder.nodes[number] = replace(node, inputs=tuple(map(seen, inputs)), types=types, controls=controls)
+    nodes = builder.nodes
+    gone = {number for number, node in enumerate(nodes) if node.types and _is_dead(number, node, body)}
+    if body.parent is None:
+        params = [*member.visible, *(port.node for port in member.hidden.values())]
+    else:
+        params = [param for param in builder.params if Port(param) not in body.dead]
+    gone |= set(builder.params) - set(params)
+    if builder.kind == "loop":
+        nexts = zip(builder.params, body.results[1:], strict=False)
+        results = [body.results[0], *(seen(port) for param, port in nexts if Port(param) not in body.dead)]
+    else:
+        results = [port for port in map(seen, body.results) if port not in body.dead]
+    carried = sum(Port(param) not in body.dead for param in builder.params[: body.carried])
+    # What was needed, and now is not, goes too.
+    left = Counter(_needs([node for number, node in enumerate(nodes) if number not in gone], results, builder))
+    waiting = list(used)
+    while waiting:
+        number = waiting.pop()
+        if number not in gone and not left[number] and used[number] and nodes[number].op not in ("start", "param"):
+            gone.add(number)
+            for port in (*nodes[number].inputs, *nodes[number].controls):
+                if isinstance(port, Port):
+                    left[port.node] -= 1
+                    waiting.append(port.node)
+    kept_nodes = set(range(len(nodes))) - gone
+    return builder.finish_with(kept_nodes, params, results, carried)
+
+
+def _is_dead(number: int, node: Node, body: _Body) -> bool:
+    return all(Port(number, index) in body.dead for index in range(len(node.types)))
+
+
+def _needs(nodes: Sequence[Node], results: Sequence[Port], builder: Builder) -> Iterator[int]:
+    """The nodes that these nodes, the results and the branches need, as often as they do."""
+    for node in nodes:
+        yield from (port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port))
+    yield from (port.node for port in results)
+    yield from (region.pred.node for region in builder.regions if region.pred is not None)

@@ -1,0 +1,123 @@
+"""A definition without Python: its graphs are ready, and its arguments must be of types that it has graphs for.
+
+Containers match by what they are, not by where their class comes from: a dataclass or namedtuple fits one that was
+saved if its name and its fields are the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from undertow.errors import SavedSpan, Span, TypeMismatch
+from undertow.frontend.syntax.annotations import Annotation
+from undertow.frontend.syntax.source import Closure
+from undertow.frontend.trace.capture import Arguments, Definition
+from undertow.frontend.trace.graft import Ready
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import context
+
+
+class LostDefault:
+    """Stands for the default of a parameter that was no plain data, so that no file could hold it."""
+
+    def __repr__(self) -> str:
+        return "<a default that was not saved>"
+
+
+LOST = LostDefault()
+
+
+class NoSource(Closure):
+    """What capture must know of a function whose Python is elsewhere: its name, its parameters."""
+
+    def __init__(self, name: str, signature: inspect.Signature, span: Span) -> None:
+        node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None))
+        super().__init__(node, name, span.file, {}, {}, None, signature)
+        self._span = span
+
+    @property
+    def span(self) -> Span:
+        return self._span
+
+
+class ReadyDefinition(Definition):
+    """A function that was captured elsewhere, at one or more signatures."""
+
+    def __init__(
+        self,
+        name: str,
+        signature: inspect.Signature,
+        span: SavedSpan,
+        notes: Mapping[str, Annotation],
+        classes: Sequence[type],
+        signatures: Sequence[Ready],
+    ) -> None:
+        super().__init__(NoSource(name, signature, span))
+        self._notes = dict(notes)
+        self.signatures = tuple(signatures)
+        self._classes = {_looks(cls): cls for cls in reversed(classes)}  # of two that look alike, the first
+        self._classes_here = frozenset(classes)
+
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        """What a container holds; one that looks like a saved class counts as of that class."""
+        found = tree.children(value)
+        if found is None or found[0][0] not in ("dataclass", "namedtuple"):
+            return found
+        (kind, count, cls, *rest), held = found
+        if cls not in self._classes_here:
+            cls = self._classes.get(_looks(cls), cls)
+        return (kind, count, cls, *rest), held
+
+    def ready(self, given: Arguments) -> Ready:
+        """The graphs for these arguments."""
+        for signature in self.signatures:
+            if signature.structures == given.structures and all(
+                takes.accepts(type) for takes, type in zip(signature.types, given.types, strict=True)
+            ):
+                return signature
+        raise self._refusal(given)
+
+    def _refusal(self, given: Arguments) -> TypeMismatch:
+        current = context()
+        span = current.span if current is not None else None
+        alike = [signature for signature in self.signatures if signature.structures == given.structures]
+        what = f"`{self.name}` was not saved for {show_arguments(given.structures, given.types, given.parameters)}"
+        if len(alike) == 1:
+            for name, takes, type in zip(given.names, alike[0].types, given.types, strict=True):
+                if not takes.accepts(type):
+                    what = f"`{name}` of `{self.name}` must be {takes}, not {type}"
+                    break
+        saved = "; ".join(
+            show_arguments(signature.structures, signature.types, tuple(self.closure.signature.parameters))
+            for signature in self.signatures[:4]
+        )
+        more = "; ..." if len(self.signatures) > 4 else ""
+        hint = (
+            f"it was saved for {saved}{more}; to have more, ut.save it with examples=[...]"
+            if saved
+            else f"it was saved only as mapped: call {self.name}.map, or ut.save it with examples=[...]"
+        )
+        return TypeMismatch(what, span, hint)
+
+
+def _looks(cls: type) -> tuple[str, str, tuple[str, ...]]:
+    """The kind and the name of a dataclass or namedtuple, and its fields."""
+    if dataclasses.is_dataclass(cls):
+        return "dataclass", cls.__name__, tuple(field.name for field in dataclasses.fields(cls))
+    return "namedtuple", cls.__name__, tuple(getattr(cls, "_fields", ()))
+
+
+def show_arguments(structures: Sequence[tree.Structure], types: Sequence[Any], names: Sequence[str]) -> str:
+    """Arguments as messages name them: `(params: dict of 'W', 'b'; f32[3,3]; f32[3], n: i64)`."""
+    parts: list[str] = []
+    rest = iter(types)
+    for name, structure in zip(names, structures, strict=True):
+        if structure in ((("tuple", 0),), (("dict", 0, ()),)):  # *args or **kwargs that nobody gave
+            continue
+        held = [next(rest) for token in structure if token == tree.LEAF]
+        parts.append(f"{name}: {tree.show(structure, held)}")
+    return f"({', '.join(parts)})"

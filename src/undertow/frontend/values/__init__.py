@@ -1,0 +1,1 @@
+"""What captured programs compute with: traced values, containers of them, variables, sparse rows."""

@@ -1,0 +1,156 @@
+"""`x[key]` as in NumPy, where the key may hold traced values.
+
+Integers and bounds of slices may be static or traced; there may be one array of integers (which takes rows), None
+(a new axis) and an Ellipsis. A single element is read before slices are cut, and new axes come last.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import TypeMismatch, brief
+from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
+from undertow.frontend.functions.numpy_names import ARRAY_FUNCTIONS as ARRAY_FUNCTIONS
+from undertow.frontend.functions.numpy_names import UFUNCS as UFUNCS
+from undertow.frontend.values.operands import as_operand, is_static_int, static_int, type_of
+from undertow.frontend.values.traced import Traced, emit
+
+__all__ = ["ARRAY_FUNCTIONS", "UFUNCS", "getitem"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One part of a key: what it does to the next axis of the array."""
+
+    kind: str  # "index" (the axis goes away), "slice", "take" or "new" (an axis that is not there)
+    value: Any = None
+
+
+def getitem(x: Any, key: Any) -> Any:
+    """x[key].
+
+    >>> getitem(np.arange(12).reshape(3, 4), (1, slice(None, None, 2)))
+    array([4, 6])
+    """
+    value = as_operand(x)
+    items = _items(key, type_of(value).rank, str(type_of(value)))
+    value, rest = _read_elements(value, items)
+    value = _cut_static(value, rest)
+    axis = 0
+    new_axes: list[int] = []
+    for item in rest:
+        if item.kind == "new":
+            new_axes.append(axis)
+            axis += 1
+            continue
+        # Axes in front that are still to be made are not counted by what is there now.
+        at = axis - len(new_axes)
+        if item.kind == "take":
+            check_static_indices(item.value, type_of(value).shape[at], at)
+            (value,) = emit("take", [value, item.value], axis=at)
+            axis += type_of(item.value).rank
+        else:
+            if not _is_static(item.value):
+                step = 1 if item.value.step is None else item.value.step
+                value = slice_between(value, item.value.start, item.value.stop, axis=at, step=step)
+            axis += 1
+    return expand_dims(value, tuple(new_axes)) if new_axes else value
+
+
+def _items(key: Any, rank: int, shown: str) -> list[_Item]:
+    """The parts of a key, one for each axis, the Ellipsis written out."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    dots = [k for k, part in enumerate(parts) if part is Ellipsis]
+    used = sum(1 for part in parts if part is not None and part is not Ellipsis)
+    if len(dots) > 1:
+        raise TypeMismatch("an index can hold only one `...`", hint="write out the other slices as `:`")
+    if used > rank:
+        axes = "no axes" if rank == 0 else f"{rank} ax{'i' if rank == 1 else 'e'}s"
+        raise TypeMismatch(
+            f"{used} ind{'ex' if used == 1 else 'ices'} for {shown}, which has {axes}",
+            hint="a scalar cannot be indexed" if rank == 0 else "give at most one index for each axis",
+        )
+    at = dots[0] if dots else len(parts)
+    parts[at : at + 1] = [slice(None)] * (rank - used)
+    items = [_item(part) for part in parts]
+    takes = [k for k, item in enumerate(items) if item.kind == "take"]
+    if len(takes) > 1:
+        raise TypeMismatch(
+            "more than one array of integers in one index",
+            hint="index one axis after the other: x[rows][:, columns], or use ut.take_along_axis",
+        )
+    if takes and not _together([item.kind in ("take", "index") for item in items]):
+        raise TypeMismatch(
+            "an index that is an array and one that is a number, with a slice between them",
+            hint="index twice: first with the number, then with the array",
+        )
+    return items
+
+
+def _together(marked: list[bool]) -> bool:
+    places = [k for k, mark in enumerate(marked) if mark]
+    return not places or places[-1] - places[0] == len(places) - 1
+
+
+def _item(part: Any) -> _Item:
+    if part is None:
+        return _Item("new")
+    if isinstance(part, slice):
+        return _Item("slice", part)
+    if is_static_int(part):
+        return _Item("index", int(part))
+    if isinstance(part, (Traced, np.ndarray, list, np.generic)):
+        value = np.zeros(0, np.int64) if isinstance(part, list) and not part else as_operand(part)
+        dtype, rank = type_of(value).dtype, type_of(value).rank
+        if dtype.kind == "int":
+            return _Item("take" if rank else "index", value)
+        if dtype.kind == "bool":
+            raise TypeMismatch(
+                "a boolean mask as an index: how many elements it picks is not known at capture",
+                hint="choose with ut.where(mask, x, 0) instead",
+            )
+        raise TypeMismatch(f"{type_of(value)} as an index", hint="ut.astype(i, ut.i64) makes an integer of it")
+    if hasattr(part, "__index__") and not isinstance(part, bool):
+        return _Item("index", operator.index(part))
+    raise TypeMismatch(f"{brief(part)} as an index", hint="use integers, slices, None, `...` or an array of integers")
+
+
+def _read_elements(value: Any, items: list[_Item]) -> tuple[Any, list[_Item]]:
+    """Take away the axes that have a single index; what is left of the key."""
+    axes: list[int] = []
+    indices: list[Any] = []
+    axis = 0
+    for item in items:
+        if item.kind == "index":
+            check_static_indices(item.value, type_of(value).shape[axis], axis)
+            axes.append(axis)
+            indices.append(np.int64(item.value) if isinstance(item.value, int) else item.value)
+        axis += item.kind != "new"
+    if axes:
+        (value,) = emit("index", [value, *indices], axes=tuple(axes))
+    return value, [item for item in items if item.kind != "index"]
+
+
+def _is_static(part: slice) -> bool:
+    if isinstance(part.step, Traced):
+        raise TypeMismatch("the step of a slice must be known at capture", hint="use ut.arange and ut.take")
+    return not isinstance(part.start, Traced) and not isinstance(part.stop, Traced)
+
+
+def _cut_static(value: Any, items: list[_Item]) -> Any:
+    """All slices with static bounds, in one node."""
+    parts = [item.value for item in items if item.kind != "new"]
+    cuts = [part if isinstance(part, slice) and _is_static(part) else slice(None) for part in parts]
+    bounds = [[None if b is None else static_int(b, "a bound of a slice") for b in _bounds(cut)] for cut in cuts]
+    if all(b is None for cut in bounds for b in cut):
+        return value
+    starts, stops, steps = (tuple(cut[k] for cut in bounds) for k in range(3))
+    return emit("slice", [value], starts=starts, stops=stops, steps=steps)[0]
+
+
+def _bounds(cut: slice) -> tuple[Any, Any, Any]:
+    return cut.start, cut.stop, cut.step

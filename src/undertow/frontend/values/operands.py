@@ -1,0 +1,222 @@
+"""What users hand to functions, made into operands: traced or NumPy values of one dtype.
+
+Python numbers are weak: they take the dtype of what they meet, if it can hold their kind. All other values promote.
+Arithmetic on booleans is done in i64. Lists are arrays; those that hold traced values are stacked.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import TypeMismatch, brief
+from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read
+from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype
+from undertow.types import type_of as numpy_type_of
+
+
+def is_weak(value: object) -> bool:
+    """Is it a Python number? (NumPy's f64 is a Python float too, but has a dtype of its own.)"""
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def type_of(value: Any) -> Type:
+    """The type of an operand."""
+    return value.type if isinstance(value, Traced) else numpy_type_of(value)
+
+
+def convert(value: Any, dtype: DType) -> Any:
+    """An operand of that dtype."""
+    if type_of(value).dtype == dtype:
+        return value
+    return emit("cast", [value], dtype=dtype.name)[0]
+
+
+def number(value: Any, dtype: DType) -> Any:
+    """A Python number as a NumPy scalar of that dtype."""
+    try:
+        with np.errstate(all="ignore"):  # 1e300 is inf as f32, silently, as in arithmetic
+            return dtype.numpy.type(value)
+    except OverflowError:
+        hint = "convert the other operand: ut.astype(x, ut.i64)" if abs(value) < 2**63 else "use a float: 1e20"
+        raise TypeMismatch(f"{brief(value)} does not fit in {dtype}", hint=hint) from None
+
+
+def as_operand(value: Any, dtype: DType | None = None) -> Any:
+    """A traced value as it is; anything else that makes sense as a NumPy value; converted to a dtype if given."""
+    value = read(value)
+    if is_weak(value):
+        value = number(value, weak_dtype(value, dtype))
+    elif isinstance(value, (list, tuple)):
+        leaves = _leaves(value)
+        if any(isinstance(leaf, Traced) for leaf in leaves):
+            value = _stacked(value, common_dtype(_prepared(leaves)))
+    elif not isinstance(value, (Traced, np.ndarray, np.generic, range)) and not hasattr(value, "__array__"):
+        raise not_a_value(value)
+    if not isinstance(value, Traced):
+        value = constant(value)
+    return value if dtype is None else convert(value, dtype)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [read(value)]
+
+
+def _stacked(value: Any, dtype: DType) -> Any:
+    if isinstance(value, (list, tuple)):
+        return emit("stack", [_stacked(item, dtype) for item in value], axis=0)[0]
+    return as_operand(value, dtype)
+
+
+def common_dtype(values: Sequence[Any]) -> DType:
+    """The dtype that Python numbers and operands have together."""
+    strong = [type_of(v).dtype for v in values if not is_weak(v)]
+    found: DType | None = None
+    for dtype in strong:
+        found = dtype if found is None else promote(found, dtype)
+    for value in values:
+        if is_weak(value):
+            taken = weak_dtype(value, found)
+            found = taken if found is None else promote(found, taken)
+    assert found is not None, "at least one value"
+    return found
+
+
+def _prepared(values: Sequence[Any]) -> list[Any]:
+    return [v if is_weak(v) else as_operand(v) for v in values]
+
+
+def _all_to(values: Sequence[Any], dtype: DType) -> list[Any]:
+    return [number(v, dtype) if is_weak(v) else convert(v, dtype) for v in values]
+
+
+def same_dtype(*values: Any) -> list[Any]:
+    """Operands of one dtype, whatever it is."""
+    prepared = _prepared(values)
+    return _all_to(prepared, common_dtype(prepared))
+
+
+def numbers(*values: Any) -> list[Any]:
+    """Operands of one dtype that is not bool: arithmetic on booleans is done in i64."""
+    prepared = _prepared(values)
+    dtype = common_dtype(prepared)
+    return _all_to(prepared, i64 if dtype == bool_ else dtype)
+
+
+def floats(*values: Any) -> list[Any]:
+    """Operands of one float dtype: f64 where there was none."""
+    prepared = _prepared(values)
+    dtype = common_dtype(prepared)
+    return _all_to(prepared, dtype if dtype.kind == "float" else f64)
+
+
+def bools(*values: Any) -> list[Any]:
+    """Operands as booleans: what is not 0 is true."""
+    return [as_bool(v) for v in values]
+
+
+def as_number(value: Any) -> Any:
+    """One operand for arithmetic."""
+    return numbers(value)[0]
+
+
+def as_float(value: Any) -> Any:
+    """One operand of a float dtype."""
+    return floats(value)[0]
+
+
+def as_bool(value: Any) -> Any:
+    """One operand as booleans."""
+    return convert(as_operand(value), bool_)
+
+
+def integers(value: Any, what: str) -> Any:
+    """An operand that must hold integers."""
+    found = as_operand(value)
+    if isinstance(value, (list, tuple)) and not value:
+        return np.zeros(0, np.int64)
+    if type_of(found).dtype.kind != "int":
+        raise TypeMismatch(
+            f"{what} must be integers, not {type_of(found)}", hint="ut.astype(i, ut.i64) converts; see also ut.where"
+        )
+    return found
+
+
+def result_dtype(dtype: object, default: DType) -> DType:
+    """The dtype that a user asked for, or the default."""
+    return default if dtype is None else dtype_of(dtype)
+
+
+# -- axes and sizes ----------------------------------------------------------------------------------------
+
+
+def static_int(value: Any, what: str) -> int:
+    """A number that must be known at capture."""
+    if isinstance(value, (Traced, bool, np.bool_)):
+        raise TypeMismatch(f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeMismatch(f"{what} must be an integer, not {brief(value)}", hint="write e.g. 0") from None
+
+
+def one_axis(axis: Any, rank: int, what: str) -> int:
+    """An axis counted from the front."""
+    number = static_int(axis, f"the axis of {what}")
+    if not -rank <= number < rank:
+        raise TypeMismatch(
+            f"{what} along axis {number} of an array with {rank} ax{'i' if rank == 1 else 'e'}s",
+            hint="a scalar has no axes" if rank == 0 else f"the axis can be from {-rank} to {rank - 1}",
+        )
+    return number % rank
+
+
+def some_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
+    """Axes counted from the front, in order; None means all of them."""
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(sorted(one_axis(a, rank, what) for a in given))
+    if len(set(axes)) != len(axes):
+        raise TypeMismatch(f"{what} along axes {tuple(given)}, one of them twice")
+    return axes
+
+
+def is_static_int(value: Any) -> bool:
+    """Is it an integer that is known now?"""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iu"
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def split_shape(shape: Any, what: str) -> tuple[tuple[int | None, ...], list[Any]]:
+    """A shape as attribute and operands: None in the attribute for each size that is an operand."""
+    attr: list[int | None] = []
+    sizes: list[Any] = []
+    for size in shape if isinstance(shape, (tuple, list)) else (shape,):
+        if is_static_int(size):
+            attr.append(int(size))
+        elif isinstance(size, Traced) and size.type.dtype.kind == "int" and not size.type.shape:
+            attr.append(None)
+            sizes.append(convert(size, i64))
+        elif isinstance(shape, np.ndarray):
+            return split_shape(tuple(shape), what)
+        else:
+            raise TypeMismatch(f"{brief(size)} in the shape of {what}", hint="sizes are integers, static or traced")
+    return tuple(attr), sizes
+
+
+def dims(value: Any) -> tuple[Any, ...]:
+    """The lengths of the axes: numbers, and traced i64 scalars where known only at run time."""
+    return tuple(dim(value, axis) for axis in range(type_of(value).rank))
+
+
+def dim(value: Any, axis: int) -> Any:
+    """The length of one axis."""
+    known = type_of(value).shape[axis]
+    return known if isinstance(known, int) else emit("dim", [value], axis=axis)[0]

@@ -1,0 +1,45 @@
+"""Random numbers: every place that draws, in every activation, has a key of its own.
+
+Inside a captured function the key comes from the run's `seed=`, through every call, loop and map on the way, so a
+run with a seed gives the same numbers on every engine. Outside of a capture the numbers are fresh.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import numpy as np
+
+from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.creation import random_normal, random_uniform
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import context
+from undertow.types import f64
+
+__all__ = ["normal", "uniform"]
+
+
+def _key() -> Any:
+    current = context()
+    if current is None or current.builder is None:
+        return np.int64(secrets.randbits(63))
+    return current.session.draw()
+
+
+def uniform(shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = f64) -> Any:
+    """Uniform numbers in [low, high)."""
+    found = random_uniform(_key(), shape, dtype)
+    if isinstance(low, float) and isinstance(high, float) and (low, high) == (0.0, 1.0):
+        return found
+    # The difference of two Python numbers is one, and takes the dtype of what it meets.
+    width = high - low if is_weak(high) and is_weak(low) else functions.subtract(high, low)
+    return functions.add(functions.multiply(found, width), low)
+
+
+def normal(shape: Any = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = f64) -> Any:
+    """Normal numbers with this mean and standard deviation."""
+    found = random_normal(_key(), shape, dtype)
+    if isinstance(mean, float) and isinstance(std, float) and (mean, std) == (0.0, 1.0):
+        return found
+    return functions.add(functions.multiply(found, std), mean)

@@ -1,0 +1,266 @@
+"""Sparse rows: an array that is zero except in some of its rows, which is what looking rows up becomes backwards.
+
+It is a container of two values, the numbers of the rows and the rows, that knows the shape of the whole. So it goes
+into captured functions and comes out of them, and may hold traced values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import TypeMismatch
+from undertow.frontend.functions import array as arrays
+from undertow.frontend.functions import elementwise as each
+from undertow.frontend.functions import logic
+from undertow.frontend.functions import reduction as reduce
+from undertow.frontend.functions.creation import zeros
+from undertow.frontend.values import tree
+from undertow.frontend.values.operands import as_operand, convert, dims, integers, is_static_int, type_of
+from undertow.frontend.values.traced import Traced
+from undertow.frontend.values.tree import Token
+from undertow.types import DType, Type, dtype_of, i64, show_shape
+
+_BEFORE = np.full(1, np.iinfo(np.int64).min)  # no row has this number, and it comes before all that have
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class IndexedRows:
+    """An array that is zero but for some rows: `rows[k]` belongs to row `indices[k]`; repeated ones add up.
+
+    `rows` has the axes of `indices`, then those of a row. Negative indices count from the end.
+
+    >>> some = IndexedRows([0, 2, 2], [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], shape=(3, 2))
+    >>> some
+    <IndexedRows f64[3,2]: rows [0 2 2]>
+    >>> some.dense()
+    array([[1., 1.],
+           [0., 0.],
+           [5., 5.]])
+    >>> np.ones((3, 2)) - some * 10
+    array([[ -9.,  -9.],
+           [  1.,   1.],
+           [-49., -49.]])
+    """
+
+    indices: Any
+    rows: Any
+    shape: Any  # of the whole: integers, and traced i64 scalars where known only at run time
+
+    def __post_init__(self) -> None:
+        shape = _checked_shape(self.shape)
+        indices = integers(self.indices, "the indices of IndexedRows")
+        rows = as_operand(self.rows)
+        wanted = (*type_of(indices).shape, *_static(shape[1:]))
+        found = type_of(rows)
+        if found.dtype.kind == "bool":
+            raise TypeMismatch("the rows of IndexedRows are bool", hint="ut.astype(rows, ut.f64) makes numbers")
+        if len(wanted) != found.rank or any(
+            a != b and a is not None and b is not None for a, b in zip(wanted, found.shape, strict=True)
+        ):
+            raise TypeMismatch(
+                f"rows {found} at {type_of(indices)} of an array of shape {show_shape(_static(shape))}",
+                hint=f"the rows must have the shape {show_shape(wanted)}: the axes of the indices, then those of a row",
+            )
+        arrays.check_static_indices(indices, shape[0], 0)
+        _set(self, indices, rows, shape)
+
+    # -- what it is ----------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the rows."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """How many axes the whole has."""
+        return len(self.shape)
+
+    @property
+    def type(self) -> Type:
+        """The type of the whole."""
+        return Type(type_of(self.rows).dtype, _static(self.shape))
+
+    def __repr__(self) -> str:
+        if isinstance(self.indices, Traced):
+            return f"<IndexedRows {self.type}: rows {self.indices!r}>"
+        return f"<IndexedRows {self.type}: rows {np.array2string(np.asarray(self.indices), threshold=20)}>"
+
+    # -- as a container (see tree) -------------------------------------------------------------------------
+
+    def __undertow_parts__(self) -> tuple[Token, list[Any]]:
+        known = _static(self.shape)
+        return token_of(known), [self.indices, self.rows, *(d for d in self.shape if not isinstance(d, int))]
+
+    @classmethod
+    def __undertow_whole__(cls, known: tuple[int | None, ...], held: Sequence[Any]) -> IndexedRows:
+        made = object.__new__(cls)
+        shape: tuple[Any, ...] = known
+        if len(held) > 2:
+            sizes = iter(held[2:])
+            given = [next(sizes) if d is None else d for d in known]
+            shape = tuple(int(d) if isinstance(d, np.generic) else d for d in given)
+        _set(made, held[0], held[1], shape)
+        return made
+
+    @staticmethod
+    def __undertow_token__(known: Sequence[Any]) -> Token:
+        """The token that a file describes; a ValueError if there can be none."""
+        if not known or not all(d is None or (type(d) is int and d >= 0) for d in known):
+            raise ValueError(known)
+        return token_of(tuple(known))
+
+    # -- as an array ---------------------------------------------------------------------------------------
+
+    def dense(self) -> Any:
+        """The whole array, zeros included."""
+        return arrays.scatter_add(zeros(self.shape, dtype=self.dtype), self.indices, self.rows)
+
+    __undertow_read__ = dense  # what functions of ut compute with
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.dense(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        left, *right = inputs
+        name = f"{'' if isinstance(left, IndexedRows) else 'r'}{_OPERATORS.get(ufunc, '?')}"
+        operator = getattr(left if isinstance(left, IndexedRows) else self, f"__{name}__", None)
+        if operator is not None and method == "__call__" and not kwargs:
+            return operator(*(right if isinstance(left, IndexedRows) else [left]))
+        whole = [x.dense() if isinstance(x, IndexedRows) else x for x in inputs]
+        return getattr(ufunc, method)(*whole, **kwargs)
+
+    def astype(self, dtype: Any) -> IndexedRows:
+        """The same rows in another dtype."""
+        return self._with(self.indices, convert(self.rows, dtype_of(dtype)))
+
+    def coalesce(self) -> IndexedRows:
+        """The same array with each row named once: indices in a vector, from 0 on and in order; repeated rows summed.
+
+        How many are left is known only at run time, if the indices are.
+        """
+        count, given, rows = _flat(self)
+        given, length = convert(given, i64), self.shape[0]
+        # An index that is out of range stays what it is, for the error that will name it.
+        is_from_end = logic.logical_and(logic.less(given, 0), logic.greater_equal(given, each.negative(length)))
+        numbers = logic.where(is_from_end, each.add(given, length), given)
+        if isinstance(count, int) and count <= 1:
+            return self._with(numbers, rows)
+        order = reduce.argsort(numbers)
+        ordered = arrays.take(numbers, order)
+        after = arrays.concat([_BEFORE, ordered])
+        is_new = convert(logic.not_equal(ordered, after[:count]), i64)
+        which = each.subtract(reduce.cumulative_sum(is_new), 1)  # the place of each among those that are left
+        left = reduce.sum(is_new)
+        first = each.multiply(ordered, is_new)
+        found = arrays.scatter_add(zeros((count,), dtype=i64), which, first)
+        sums = arrays.scatter_add(
+            zeros((count, *self.shape[1:]), dtype=self.dtype), which, arrays.take(rows, order, axis=0)
+        )
+        return self._with(arrays.slice_between(found, 0, left), arrays.slice_between(sums, 0, left))
+
+    def _with(self, indices: Any, rows: Any) -> IndexedRows:
+        return self.__undertow_whole__((None,) * len(self.shape), [indices, rows, *self.shape])
+
+    # -- arithmetic ----------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, IndexedRows):
+            value = as_operand(other)
+            if type_of(value).shape == self.type.shape:
+                return arrays.scatter_add(value, self.indices, self.rows)
+            return each.add(self.dense(), value)
+        if self.type.shape != other.type.shape:
+            raise TypeMismatch(
+                f"IndexedRows of shapes {show_shape(self.type.shape)} and {show_shape(other.type.shape)} are added",
+                hint="the shape is that of the whole array, and must be the same",
+            )
+        (_, mine, my_rows), (_, its, its_rows) = _flat(self), _flat(other)
+        return self._with(arrays.concat([mine, its]), arrays.concat([my_rows, its_rows]))
+
+    def __radd__(self, other: Any) -> Any:
+        return self + other
+
+    def __neg__(self) -> IndexedRows:
+        return self._with(self.indices, each.negative(self.rows))
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other if isinstance(other, IndexedRows) else each.negative(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> IndexedRows:
+        return self._with(self.indices, each.multiply(self.rows, _scalar(other, "multiplied")))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> IndexedRows:
+        return self._with(self.indices, each.divide(self.rows, _scalar(other, "divided")))
+
+
+_OPERATORS = {np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "truediv", np.negative: "neg"}
+
+
+def token_of(known: tuple[int | None, ...]) -> Token:
+    """The token of sparse rows in structures; `known` is the shape of the whole, None where a size is a leaf."""
+    names = ("indices", "rows", *(f"shape[{axis}]" for axis, size in enumerate(known) if size is None))
+    return "object", len(names), IndexedRows, names, known
+
+
+def all_dense(value: Any) -> Any:
+    """A value with whole arrays for the sparse rows that it holds.
+
+    That is what lanes give: how many rows there are differs from lane to lane, and rows of several arrays are not
+    sparse rows of one.
+    """
+    leaves, structure = tree.flatten(value, lambda v: isinstance(v, (Traced, IndexedRows)))
+    return tree.unflatten(structure, [x.dense() if isinstance(x, IndexedRows) else x for x in leaves])
+
+
+def _set(made: IndexedRows, indices: Any, rows: Any, shape: Any) -> None:
+    put = object.__setattr__
+    put(made, "indices", indices)
+    put(made, "rows", rows)
+    put(made, "shape", shape)
+
+
+def _static(shape: Sequence[Any]) -> tuple[int | None, ...]:
+    return tuple(d if isinstance(d, int) else None for d in shape)
+
+
+def _checked_shape(shape: Any) -> tuple[Any, ...]:
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    made = tuple(int(d) if is_static_int(d) else d for d in given)
+    for size in made:
+        is_size = size >= 0 if isinstance(size, int) else isinstance(size, Traced) and size.type == Type(i64)
+        if not is_size:
+            raise TypeMismatch(f"{size!r} in the shape of IndexedRows", hint="it is the shape of the whole array")
+    if not made:
+        raise TypeMismatch("IndexedRows of shape []", hint="it is the shape of the whole array: one with rows")
+    return made
+
+
+def _flat(some: IndexedRows) -> tuple[Any, Any, Any]:
+    """How many rows are given, their indices in a vector, and they along one axis."""
+    lengths = dims(some.indices)
+    if len(lengths) == 1:
+        return lengths[0], some.indices, some.rows
+    count = 1
+    for size in lengths:
+        count = count * size
+    return count, arrays.reshape(some.indices, (count,)), arrays.reshape(some.rows, (count, *some.shape[1:]))
+
+
+def _scalar(value: Any, done: str) -> Any:
+    found = value if isinstance(value, (bool, int, float)) else as_operand(value)
+    if not isinstance(found, (bool, int, float)) and type_of(found).rank:
+        raise TypeMismatch(
+            f"IndexedRows are {done} by {type_of(found)}",
+            hint="only scalars keep them sparse; .dense() is the whole array",
+        )
+    return found

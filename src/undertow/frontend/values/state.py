@@ -1,0 +1,271 @@
+"""Variables: values that outlive a run.
+
+Inside a captured function, reading and assigning write nodes, in program order; a run's writes are committed when it
+succeeds. Outside of a capture they happen at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch
+from undertow.frontend.functions.array import check_static_indices, take
+from undertow.frontend.syntax.annotations import as_array, convert
+from undertow.frontend.values.operands import as_operand, integers, is_weak
+from undertow.frontend.values.traced import Traced, constant, context, operand, read
+from undertow.ir.graph import Attrs, Port
+from undertow.ops.op import find
+from undertow.ops.state import Own
+from undertow.types import Shape, Type, dtype_of, type_of
+
+_COMMITS = threading.Lock()  # held while values are copied in or out: nobody sees half of a commit
+_NUMBERS = itertools.count()
+
+
+class Variable:
+    """A mutable value. `shape=(None,)` lets a dimension change.
+
+    >>> total = Variable(0.0, name="total")
+    >>> total.assign_add(2.5)
+    np.float64(2.5)
+    >>> total
+    <Variable total: f64 = 2.5>
+    """
+
+    def __init__(self, initial: Any, dtype: Any = None, shape: Shape | None = None, name: str = "variable") -> None:
+        value = np.asarray(constant(initial, None if dtype is None else dtype_of(dtype)))
+        found = type_of(value)
+        self.type = found if shape is None else Type(found.dtype, tuple(shape))
+        if not self.type.accepts(found):
+            raise TypeMismatch(f"the initial value is a {found}, but the variable shall hold {self.type}")
+        self.name = name
+        self.number = next(_NUMBERS)  # locks are taken in this order
+        # Held by a run that writes the variable, from its start until its writes are committed.
+        self.lock = threading.RLock()
+        self._value = _frozen(value)
+
+    @property
+    def value(self) -> Any:
+        """The last committed value."""
+        return self._value
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+    __hash__ = object.__hash__  # == compares values, as for arrays
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.read(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return getattr(ufunc, method)(*map(read, inputs), **kwargs)
+
+    def __undertow_read__(self) -> Any:
+        return self.read()
+
+    def __repr__(self) -> str:
+        return f"<Variable {self.name}: {self.type} = {self._value}>"
+
+    def numpy(self) -> Any:
+        """The last committed value."""
+        return self._value
+
+    @property
+    def shape(self) -> Any:
+        return self.read().shape
+
+    @property
+    def ndim(self) -> int:
+        return self.type.rank
+
+    @property
+    def T(self) -> Any:
+        return self.read().T
+
+    # -- reading and assigning -----------------------------------------------------------------------------
+
+    def read(self) -> Any:
+        """The value now."""
+        return self._look("read", [])
+
+    def take(self, indices: Any) -> Any:
+        """The rows with these numbers now; nothing else of the value is looked at."""
+        return self._look("read_rows", [self._numbers(indices)])
+
+    def assign(self, value: Any) -> Any:
+        """Replace the value; gives the new one."""
+        return self._assign("set", value)
+
+    def assign_add(self, value: Any) -> Any:
+        """Add to the value, atomically; gives the new one."""
+        return self._assign("add", value)
+
+    def assign_sub(self, value: Any) -> Any:
+        """Subtract from the value, atomically; gives the new one."""
+        return self._assign("subtract", value)
+
+    def assign_mul(self, value: Any) -> Any:
+        """Multiply the value, atomically; gives the new one."""
+        return self._assign("multiply", value)
+
+    def assign_min(self, value: Any) -> Any:
+        """The smaller of both, atomically; gives the new value."""
+        return self._assign("minimum", value)
+
+    def assign_max(self, value: Any) -> Any:
+        """The larger of both, atomically; gives the new value."""
+        return self._assign("maximum", value)
+
+    def assign_concat(self, value: Any) -> Any:
+        """Append along the first axis, atomically; gives the new value."""
+        return self._assign("concat", value)
+
+    def assign_rows(self, indices: Any, rows: Any) -> Any:
+        """Replace the rows with these numbers, and nothing else, atomically; gives the new rows."""
+        return self._write("assign_rows", "set", [self._numbers(indices), self._given(rows)])
+
+    def assign_rows_add(self, indices: Any, rows: Any) -> Any:
+        """Add to the rows with these numbers, atomically, repeated ones several times; gives the new rows."""
+        return self._write("assign_rows", "add", [self._numbers(indices), self._given(rows)])
+
+    def _assign(self, how: str, value: Any) -> Any:
+        return self._write("assign", how, [self._given(value)])
+
+    def _look(self, op: str, operands: list[Any]) -> Any:
+        current = context(operands)
+        if current is None or current.builder is None:
+            return self._apply(op, {self.name: self._value}, operands, Attrs(**self._held(self.name)))
+        builder = current.builder
+        given = current.session.bound(self)
+        if given is not self:
+            return take(given, operands[0], axis=0) if operands else given
+        ordered = current.session.uses_variable(self, writes=False)
+        before = (current.session.effect_token(),) if ordered else ()
+        ports = [operand(x) for x in operands]
+        attrs = Attrs(**self._held(current.session.variable_name(self)))
+        types = find(op).type([builder.type_of(port) for port in ports], attrs)
+        number = builder.add(op, ports, types, attrs, current.span, self.name, before)
+        if ordered:
+            builder.effect = Port(number, 1)
+        return Traced(builder, Port(number))
+
+    def _write(self, op: str, how: str, operands: list[Any]) -> Any:
+        current = context(operands)
+        if current is None or current.builder is None:
+            with self.lock:
+                state = {self.name: self._value}
+                new = self._apply(op, state, operands, Attrs(**self._held(self.name), how=how))
+                _commit([(self, state[self.name])])
+            return self._value if op == "assign" else new
+        builder = current.builder
+        if current.session.bound(self) is not self:
+            raise CaptureError(
+                f"variable `{self.name}` is assigned in a function that is differentiated with respect to it",
+                hint="assign it outside of the function that ut.grad is given, when the gradient is known",
+            )
+        current.session.uses_variable(self, writes=True)
+        before = current.session.effect_token()
+        ports = [operand(x) for x in operands]
+        attrs = Attrs(**self._held(current.session.variable_name(self)), how=how)
+        types = find(op).type([builder.type_of(port) for port in ports], attrs)
+        number = builder.add(op, ports, types, attrs, current.span, f"{self.name}.{how}", (before,))
+        builder.effect = Port(number, 1)
+        return Traced(builder, Port(number))
+
+    def _apply(self, op: str, state: dict[str, Any], operands: list[Any], attrs: Attrs) -> Any:
+        row = find(op)
+        values = [np.asarray(given)[()] for given in operands]
+        row.type([type_of(value) for value in values], attrs)
+        assert row.state is not None
+        with np.errstate(all="ignore"):
+            return row.state(state, values, attrs)[0]
+
+    def _numbers(self, indices: Any) -> Any:
+        """Numbers of rows, in range if both they and the number of rows are known."""
+        found = integers(indices, f"the row numbers of variable `{self.name}`")
+        if self.type.rank:
+            check_static_indices(found, self.type.shape[0], 0)
+        return found
+
+    def _given(self, value: Any) -> Any:
+        """What is to be assigned, in the variable's dtype."""
+        what, dtype = f"the value for variable `{self.name}`", self.type.dtype
+        if isinstance(value, (list, tuple)):
+            value = as_array(value, dtype, what, None)
+        found = value if is_weak(value) else as_operand(value)
+        held = found.type if isinstance(found, Traced) else Type(dtype) if is_weak(found) else type_of(found)
+        wanted = Type(dtype, (None,) * held.rank)  # whether the shape fits is said by the type rule
+        try:
+            return convert(found, wanted, what, {})[0]
+        except TypeMismatch as fault:
+            fault.what = fault.what.replace(f"but {wanted} is annotated", f"but it holds {self.type}")
+            convert_it = (fault.hint or "convert it").split(", or ")[0]
+            fault.hint = f"{convert_it}, or make the variable with another dtype="
+            raise
+
+    def _shape(self) -> tuple[Any, ...]:
+        return tuple(d if isinstance(d, int) else None for d in self.type.shape)
+
+    def _held(self, name: str) -> dict[str, Any]:
+        """The attributes that tell what the variable holds."""
+        return {"variable": name, "dtype": self.type.dtype.name, "shape": self._shape()}
+
+
+@contextlib.contextmanager
+def transaction(variables: Mapping[str, Variable], written: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The values of variables, by name, for one run; what it writes is committed if the block ends well.
+
+    Runs that write the same variable come one after the other; those that only read wait for nobody.
+    """
+    writing = sorted((variables[name] for name in written), key=lambda variable: variable.number)
+    with contextlib.ExitStack() as locks:
+        for variable in writing:
+            locks.enter_context(variable.lock)
+        with _COMMITS:
+            state = {name: variable.value for name, variable in variables.items()}
+        yield state
+        _commit([(variables[name], state[name]) for name in written])
+
+
+def _commit(changes: Iterable[tuple[Variable, Any]]) -> None:
+    made = [(variable, _frozen(value)) for variable, value in changes]
+    with _COMMITS:
+        for variable, value in made:
+            variable._value = value
+
+
+def _frozen(value: Any) -> Any:
+    # What is the store's own need not be copied: the run is over, and nobody else has it.
+    array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
+    array.flags.writeable = False
+    return array[()]
+
+
+def _install() -> None:
+    """Whatever is done with a variable is done with its value now."""
+    binary = "add sub mul truediv floordiv mod pow matmul and or xor"
+    names = [
+        *binary.split(),
+        *(f"r{name}" for name in binary.split()),
+        *"lshift rshift lt le gt ge eq ne getitem neg pos abs invert bool int float index len iter".split(),  # noqa: SIM905
+    ]
+
+    def forward(name: str) -> Any:
+        def method(self: Variable, *others: Any) -> Any:
+            given = (other.read() if isinstance(other, Variable) else other for other in others)
+            return getattr(self.read(), f"__{name}__")(*given)
+
+        return method
+
+    for name in names:
+        setattr(Variable, f"__{name}__", forward(name))
+
+
+_install()

@@ -1,0 +1,429 @@
+"""Traced values: what a captured function computes with while its graph is being written.
+
+A `Traced` stands for a token that will exist at run time. Its operators write nodes. `emit` is the one
+door to the builder; with no traced operand it computes at once, with the reference kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
+from undertow.frontend.trace.builder import Builder
+from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.ops.op import find
+from undertow.types import CTL, DType, Type, dtype_of, said
+
+
+class Context:
+    """What a capture knows at any moment: the builder that is being written to, and the user's line."""
+
+    __slots__ = ("builder", "session", "span")
+
+    is_plain_python = False  # does the user's Python run as it is, in the block of a SubGraph?
+    # What to do where Python asks for the truth of a traced value.
+    truth_hint = (
+        "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
+        "Python's own functions and those of libraries cannot"
+    )
+    # The same where NumPy or a list wants a number or an array.
+    index_hint = "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list"
+    array_hint = "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array"
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.builder: Builder | None = None
+        self.span: Span | None = None
+
+    def give(self, value: Any) -> Any:
+        """What a call of one of our functions gives, as the face that is writing knows values."""
+        return value
+
+    @property
+    def open_builder(self) -> Builder:
+        if self.builder is None:
+            raise InternalError("nothing is being captured")
+        return self.builder
+
+
+_CONTEXT: ContextVar[Context | None] = ContextVar("undertow_capture", default=None)
+
+
+def context(operands: Sequence[Any] = ()) -> Context | None:
+    """The capture that is going on in this thread, or the one that an operand belongs to, if any."""
+    current = _CONTEXT.get()
+    if current is not None and current.builder is not None:
+        return current
+    for value in operands:
+        if isinstance(value, Traced) and value.builder.context is not None:
+            found: Context = value.builder.context
+            return found
+    return current
+
+
+@contextlib.contextmanager
+def capturing(new: Context | None) -> Iterator[None]:
+    """Make a capture the current one."""
+    token = _CONTEXT.set(new)
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+class Traced:
+    """A value that exists at run time: a port of a graph in the making."""
+
+    __slots__ = ("builder", "port", "type")
+
+    def __init__(self, builder: Builder, port: Port) -> None:
+        self.builder = builder
+        self.port = port
+        self.type = builder.type_of(port)
+
+    # -- what it is ----------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.type.rank
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The dimensions; one that is known only at run time is a traced i64."""
+        return tuple(
+            d if isinstance(d, int) else emit("dim", [self], axis=axis)[0] for axis, d in enumerate(self.type.shape)
+        )
+
+    @property
+    def size(self) -> Any:
+        return _function("size")(self)
+
+    @property
+    def T(self) -> Any:
+        return _function("permute_dims")(self, tuple(reversed(range(self.ndim))))
+
+    def __repr__(self) -> str:
+        return f"<traced {self.type}>"
+
+    # -- what Python may not do with it --------------------------------------------------------------------
+
+    def _unknown(self, what: str, hint: str) -> CaptureError:
+        """The error of Python code that wants to know now what will be known at run time."""
+        if not self.builder.is_open:
+            return used_too_late(self)
+        return CaptureError(what, hint=hint)
+
+    def __bool__(self) -> bool:
+        hint = (context([self]) or Context).truth_hint
+        raise self._unknown(f"the truth of a traced {self.type} is known only at run time", hint)
+
+    def __index__(self) -> int:
+        raise self._unknown(
+            f"a traced {self.type} is used where Python needs a number now", (context([self]) or Context).index_hint
+        )
+
+    def __int__(self) -> int:
+        raise self._unknown(f"int() of a traced {self.type} is known only at run time", "use ut.astype(x, ut.i64)")
+
+    def __float__(self) -> float:
+        raise self._unknown(
+            f"float() of a traced {self.type} is known only at run time",
+            "use ut.astype(x, ut.f64), and the functions of ut instead of those of other libraries",
+        )
+
+    def __complex__(self) -> complex:
+        raise self._unknown(f"complex() of a traced {self.type}", "Undertow has no complex numbers: use two floats")
+
+    def __hash__(self) -> int:
+        raise self._unknown(
+            f"a traced {self.type} cannot be in a set or the key of a dict: its value is known only at run time",
+            "compare with ==, or index an array with it",
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise self._unknown(
+            f"a traced {self.type} has no NumPy value: it is known only at run time",
+            (context([self]) or Context).array_hint,
+        )
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise self._unknown(f"len() of {said(self.type)}, which is one number", "only an array has a length")
+        if not isinstance(self.type.shape[0], int):
+            raise self._unknown("this length is known only at run time", "use x.shape[0], a traced i64")
+        return self.type.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.type.shape:
+            raise self._unknown(
+                f"{said(self.type)} is one number: it cannot be iterated over",
+                "`for i in range(n)` counts up to it",
+            )
+        if not isinstance(self.type.shape[0], int):
+            raise self._unknown(
+                f"{said(self.type)} cannot be iterated over or unpacked: its length is known only at run time",
+                "loop with `for i in range(x.shape[0])` and use x[i], or use ut.map",
+            )
+        return (self[i] for i in range(self.type.shape[0]))
+
+    def __contains__(self, item: Any) -> bool:
+        raise self._unknown(
+            f"what {said(self.type)} contains is known only at run time", "write ut.any(x == value) instead of `in`"
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise self._unknown(
+            "a traced array cannot be changed in place",
+            "make a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+        )
+
+    def __delitem__(self, key: Any) -> None:
+        raise self._unknown("a traced array cannot be changed in place", "make a new one, e.g. with a slice")
+
+    # -- operators -----------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        return _indexing().getitem(self, key)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = _indexing().UFUNCS.get(ufunc)
+        if method != "__call__" or name is None or kwargs:
+            given = f" with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and method == "__call__" else ""
+            raise self._unknown(
+                f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{given} cannot be captured",
+                "the functions of ut follow the array API standard, as in ut.add, ut.sum, ut.cumulative_sum",
+            )
+        return _function(name)(*inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = _indexing().ARRAY_FUNCTIONS.get(func)
+        if name is None:
+            module = str(func.__module__).replace("numpy", "np", 1)
+            raise self._unknown(
+                f"{module}.{func.__name__} cannot be captured",
+                "write it with the functions of ut, which follow the array API standard",
+            )
+        function = _function(name)
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as fault:
+            raise self._unknown(
+                f"np.{func.__name__} cannot be captured like this: {fault}",
+                f"ut.{name} takes {name}{inspect.signature(function)}".replace(": Any", "").replace(" -> Any", ""),
+            ) from None
+        return function(*args, **kwargs)
+
+    def astype(self, dtype: Any) -> Any:
+        return _function("astype")(self, dtype)
+
+    def reshape(self, *shape: Any) -> Any:
+        return _function("reshape")(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return _function("permute_dims")(self, tuple(order) or tuple(reversed(range(self.ndim))))
+
+
+def _function(name: str) -> Any:
+    return getattr(importlib.import_module("undertow.frontend.functions.public"), name)
+
+
+def _indexing() -> Any:
+    return importlib.import_module("undertow.frontend.values.indexing")
+
+
+_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+_COMPARE = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert", "round": "round",
+          "floor": "floor", "ceil": "ceil", "trunc": "trunc"}  # fmt: skip
+_METHODS = ("sum", "mean", "prod", "max", "min", "argmax", "argmin", "any", "all", "squeeze")
+
+
+def _install() -> None:
+    def forward(name: str) -> Any:
+        return lambda self, other: _function(name)(self, other)
+
+    def backward(name: str) -> Any:
+        return lambda self, other: _function(name)(other, self)
+
+    def method(name: str) -> Any:
+        return lambda self, *args, **kwargs: _function(name)(self, *args, **kwargs)
+
+    for dunder, name in _BINARY.items():
+        setattr(Traced, f"__{dunder}__", forward(name))
+        setattr(Traced, f"__r{dunder}__", backward(name))
+    for dunder, name in _COMPARE.items():
+        setattr(Traced, f"__{dunder}__", forward(name))
+    for dunder, name in _UNARY.items():
+        setattr(Traced, f"__{dunder}__", method(name))
+    for name in _METHODS:
+        setattr(Traced, name, method(name))
+
+
+_install()
+
+
+# -- the door to the builder -------------------------------------------------------------------------------
+
+
+def is_traced(value: object) -> bool:
+    return isinstance(value, Traced)
+
+
+def used_too_late(value: Traced) -> CaptureError:
+    """The error of a value that outlived the capture that it belongs to."""
+    if value.builder.is_block:
+        return CaptureError(
+            f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside of its block",
+            hint=f"give it to `output` in the block, and call `{value.builder.name}` outside of it",
+        )
+    name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
+    return CaptureError(
+        f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
+        hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
+    )
+
+
+def read(value: Any) -> Any:
+    """The value of a variable now; anything else as it is."""
+    return value.__undertow_read__() if hasattr(type(value), "__undertow_read__") else value
+
+
+def operand(value: Any) -> Operand:
+    """A traced value or a NumPy value as an operand of the graph that is being written."""
+    if isinstance(value, Traced):
+        current = context([value])
+        if current is None or current.builder is None or not value.builder.is_open:
+            raise used_too_late(value)
+        return current.session.resolve(value)  # type: ignore[no-any-return]
+    return Const(value)
+
+
+def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
+    """Apply an operator: write a node where an operand is traced, compute at once where none is."""
+    row = find(op)
+    packed = Attrs(**attrs)
+    current = context(operands)
+    in_capture = current is not None and current.builder is not None
+    if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
+        values = [np.asarray(x)[()] for x in operands]
+        types = row.type([Type(dtype_of(v.dtype), v.shape) for v in values], packed)
+        with np.errstate(all="ignore"):
+            results = row.eval(values, packed)
+        return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
+    if current is None or current.builder is None:
+        raise used_too_late(next(x for x in operands if isinstance(x, Traced)))
+    builder = current.builder
+    ports = [operand(x) for x in operands]
+    types = row.type([builder.type_of(p) for p in ports], packed)
+    number = builder.add(op, ports, types, packed, current.span)
+    return tuple(Traced(builder, Port(number, k)) for k in range(len(types)))
+
+
+def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
+    """Apply an operator that acts on the world, after those before it in program order."""
+    current = context(operands)
+    if current is None or current.builder is None:
+        emit(op, operands, **attrs)
+        return
+    builder = current.builder
+    before = current.session.effect_token()
+    packed = Attrs(**attrs)
+    ports = [operand(x) for x in operands]
+    row = find(op)
+    types = row.type([builder.type_of(p) for p in ports], packed)
+    if types != (CTL,):
+        raise InternalError(f"the effect {op} gives {types}, not an order token")
+    number = builder.add(op, ports, types, packed, current.span, controls=(before,))
+    builder.effect = Port(number)
+
+
+def has_traced(key: Any) -> bool:
+    """Is there a traced value in this key?"""
+    stack = [key]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Traced):
+            return True
+        if isinstance(item, (tuple, list)):
+            stack.extend(item)
+        elif isinstance(item, slice):
+            stack.extend((item.start, item.stop, item.step))
+    return False
+
+
+class IndexedArray(np.ndarray[Any, Any]):
+    """An array of NumPy that plain Python may index by traced values, as in the block of a SubGraph.
+
+    NumPy's own arrays cannot: they want the number now.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        return _indexing().getitem(np.asarray(self), key) if has_traced(key) else super().__getitem__(key)
+
+
+def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
+    """The error of something that no operator takes."""
+    name = "function" if callable(value) and not isinstance(value, type) else type(value).__name__
+    shown = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    if isinstance(value, (str, complex)) and len(repr(value)) < 40:
+        shown = f"{value!r}, {shown},"
+    elif value is None:
+        shown = "None"
+    elif isinstance(array, np.ndarray) and array.ndim:
+        holds = "things that are no numbers" if array.dtype.kind == "O" else array.dtype.name
+        shown = f"{'an array' if isinstance(value, np.ndarray) else f'a {name}'} of {holds}"
+    return TypeMismatch(
+        f"{shown} is not a value that Undertow computes with",
+        hint="use numbers, arrays of bool, i32, i64, f32 or f64, and lists of them",
+    )
+
+
+def cast(value: Any, dtype: DType) -> Any:
+    """A NumPy array of that dtype. 1e300 is inf as f32, without a word, as in arithmetic."""
+    with np.errstate(all="ignore"):
+        return np.asarray(value, dtype.numpy)
+
+
+def constant(value: Any, dtype: DType | None = None) -> Any:
+    """A Python number, list or array as a NumPy value of one of our dtypes."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+    elif isinstance(value, float):
+        array = np.float64(value)  # type: ignore[assignment]
+    else:
+        try:
+            array = np.asarray(value)
+        except (ValueError, TypeError, OverflowError):
+            raise TypeMismatch(
+                f"a {type(value).__name__} cannot be made an array",
+                hint="rows must have the same length, and hold only numbers",
+            ) from None
+    if dtype is not None:
+        return cast(array, dtype)[()]
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise not_a_value(value, array)
+    if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        if array.dtype == np.dtype(np.uint64) and array.size and array.max() > np.iinfo(np.int64).max:
+            raise TypeMismatch(f"{array.max()} does not fit in i64", hint="use smaller numbers, or floats")
+        return np.asarray(array, np.int64 if array.dtype.itemsize > 2 else np.int32)[()]
+    if array.dtype == np.dtype(np.float16):
+        return np.asarray(array, np.float32)[()]
+    return array[()]

@@ -1,0 +1,1 @@
+"""What tests share: oracles, programs made at random, ways to compare."""

@@ -1,0 +1,624 @@
+"""Validity: every rule is broken once, on purpose, and says so.
+
+Most cases change one piece of a valid text; what text cannot say wrongly is broken by hand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.unit.ir.test_text import LIBRARY, STATIC, nested
+
+from undertow.errors import GraphError, Span, TypeMismatch
+from undertow.ir import spec
+from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port, Region, Site, StaticGraph
+from undertow.ir.spec import check
+from undertow.ir.text import dump, parse
+from undertow.passes.extend import extend
+from undertow.passes.flatten import flatten
+from undertow.types import CTL, Type, f32, f64
+
+LOOPS = """\
+library 1 main=main
+
+main main(x: f64[?], n: i64) -> (last, squares)
+  last: i64       = loop 0:i64, n body="main/while"
+  squares: f64[?] = map x, last body="main/map"
+
+loop main/while(i: i64, n: i64) -> (less, if1.then/i) carried=1
+  less: bool      = less i, n
+  branch if1 less
+  i.if: i64, i64  = switch less, i
+  if1.then/i: i64 = add i.if#0, 1:i64
+
+map main/map(x: f64, n: i64) -> (y) carried=1
+  y: f64 = multiply x, x
+"""
+
+PHASES = """\
+library 1 main=main
+
+main main(x: f64) -> (y, dx)
+  y: f64  = call x callee="f"
+  dx: f64 = resume y, 1.0:f64 phase=1
+
+function f(x: f64) -> (y)
+  y: f64  = multiply x, x
+  phase 1(dy: f64) -> (dx)
+  dx: f64 = multiply dy, x
+"""
+
+# Phases in order, through a caller in between; phase 1 of f makes a call with a value of phase 0.
+THREE_PHASES = """\
+library 1 main=main
+
+main main(x: f64) -> (y, dx, ddx, z)
+  y: f64   = call x callee="g"
+  dx: f64  = resume y, 1.0:f64 phase=1
+  ddx: f64 = resume y, 2.0:f64 phase=2
+  z: f64   = call x callee="g"
+
+function g(x: f64) -> (y)
+  y: f64   = call x callee="f"
+  phase 1(dy: f64) -> (dx)
+  dx: f64  = resume y, dy phase=1
+  phase 2(ddy: f64) -> (ddx)
+  ddx: f64 = resume y, ddy phase=2
+
+function f(x: f64) -> (y)
+  y: f64   = multiply x, x
+  phase 1(dy: f64) -> (dx)
+  dx: f64  = call x, dy callee="h"
+  phase 2(ddy: f64) -> (ddx)
+  ddx: f64 = multiply ddy, dx
+
+function h(a: f64, b: f64) -> (c)
+  c: f64 = multiply a, b
+"""
+
+# Both phases of a map; an order token comes with the second.
+MAP_PHASES = """\
+library 1 main=main
+
+main main(x: f64[?], w: f64) -> (y, back#0)
+  y: f64[?]         = map x, w body="main/map"
+  back: f64[?], ctl = resume y, x, start phase=1
+
+map main/map(x: f64, w: f64) -> (y) carried=1
+  y: f64    = multiply x, w
+  phase 1(dy: f64, after: ctl) -> (dx, done)
+  dx: f64   = multiply dy, w
+  done: ctl = identity after
+"""
+
+STATIC_LOOPS = """\
+static 1 main
+inputs x, n
+fetches last, squares
+site 1 loop last: main -> while
+site 2 map squares: main -> map
+
+main main ^start
+  start: ctl              = start
+  x: f64[?]               = input index=0
+  n: i64                  = input index=1
+  last.start: ctl, ctl    = enter_start site=1 ^start
+  last.i: i64             = enter 0:i64 index=0 site=1 ^start
+  last: i64               = exit while/i.if#1 index=0 site=1 ^last.start#1
+  squares.start: ctl, i64 = fan_start x site=2 ^start
+  squares.x: f64          = fan x index=0 site=2
+  squares: f64[?]         = gather map/y index=0 site=2 ^squares.start#1
+
+loop while in main ^while/start
+  while/start: ctl         = merge last.start#0, while/start.next
+  while/i: i64             = merge last.i, while/i.next
+  while/n: i64             = outer n site=1 ^while/start
+  while/less: bool         = less while/i, while/n
+  branch if1 while/less ^while/start.if
+  while/i.if: i64, i64     = switch while/less, while/i
+  while/if1.then/i: i64    = add while/i.if#0, 1:i64
+  while/start.if: ctl, ctl = switch while/less, while/start
+  while/start.next: ctl    = next while/start.if#0 site=1 in if1.then
+  while/i.next: i64        = next while/if1.then/i site=1 in if1.then
+
+map map in main ^squares.start#0
+  map/n: i64 = outer last site=2 ^squares.start#0
+  map/y: f64 = multiply squares.x, squares.x
+"""
+
+STATIC_PHASES = """\
+static 1 main
+inputs x
+fetches y, dx
+site 1 call y: main -> f
+
+main main ^start
+  start: ctl         = start
+  x: f64             = input index=0
+  y.start: ctl, ctl  = call_start site=1 ^start
+  y.x: f64           = call x index=0 site=1
+  y: f64             = return f/y index=0 site=1 ^y.start#1
+  dx.start: ctl, ctl = call_start phase=1 site=1 ^start
+  dx.dy: f64         = call 1.0:f64 index=0 phase=1 site=1 ^start
+  dx: f64            = return f/dx index=0 phase=1 site=1 ^dx.start#1
+
+function f ^f/start, f/start~1
+  f/start: ctl   = merge y.start#0
+  f/x: f64       = merge y.x
+  f/y: f64       = multiply f/x, f/x
+  f/start~1: ctl = merge dx.start#0
+  f/dy: f64      = merge dx.dy
+  f/dx: f64      = multiply f/dy, f/x
+"""
+
+
+# Two entries into f; the loop in it is of the same group, and reads what they were given.
+HOISTED = """\
+library 1 main=main
+
+main main(a: f64, b: f64, c: f64, n: i64) -> (y, z) shared=(c)
+  y: f64 = call n, a callee="f"
+  z: f64 = call n, b callee="f"
+
+function f(n: i64, w: f64) -> (last#1) group=f hoisted=1
+  c: f64         = shared index=0 ^start
+  last: i64, f64 = loop n, c body="f/while"
+
+loop f/while(k: i64, s: f64, w: f64) -> (p, if1.then/k, if1.then/s) carried=2 group=f hoisted=1
+  p: bool         = greater k, 0:i64
+  branch if1 p
+  k.if: i64, i64  = switch p, k
+  s.if: f64, f64  = switch p, s
+  w.if: f64, f64  = switch p, w
+  if1.then/k: i64 = subtract k.if#0, 1:i64
+  if1.then/f: f64 = call if1.then/k callee="f"
+  if1.then/t: f64 = add if1.then/f, w.if#0
+  if1.then/s: f64 = add s.if#0, if1.then/t
+"""
+
+TANGENT = """\
+library 1 main=main
+
+main main(x: f64, n: i64, dx: f64) -> (y#0, y#2)
+  y: f64, i64, f64 = tangent x, n, dx callee="f" given=[0] wanted=[0]
+
+function f(x: f64, n: i64) -> (y, n)
+  y: f64 = multiply x, x
+"""
+
+# The gradient of a call; `extend` makes of it what is collected.
+GRADIENT = """\
+library 1 main=main
+
+main main(w: f64[3], n: i64) -> (d)
+  y: f64    = call w, n callee="f"
+  d: f64[3] = gradient y, 1.0:f64 given=[0] wanted=[0]
+
+function f(w: f64[3], n: i64) -> (m)
+  p: bool              = less_equal n, 0:i64
+  branch if1 p
+  w.if: f64[3], f64[3] = switch p, w
+  n.if: i64, i64       = switch p, n
+  if1.then/s: f64      = sum w.if#0 axes=[0] keepdims=false
+  if1.else/k: i64      = subtract n.if#1, 1:i64
+  if1.else/f: f64      = call w.if#1, if1.else/k callee="f"
+  if1.else/t: f64      = take w.if#1, if1.else/k axis=0
+  if1.else/r: f64      = multiply if1.else/f, if1.else/t
+  m: f64               = merge if1.then/s, if1.else/r
+"""
+
+
+def parse_library(text: str) -> Library:
+    found = parse(text)
+    assert isinstance(found, Library)
+    return found
+
+
+STATIC_THREE = dump(flatten(parse_library(THREE_PHASES)))
+STATIC_MAP_PHASES = dump(flatten(parse_library(MAP_PHASES)))
+STATIC_HOISTED = dump(flatten(parse_library(HOISTED)))
+COLLECTED = dump(extend(parse_library(GRADIENT))[0])
+STATIC_COLLECTED = dump(flatten(parse_library(COLLECTED)))
+
+VALID = {
+    "factorial": LIBRARY,
+    "static factorial": STATIC,
+    "loops": LOOPS,
+    "static loops": STATIC_LOOPS,
+    "phases": PHASES,
+    "static phases": STATIC_PHASES,
+    "three phases": THREE_PHASES,
+    "static three phases": STATIC_THREE,
+    "map phases": MAP_PHASES,
+    "static map phases": STATIC_MAP_PHASES,
+    "hoisted": HOISTED,
+    "static hoisted": STATIC_HOISTED,
+    "gradient": GRADIENT,
+    "collected": COLLECTED,
+    "static collected": STATIC_COLLECTED,
+}
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_valid_graphs_pass(name: str) -> None:
+    graph = parse(VALID[name])
+    assert dump(graph) == VALID[name]
+    check(graph)
+
+
+# (text, what is replaced, by what, the rule that it breaks)
+BROKEN = [
+    (LIBRARY, "main=main", "main=other", "the library has no other, which should be its main graph"),
+    (LIBRARY, "main=main", "main=fac", "fac, which a run enters, is not a main graph"),
+    # nodes
+    (LIBRARY, "if1.else/fac: i64 ", "if1.else/fac: i64, i64 ", "the number of outputs is not that of the callee's"),
+    (LIBRARY, "switch less_equal, n\n", "switch less_equal, n#7\n", "a node or output that is used is not there"),
+    (LIBRARY, "merge if1.then/value, ", "merge ", "an operator has the wrong number of inputs or outputs"),
+    (LIBRARY, 'callee="fac"    ', "callee=1 ", "an operator lacks an attribute that it must have"),
+    (STATIC, "call n index=0", "call n index=true", "an operator lacks an attribute that it must have"),
+    (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=0", "a phase is no whole number above 0"),
+    (STATIC_PHASES, "call_start phase=1", "call_start phase=true", "a phase is no whole number above 0"),
+    (PHASES, 'call x callee="f"', 'call x callee="f" phase=1', "or stands on an operator that has none"),
+    (STATIC, "start: ctl          = start", "start: i64 = start", "a start token is not of type ctl"),
+    (STATIC, "input index=0", "input index=0 ^start", "a node that comes from outside has a control edge"),
+    (LIBRARY, "switch less_equal, n\n", "switch n, n\n", "the predicate of a switch is not the bool scalar"),
+    (LIBRARY, "switch less_equal, n\n", "switch true, n\n", "the predicate of a switch is not the bool scalar"),
+    (LIBRARY, "n.if: i64, i64 ", "n.if: i64, i32 ", "the outputs of a switch have another type than its value"),
+    (LIBRARY, "merge if1.then/value", "merge 1:i64", "a merge of a constant, which is never dead"),
+    (STATIC, "merge fac/if1.then/value, fac/if1.else/multiply",
+     "merge fac/if1.then/value, fac/if1.else/multiply ^fac/n", "a merge has a control edge"),
+    (LIBRARY, "merge: i64 ", "merge: f64 ", "a merge has no inputs, or one that its type does not accept"),
+    (LIBRARY, "identity 1:i64 ^start.if#0", "identity 1:i64", "a node has no input that could trigger it"),
+    (LIBRARY, "less_equal n, 1:i64", "less_equal merge, 1:i64", "a node stands before one that it depends on"),
+    (LIBRARY, "= subtract n.if#1", "= outer n.if#1", "an operator of static graphs stands in a library"),
+    # regions
+    (LIBRARY, "branch if1 less_equal", "branch if1 n", "a branch is not decided by a bool scalar"),
+    (LIBRARY, "branch if1 less_equal", "branch x less_equal\n branch if1 less_equal", "just one true and one false"),
+    (LIBRARY, "branch if1 less_equal ^start.if", "branch if1 less_equal ^n.if", "does not start at ctl ports"),
+    (STATIC, "function fac ^", "main fac ^", "region 0 is not the main graph, or there is another"),
+    (STATIC, "function fac ^", "function fac in main ^", "a function has a parent"),
+    (STATIC_LOOPS, "map map in main ^", "map map ^", "a loop or map stands in no region"),
+    (STATIC, "main main ^start", "main main", "a body has no start"),
+    (LIBRARY, "less_equal ^start.if", "less_equal ^start.if in if1.else", "does not come after the region"),
+    (LIBRARY, "switch less_equal, start", "switch less_equal, if1.then/value", "the outputs of a switch have"),
+    # sites
+    (STATIC, "site 1 call", "site 1 jump", "a site is neither a call nor a loop nor a map"),
+    (STATIC, "site 1 call", "site 1 loop", "a site enters a region of another kind"),
+    (STATIC_LOOPS, "loop while in main", "loop while in while", "a loop or map body does not belong to one site"),
+    # where tokens live
+    (LIBRARY, "switch less_equal, n\n", "switch less_equal, n in if1.else\n", "a switch has no branch"),
+    (STATIC, "switch fac/less_equal, fac/n\n", "switch fac/less_equal, n\n", "predicate or value of a switch lives"),
+    (STATIC, "^fac/start.if\n", "^fac/start.if in main\n", "a switch has no branch"),
+    (STATIC, "function fac ^fac/start", "function fac ^start", "a region starts at a token that lives elsewhere"),
+    (LIBRARY, "multiply n.if#1, if1.else/fac ", "multiply n, if1.else/fac ", "an input lives in another region"),
+    (LIBRARY, "^start.if#0 ", "^start ", "a control edge comes from another region"),
+    (LIBRARY, "merge if1.then/value, if1.else/multiply", "merge if1.else/multiply, if1.then/value", "a merge does not"),
+    (LIBRARY, "merge if1.then/value, if1.else/multiply", "merge n.if#0, n", "a merge does not join the true and the"),
+    # functions
+    (LIBRARY, "fac(n: i64) -> (merge)", "fac[] -> (merge)\nstart: ctl = start\nn: i64 = param index=0",
+     "the parameters of the phases are not the param nodes"),
+    (LIBRARY, "-> (merge) @", "-> (merge) ^ @", "the body does not start at one start node for each phase"),
+    (LIBRARY, "-> (merge)", "-> (merge#1)", "a result is not there"),
+    (LIBRARY, "-> (merge)", "-> (if1.else/fac)", "a result lives inside of a branch"),
+    (LIBRARY, "-> (merge)", "-> (merge) carried=1", "only loops and maps have carried parameters"),
+    (LOOPS, "  less: bool ", "  phase 1() -> ()\n  less: bool ", "a loop has several phases"),
+    (LOOPS, "(y) carried=1", "(y) carried=3", "more parameters are carried than there are"),
+    (LOOPS, "(y) carried=1", "(y)", "a map has no mapped parameter, so there is no number of lanes"),
+    (LOOPS, "if1.then/i) carried=1", "if1.then/i) carried=2", "a loop's results are not its predicate and next values"),
+    (LOOPS, "-> (less, ", "-> (i, ", "a loop's first result, its predicate, is not a bool scalar"),
+    (LOOPS, "-> (less, if1.then/i)", "-> (less, less)", "a loop variable does not accept its next value"),
+    (LOOPS, "-> (less, if1.then/i)", "-> (less, i)", "does not live in the true branch of the loop's predicate"),
+    # calls
+    (LIBRARY, 'call n callee="fac"', 'call n callee="fib"', "a graph that is entered is not in the library"),
+    (LIBRARY, 'call n callee="fac"', 'call n callee="main"', "a call enters a graph that is no function"),
+    (LIBRARY, 'call n callee="fac"', 'call n, n callee="fac"', "the number of arguments is not that of the parameters"),
+    (LIBRARY, 'call n callee="fac"', 'call 1.0:f64 callee="fac" ^start', "a parameter does not accept its argument"),
+    (LOOPS, "map x, last", "map last, last", "a parameter does not accept its argument"),
+    (LOOPS, "squares: f64[?] = map", "squares: f64 = map", "an output does not accept the callee's result"),
+    (LOOPS, "squares: f64[?] = map", "squares: ctl = map", "an output does not accept the callee's result"),
+    (LIBRARY, "  fac: i64 = call", "  fac: f64 = call", "an output does not accept the callee's result"),
+    (PHASES, "resume y, ", "resume x, ", "the first input of a resume is not a call or map of the same region"),
+    (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=2", "the callee has no such later phase"),
+    (PHASES, "resume y, 1.0:f64 phase=1", "resume y, 1.0:f64 phase=1\n again: f64 = resume y, 1.0:f64 phase=1",
+     "a phase is resumed twice"),
+    (THREE_PHASES, "  dx: f64  = resume y, 1.0:f64 phase=1\n", "  dx: f64 = negative x\n",
+     "phases are not visited in order: a resume may happen where"),
+    (THREE_PHASES, "resume y, dy phase=1\n  phase 2(ddy: f64) -> (ddx)\n  ddx: f64 = resume y, ddy phase=2",
+     "resume y, dy phase=2\n  phase 2(ddy: f64) -> (ddx)\n  ddx: f64 = resume y, ddy phase=1",
+     "phases are not visited in order: a resume may happen where"),
+    (PHASES, "function f(x: f64) -> (y)", "function f(x: f64) -> (dx)", "a result waits for a later phase than"),
+    (MAP_PHASES, "resume y, x, start", "resume y, w, start", "a parameter does not accept its argument"),
+    (MAP_PHASES, "resume y, x, start phase=1", "resume y, x, x phase=1", "a parameter does not accept its argument"),
+    (MAP_PHASES, "resume y, x, start", "resume y, x", "the number of arguments is not that of the parameters"),
+    (MAP_PHASES, "back: f64[?], ctl", "back: f64, ctl", "an output does not accept the callee's result"),
+    (MAP_PHASES, "-> (y) carried=1", "-> (dx) carried=1", "a result waits for a later phase than"),
+    # static graphs
+    (STATIC, "input index=0", "input index=1", "the inputs are not the input nodes, in order"),
+    (STATIC, "inputs n\n", "", "the inputs are not the input nodes, in order"),
+    (STATIC, "n: i64              = input", "begin: ctl = start\n n: i64 = input", "there is not just one start node"),
+    (STATIC, "fetches fac\n", "fetches fac#1\n", "a fetch is not there"),
+    (STATIC, "fetches fac\n", "fetches fac/merge\n", "a fetch does not live in the main graph"),
+    (STATIC, "= subtract ", "= param ", "an operator of libraries stands in a static graph"),
+    (STATIC, "call n index=0 site=1", "call n index=0 site=3", "a node names a site that is not there"),
+    (STATIC, "= call n index=0", "= enter n index=0", "a node names a site that is not there, or of another"),
+    (STATIC, "  fac/less_equal: bool ", "  fac/in: i64 = input index=1\n fac/less_equal: bool ", "a start or input"),
+    (STATIC, "fac.start: ctl, ctl = call_start site=1", "fac.start: ctl, i64 = call_start site=1",
+     "the start of a site does not give two ctl tokens"),
+    (STATIC_LOOPS, "squares.start: ctl, i64", "squares.start: i64, i64", "does not start at ctl ports"),
+    (STATIC, "  fac: i64            = return", "  fac: f64 = return", "a type changes on the way"),
+    (STATIC_LOOPS, "squares: f64[?] ", "squares: f64 ", "a type changes on the way"),
+    (STATIC_LOOPS, "squares.x: f64 ", "squares.x: f64[?] ", "a type changes on the way"),
+    (STATIC, "fac/if1.else -> fac", "fac -> fac", "a node stands elsewhere than its site"),
+    (STATIC_LOOPS, "outer n site=1 ^while/start", "outer n site=2 ^while/start", "an outer value is read outside"),
+    (STATIC_LOOPS, "outer n site=1", "outer while/i site=1", "an outer value does not live around the site"),
+    (STATIC_LOOPS, "next while/if1.then/i site=1 in if1.then", "next while/i site=1 in while", "a next stands"),
+    (STATIC_PHASES, "call_start phase=1 site=1", "call_start site=1", "a site has two start tokens"),
+    (STATIC_PHASES, "call_start phase=1 site=1", "call_start phase=2 site=1", "a site has no start token for"),
+    (STATIC_PHASES, "call 1.0:f64 index=0 phase=1", "call 1.0:f64 index=0", "two nodes carry the same"),
+    (STATIC_PHASES, "return f/dx index=0 phase=1", "return f/dx index=0", "two nodes carry the same argument"),
+    (STATIC, "^fac.start#1", "^start", "the way back has no control edge from the start of its site and phase"),
+    (STATIC, "return fac/merge index=0 site=1", "return n index=0 site=1", "a result does not live in"),
+    (STATIC_LOOPS, "exit while/i.if#1", "exit while/i.if#0", "an exit does not take its value from the false branch"),
+    (STATIC, "less_equal fac/n, 1:i64", "less_equal fac.n, 1:i64", "what a site sends goes elsewhere than into merges"),
+    (STATIC, "less_equal fac/n, 1:i64", "less_equal fac/n, 1:i64 ^fac.start#0", "what a site sends goes elsewhere"),
+    (STATIC, "call n index=0 site=1", "call n index=0 site=1 ^fac.start#1", "the second token"),
+    (STATIC, "merge fac/if1.then/value, fac/if1.else/multiply", "merge fac/if1.else/multiply, fac/if1.then/value",
+     "a merge joins neither the two sides of one branch nor what sites send"),
+    (STATIC_PHASES, "f/dy: f64      = merge dx.dy", "f/dy: f64 = merge dx.dy, y.x", "a merge joins neither"),
+    (STATIC_THREE, "call_start phase=2 site=3 ^g/start~2", "call_start phase=2 site=3 ^g/start",
+     "phases are not visited in order: a visit may begin where"),
+    (STATIC_THREE, "call f/x index=0 site=4 ^f/start~1", "call f/x index=0 site=4", "an argument waits for another"),
+    (STATIC_PHASES, "return f/y index=0", "return f/dx index=0", "a result comes back in an earlier phase"),
+    (STATIC_MAP_PHASES, "fan_start main/y.start#1 phase=1", "fan_start main/x phase=1",
+     "a later phase of a map does not take the number of its lanes from the first"),
+    (STATIC_MAP_PHASES, "fan main/x index=0 phase=1 site=1 ^main/y.start#1", "fan main/x index=0 phase=1 site=1",
+     "a later phase of a map does not take the number of its lanes from the first"),
+    (STATIC_MAP_PHASES, "fan main/x index=0 site=1", "fan main/x index=0 site=1 ^main/y.start#1", "the second token"),
+    (STATIC_MAP_PHASES, "fan main/start index=1", "fan main/w index=1", "a type changes on the way"),
+    (STATIC_MAP_PHASES, "fan_start main/x site=1", "fan_start main/x phase=2 site=1", "a site has no start token for"),
+    (STATIC_MAP_PHASES, "gather main/map/y index=0", "gather main/back.dy index=0", "comes back in an earlier phase"),
+    (STATIC_MAP_PHASES, "gather main/map/y index=0", "gather main/map/dx index=0", "comes back in an earlier phase"),
+    (STATIC_PHASES, "main -> f\n", "main -> f\nsite 2 call z: main -> f\n", "a site has no start token"),
+    # hoisted and shared values
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) group=f",
+     "a graph has hoisted parameters but no group, or a group"),
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) hoisted=1", "a graph has hoisted parameters but no group, or a"),
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) group=f hoisted=-1", "a graph has hoisted parameters but no"),
+    (HOISTED, "carried=2 group=f hoisted=1", "carried=2 group=f hoisted=2",
+     "more parameters are carried and hoisted than"),
+    (HOISTED, "(y, z) shared=(c)", "(y, z) group=f hoisted=1 shared=(c)", "main is in a group, but nothing calls it"),
+    (HOISTED, "(last#1) group=f hoisted=1", "(last#1) group=f hoisted=1 shared=(n)",
+     "only main shares values of the run"),
+    (HOISTED, "shared=(c)", "shared=(c#1)", "a shared value is not there"),
+    (HOISTED, "carried=2 group=f hoisted=1", "carried=2 group=g hoisted=1", "a loop or map of a group is entered from"),
+    (HOISTED, "w: f64) -> (p, ", "w: f64, v: i64) -> (p, ", "graphs of one group have unequal hoisted parameters"),
+    (HOISTED, "shared index=0", "shared index=1", "a node reads a shared value that main does not share"),
+    (HOISTED, "shared=(c)", "shared=(n)", "a node does not accept the shared value that it reads"),
+    (HOISTED, "call if1.then/k callee", "call if1.then/k, w.if#0 callee", "the number of arguments is not that of the"),
+    (HOISTED, "call n, a callee", "call n callee", "the number of arguments is not that of the parameters"),
+    (STATIC_HOISTED, "main/z.w ^f/while/start", "main/z.w", "a hoist_read has no control edge that could trigger it"),
+    (STATIC_HOISTED, "hoist main/a", "hoist main/n", "a type changes on the way"),
+    (STATIC_HOISTED, "f/c: f64   ", "f/c: i64   ", "a type changes on the way"),
+    (STATIC_HOISTED, "greater f/while/k, 0:i64", "greater main/y.w, 0.0:f64",
+     "an input lives in another region than its node"),
+    (STATIC_HOISTED, "f/c: f64               = hoist_read main/c ^f/start", "f/c: f64 = identity main/y.w",
+     "what an entry is given goes elsewhere than into hoist_reads"),
+    (STATIC_HOISTED, "hoist_read main/c ^f/start", "hoist_read main/c, main/a ^f/start",
+     "a hoist_read takes neither what"),
+    (STATIC_HOISTED, "hoist_read main/c ^f/start", "hoist_read ^f/start",
+     "a hoist_read takes neither what hoists give"),
+    (STATIC_HOISTED, "hoist_read main/c ^f/start", "hoist_read f/last.1 ^f/start", "a hoist_read takes neither what"),
+    (STATIC_HOISTED, "hoist_read main/y.w, main/z.w", "hoist_read main/y.w",
+     "a hoist_read may run below an entry whose"),
+    (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=1 site=2",
+     "a hoist_read takes neither what hoists"),
+    (STATIC_HOISTED, "hoist main/b index=0 site=2", "hoist main/b index=0 site=1", "two nodes carry the same argument"),
+    # gradients, and what they collect
+    (GRADIENT, "gradient y, 1.0:f64", "gradient w, 1.0:f64", "the first input of a gradient or"),
+    (GRADIENT, "given=[0] wanted=[0]\n",
+     "given=[0] wanted=[0]\n  e: f64[3] = gradient y, 2.0:f64 given=[0] wanted=[0]\n", "a call has two gradients"),
+    (GRADIENT, "given=[0]", "given=[1]", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "wanted=[0]", "wanted=[1]", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "wanted=[0]", "wanted=[0, 0]", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "gradient y, 1.0:f64", "gradient y", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "gradient y, 1.0:f64", "gradient y, w", "a gradient has not just a cotangent for each result `given`"),
+    (GRADIENT, "d: f64[3] =", "d: f64[2] =", "a gradient has not just a cotangent for each result `given`"),
+    (COLLECTED, "= collect if1.then/d.broadcast_to index=0", "= collect if1.then/d.broadcast_to index=1",
+     "a collect gives no order token, or names nothing that its entry is given"),
+    (COLLECTED, "= collect if1.then/d.broadcast_to", "= collect if1.then/s", "what is collected has another type than"),
+    (COLLECTED, "collect_rows if1.else/k, if1.else/d.multiply_2", "collect_rows if1.else/k, w.if#1",
+     "what is collected are not rows of what the entry is given"),
+    (COLLECTED, "collect_rows if1.else/k, if1.else/d.multiply_2", "collect_rows if1.else/r, if1.else/d.multiply_2",
+     "what is collected are not rows of what the entry is given"),
+    (COLLECTED, "collected y, w index=0", "collected y, n index=0", "a collected does not take something"),
+    (COLLECTED, "collected y, w index=0", "collected y, w index=1", "a collected does not take something"),
+    (COLLECTED, "collected y, w index=0", "collected w, w index=0", "the first input of a gradient or"),
+    (STATIC_COLLECTED, "if1.then/d.collect: ctl ", "if1.then/d.collect: f64 ", "a merge has no inputs, or one that"),
+    (STATIC_COLLECTED, "collected main/w index=0", "collected main/w index=1",
+     "a collected takes something that its site does not give to an entry"),
+    (STATIC_COLLECTED, "main/d.collected: f64[3]", "main/d.collected: f64[2]", "a type changes on the way"),
+    (STATIC_COLLECTED, "main/d.collected: f64[3] = collected main/w index=0 site=1 ^main/d.y",
+     "main/d.collected: ctl = collect main/w index=0", "a collect may run below no entry"),
+    # tangents
+    *(
+        (TANGENT, old, new, "the tangents of a call are not those of float arguments and float results")
+        for old, new in (
+            ("given=[0] ", ""), ("given=[0]", "given=0"), ("given=[0]", "given=[1]"), ("given=[0]", "given=[2]"),
+            ("given=[0]", "given=[-2]"), ("given=[0]", "given=[true]"), ("wanted=[0]", "wanted=[0, 0]"),
+            ("wanted=[0]", "wanted=[1]"), ("wanted=[0]", "wanted=[2]"), (" wanted=[0]", ""),
+        )
+    ),
+    (TANGENT, 'callee="f"', 'callee="g"', "a graph that is entered is not in the library"),
+    (TANGENT, 'callee="f"', 'callee="main"', "a call enters a graph that is no function"),
+    (TANGENT, "x, n, dx callee", "x, n callee", "the number of arguments is not that of the parameters"),
+    (TANGENT, "x, n, dx callee", "x, n, n callee", "a parameter does not accept its argument"),
+    (TANGENT, "given=[0]", "given=[]", "the number of arguments is not that of the parameters"),
+    (TANGENT, "y: f64, i64, f64 =", "y: f64, i64, f32 =", "an output does not accept the callee's result"),
+    (TANGENT, "(y, n)", "(y, n) group=f hoisted=1", "the tangent of a graph that is hoisted already"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "old", "new", "rule"), BROKEN, ids=lambda piece: piece[:30].strip())
+def test_broken_text_is_refused(text: str, old: str, new: str, rule: str) -> None:
+    assert text.count(old) == 1
+    with pytest.raises(GraphError) as error:
+        check(parse(text.replace(old, new)))
+    assert rule in error.value.what
+
+
+def library(change: Callable[[FunctionGraph], FunctionGraph]) -> Library:
+    found = parse(LIBRARY)
+    assert isinstance(found, Library)
+    return Library({**found.functions, "fac": change(found.functions["fac"])})
+
+
+def static(**changes: Any) -> StaticGraph:
+    found = parse(STATIC)
+    assert isinstance(found, StaticGraph)
+    return replace(found, **{key: change(getattr(found, key)) for key, change in changes.items()})
+
+
+def at(number: int, **changes: Any) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Change one item of a tuple."""
+    return lambda items: (*items[:number], replace(items[number], **changes), *items[number + 1 :])
+
+
+def body(**changes: Any) -> Callable[[FunctionGraph], FunctionGraph]:
+    return lambda graph: replace(graph, regions=at(0, **changes)(graph.regions))
+
+
+BY_HAND = {
+    "two nodes have the same name": lambda: static(nodes=at(3, name="n")),
+    "a node or output that is used is not there": lambda: static(nodes=at(3, inputs=(Port(99),))),
+    "a node is in a region that is not there": lambda: static(nodes=at(3, region=9)),
+    "a type names a dimension": lambda: static(nodes=at(1, types=(Type(f32, ("n",)),))),
+    "a start or param node is inside of a branch": lambda: library(
+        lambda graph: replace(graph, nodes=at(1, region=1)(graph.nodes))
+    ),
+    "a body has a predicate": lambda: static(regions=at(0, pred=Port(7))),
+    "region 0 is not the body, or another is no branch": lambda: library(
+        lambda graph: replace(graph, regions=(*graph.regions, Region("loop", "l")))
+    ),
+    "the body is not of the kind of its graph": lambda: library(body(kind="map")),
+    "a region is of no kind that there is": lambda: static(regions=lambda regions: (*regions, Region("x", "x"))),
+    "a site joins regions that are not there": lambda: static(sites=at(0, caller=9)),
+    "a branch is decided by a value that lives elsewhere": lambda: library(_inner_predicate),
+    "a graph is of no kind that there is": lambda: library(lambda graph: replace(body(kind="x")(graph), kind="x")),
+    "a graph has no region 0": lambda: library(lambda graph: replace(graph, nodes=(), regions=())),
+    "a graph has no phase": lambda: library(lambda graph: replace(graph, phases=())),
+    "the graph calls itself f": lambda: library(lambda graph: replace(graph, name="f")),
+    "the start of a map does not give a ctl token": lambda: _static_loops(at(6, types=(Type(f64), Type(f64)))),
+    "a static graph has no region 0": lambda: StaticGraph((), ()),
+    "the predicate of a loop lives inside of a branch": lambda: _loop_predicate(),
+    "a shared value lives inside of a branch": lambda: _shared_in_a_branch(),
+    "a collect gives no order token": lambda: _collects_a_number(),
+}
+
+
+def _inner_predicate(graph: FunctionGraph) -> FunctionGraph:
+    """A branch of the body that a value of another branch decides."""
+    inner = Node("less", (Port(6), Const(np.int64(0))), (graph.nodes[2].types[0],), "if1.else/less", 2)
+    pred = Port(len(graph.nodes))
+    sides = (Region("branch", "if2.then", 0, pred, True), Region("branch", "if2.else", 0, pred, False))
+    return replace(graph, nodes=(*graph.nodes, inner), regions=graph.regions + sides)
+
+
+def _static_loops(change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> StaticGraph:
+    found = parse(STATIC_LOOPS)
+    assert isinstance(found, StaticGraph)
+    map_region = Region("map", "map", 0, starts=(Port(0),))
+    return replace(found, nodes=change(found.nodes), regions=(*found.regions[:-1], map_region))
+
+
+def _loop_predicate() -> Library:
+    text = LOOPS.replace("if1.then/i: i64 = add i.if#0, 1:i64", "if1.then/p: bool = less i.if#0, 1:i64")
+    found = parse(text.replace("-> (less, if1.then/i) carried=1", "-> (if1.then/p)"))
+    assert isinstance(found, Library)
+    return found
+
+
+def _shared_in_a_branch() -> Library:
+    text = HOISTED.replace("shared=(c)", "shared=(c.if#0)")
+    branch = "  p: bool = less a, b\n  branch if1 p\n  c.if: f64, f64 = switch p, c\n"
+    return parse_library(text.replace("  y: f64 = call", branch + "  y: f64 = call"))
+
+
+def _collects_a_number() -> StaticGraph:
+    """A collect that gives what it collects; nothing takes that."""
+    found = parse(STATIC_COLLECTED)
+    assert isinstance(found, StaticGraph)
+    (collect,) = [node for node in found.nodes if node.op == "collect"]
+    return replace(found, nodes=(*found.nodes, replace(collect, name="more", types=(Type(f64),))))
+
+
+@pytest.mark.parametrize("rule", BY_HAND)
+def test_broken_graphs_are_refused(rule: str) -> None:
+    with pytest.raises(GraphError) as error:
+        check(BY_HAND[rule]())
+    assert rule in error.value.what
+
+
+def test_every_rule_has_a_case() -> None:
+    tables = [table for name, table in vars(spec).items() if name.isupper() and isinstance(table, list)]
+    messages = [message for table in tables for _, _, message in table]
+    assert len(messages) > 60
+    cases = [*BY_HAND, *(rule for *_, rule in BROKEN)]
+    assert [message for message in messages if not any(case in message for case in cases)] == []
+
+
+def test_message_shows_the_node_and_its_neighbours() -> None:
+    text = LIBRARY.replace("multiply n.if#1, if1.else/fac ", "multiply n, if1.else/fac ")
+    with pytest.raises(GraphError) as error:
+        check(parse(text))
+    assert error.value.what == (
+        "fac: an input lives in another region than its node\n"
+        "  if1.else/multiply: i64 = multiply n, if1.else/fac\n"
+        "  around it:\n"
+        "  n: i64 = param index=0 in fac\n"
+        '  if1.else/fac: i64 = call if1.else/subtract callee="fac"'
+    )
+    assert error.value.span == Span("factorial.py", 5, 12, "fac")
+
+
+def test_types_of_primitives_follow_the_rule() -> None:
+    graph = parse(STATIC_PHASES)
+
+    def rule(node: Node, types: Any) -> tuple[Type, ...]:
+        assert node.op == "multiply" and len(types) == 2
+        return (types[0],)
+
+    check(graph, rule)
+    with pytest.raises(GraphError, match="an operator does not have the types of its rule: f32"):
+        check(graph, lambda node, types: (Type(f32),))
+
+    def refuse(node: Node, types: Any) -> tuple[Type, ...]:
+        raise TypeMismatch("these do not multiply")
+
+    with pytest.raises(GraphError, match="an operator does not take these operands: these do not multiply"):
+        check(graph, refuse)
+
+
+@pytest.mark.slow
+def test_check_is_linear() -> None:
+    count = 20_000
+    nodes = [Node("start", (), (CTL,), "start")]
+    nodes += [Node("identity", (Port(k),), (CTL,), f"x{k}") for k in range(count)]
+    chain = FunctionGraph(
+        tuple(nodes), (Region("main", "main", starts=(Port(0),)),), "main", "main", (Phase((), (Port(count),)),)
+    )
+    began = time.process_time()
+    check(Library({"main": chain}))
+    check(nested(5000))
+    assert time.process_time() - began < 30
+
+
+def test_sites_may_share_a_callee_but_not_a_loop() -> None:
+    found = parse(STATIC_LOOPS)
+    assert isinstance(found, StaticGraph)
+    with pytest.raises(GraphError, match="does not belong to one site"):
+        check(replace(found, sites=(*found.sites, Site("loop", "again", 0, 1))))
