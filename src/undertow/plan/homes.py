@@ -29,13 +29,18 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
             for item in singly(items_of(program)):
                 if isinstance(item, Op):
                     row, kernel = traits[item.kernel], plan.kernels[item.kernel]
-                    for k, x in enumerate(item.inputs):
-                        is_index = k > 0 and not row.is_each and kernel.inputs[k][0] in ("i32", "i64")
-                        if x >= 0 and (is_index or not row.is_native or row.deciding >> k & 1):
-                            host.add((number, x))
+                    whole = [x for x in item.inputs if x >= 0 and slots[number][x].type.dtype.kind != "float"]
+                    for to in item.outputs:
+                        sources[number, to] = [(number, x) for x in whole]
                     if not row.is_native:
-                        host.update((number, to) for to in item.outputs if to >= 0)
-                elif isinstance(item, Branch):
+                        host.update((number, x) for x in (*item.inputs, *item.outputs) if x >= 0)
+                    elif row.deciding or not row.is_each:
+                        for k, x in enumerate(item.inputs):
+                            is_index = k > 0 and not row.is_each and kernel.inputs[k][0] in ("i32", "i64")
+                            if x >= 0 and (is_index or row.deciding >> k & 1):
+                                host.add((number, x))
+                    continue
+                if isinstance(item, Branch):
                     host.add((number, item.pred))
                 elif isinstance(item, Collect) and item.kind == "rows":
                     host.add((number, item.values[0]))
@@ -73,12 +78,8 @@ def _hoists(plan: Plan) -> dict[int, list[_Value]]:
 
 
 def _flows(plan: Plan, region: int, item: Item, hoists: dict[int, list[_Value]]) -> Iterator[tuple[_Value, _Value]]:
-    """Which values are made of which."""
-    if isinstance(item, Op):
-        for to in item.outputs:
-            for x in item.inputs:
-                yield (region, to), (region, x)
-    elif isinstance(item, Read):
+    """Which values come from which, where an item is no operator."""
+    if isinstance(item, Read):
         for source in [(0, item.index)] if item.is_shared else hoists.get(item.index, []):
             yield (region, item.to), source
     elif isinstance(item, Call):

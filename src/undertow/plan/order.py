@@ -67,36 +67,22 @@ def is_blocking(item: Item, region: int, blocks: set[Place]) -> bool:
 def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tuple[Stage, ...]:
     items = program.unordered
     before = _needs(program)
-    after: list[list[int]] = [[] for _ in items]
-    for n, needed in enumerate(before):
-        for m in needed:
-            after[m].append(n)
     blocks_here = [is_blocking(item, region, blocks) for item in items]
     runs_straight = [is_straight(item) for item in items]
     levels: list[_Level] = [(0, 0)] * len(items)
-    missing = [len(needed) for needed in before]
-    ready = [n for n, count in enumerate(missing) if count == 0]
-    heapq.heapify(ready)
-    done: list[int] = []
-    while ready:
-        n = heapq.heappop(ready)
-        done.append(n)
+    last: dict[int, int] = {}  # of each level of calls: the last stage before them
+    done = _sorted(before)
+    if len(done) != len(items):
+        raise GraphError(f"region {plan.regions[region].name} waits for itself")
+    for n in done:
         level = (0, 0)
         for m in before[n]:
             calls, steps = levels[m]
             behind = (calls + 1, 0) if blocks_here[m] else (calls, steps) if runs_straight[m] else (calls, steps + 1)
             level = max(level, behind)
         levels[n] = level
-        for m in after[n]:
-            missing[m] -= 1
-            if missing[m] == 0:
-                heapq.heappush(ready, m)
-    if len(done) != len(items):
-        raise GraphError(f"region {plan.regions[region].name} waits for itself")
-    last: dict[int, int] = {}  # of each level of calls: the last stage before them
-    for n, (calls, steps) in enumerate(levels):
         if not blocks_here[n]:
-            last[calls] = max(last.get(calls, 0), steps)
+            last[level[0]] = max(last.get(level[0], 0), level[1])
     stages: dict[_Level, tuple[list[Straight], list[Entered]]] = {}
     for n in done:
         item, (calls, steps) = items[n], levels[n]
@@ -109,6 +95,28 @@ def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tu
         else:
             entered.append(item)  # type: ignore[arg-type]
     return tuple([Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
+
+
+def _sorted(before: list[set[int]]) -> Sequence[int]:
+    """Numbers in topological order, the smallest first wherever there is a choice; those in a cycle are left out."""
+    if all(not needed or max(needed) < n for n, needed in enumerate(before)):
+        return range(len(before))  # most programs, as they come
+    after: list[list[int]] = [[] for _ in before]
+    for n, needed in enumerate(before):
+        for m in needed:
+            after[m].append(n)
+    missing = [len(needed) for needed in before]
+    ready = [n for n, count in enumerate(missing) if count == 0]
+    heapq.heapify(ready)
+    done: list[int] = []
+    while ready:
+        n = heapq.heappop(ready)
+        done.append(n)
+        for m in after[n]:
+            missing[m] -= 1
+            if missing[m] == 0:
+                heapq.heappush(ready, m)
+    return done
 
 
 def _only_orders(item: Item) -> bool:
@@ -161,6 +169,8 @@ def _number_asks(plan: Plan) -> Plan:
     Along every path through a phase these points grow: so of chunks that wait for each other's lanes there is always
     one with a smallest point, and that one waits for nobody.
     """
+    if not any(len(region.params) > 1 for region in plan.regions):
+        return plan  # nothing has later phases
     points = _points(plan)
     numbers: dict[tuple[tuple[int, int], ...], int] = {}
     changed: dict[Place, Program] = {}

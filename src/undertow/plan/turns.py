@@ -48,6 +48,8 @@ class Turns:
             standing.setdefault((element.region, element.phase), []).append(element)
         for region, phase in sorted(standing):  # regions around others come before them
             found = standing[region, phase]
+            if not any(element.end_of for element in found):
+                continue  # no branch stands here
             circles = [
                 name
                 for turn in sorted({element.turn for element in found})
@@ -129,5 +131,7 @@ def _in_circles(before: Mapping[T, set[T]]) -> set[T]:
                 waiting[name] -= 1
                 if waiting[name] == 0:
                     ready.append(name)
+        if not names:
+            break
         edges = {name: {n for n in after[name] if n in names} for name in names}  # the other way round
     return names

@@ -1,21 +1,22 @@
-"""A plan as rows of integers, which the core decodes. `plan.fields` says what stands where; names end here."""
+"""A plan as rows of integers, which the core decodes. `plan.fields` says what stands where; names end here.
+
+Writers are Python source made from that table, as dataclasses make theirs: a plan has thousands of records, and a
+record is one line of code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
-from operator import attrgetter
+from functools import cache
 from typing import Any
 
 from undertow.engines.native import Encoded, Writer, type_row
 from undertow.errors import GraphError
-from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, Field, fields_of, members_of
+from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, fields_of, members_of
 from undertow.plan.plan import Plan
 
 VERSION = 4
-_Write = Callable[[Any, list[int]], object]
-_PLAIN = {*INTEGERS, "bool"} - {"NodeName"}
-_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+_Rows = list[int]
 
 
 def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
@@ -25,97 +26,56 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
         writer.constant(constant)
     for kernel in plan.kernels:
         writer.kernel(kernel.op, kernel.attrs, kernel.inputs, kernel.outputs, kernel.is_effect)
-    out: list[int] = []
-    write = _Writers({name: number for number, name in enumerate(nodes)})
-    for type_, records in (("Group", plan.groups), ("Region", plan.regions)):
-        write.of(f"tuple[{type_}, ...]")(records, out)
+    out: _Rows = []
+    try:
+        _writer()(plan, out, {name: number for number, name in enumerate(nodes)})
+    except KeyError as error:
+        raise GraphError(
+            f"the static graph has no node {error.args[0]!r}", hint="name one that it has, behind the item: `; node=NAME`"
+        ) from None
     return writer.encoded([VERSION, len(nodes)], out)
 
 
-class _Writers:
-    """A function for each type of the table, made when it is first asked for."""
+@cache
+def _writer() -> Callable[[Plan, _Rows, dict[str, int]], None]:
+    """Writes groups and regions of a plan; the third argument numbers the nodes."""
+    known: dict[str, Any] = {"types": _Types()}
+    known |= {name: {word: number for number, word in enumerate(words)} for name, words in WORDS.items()}
+    lines = ["def write(value, out, nodes):", *_put("value.groups", "tuple[Group, ...]")]
+    lines += _put("value.regions", "tuple[Region, ...]")
+    for name, record in RECORDS.items():
+        lines.append(f"def {name}(value, out, nodes):")
+        lines += [line for field in fields_of(record) for line in _put(f"value.{field.name}", field.type)]
+    exec("\n".join(lines), known)
+    known["items"] = {cls: (number, known[cls.__name__]) for number, cls in enumerate(KINDS)}
+    return known["write"]  # type: ignore[no-any-return]
 
-    def __init__(self, nodes: dict[str, int]) -> None:
-        self.nodes = nodes
-        self.known: dict[str, _Write] = {}
-        self.items: dict[type, _Write] = {}
 
-    def of(self, type_: str) -> _Write:
-        if type_ not in self.known:
-            self.known[type_] = self._make(type_)
-        return self.known[type_]
+def _put(value: str, type_: str) -> list[str]:
+    """The lines that write a value of a type, one column in."""
+    if type_ == "NodeName":
+        return [f" out.append(nodes[{value}])"]
+    if type_ in INTEGERS or type_ == "bool":
+        return [f" out.append({value})"]
+    if type_ in WORDS:
+        return [f" out.append({type_}[{value}])"]
+    if type_ == "Type":
+        return [f" out += types[{value}]"]
+    if type_ in UNIONS:
+        return [f" kind, put = items[{value}.__class__]", " out.append(kind)", f" put({value}, out, nodes)"]
+    if (members := members_of(type_)) is None:
+        return [f" {type_}({value}, out, nodes)"]
+    member, count = members
+    head = [f" out.append(len({value}))"] if count is None else []
+    if member in INTEGERS and member != "NodeName":
+        return [*head, f" out += {value}"]
+    each = value.count("each") * "_" + "each"  # a name for each depth of nesting
+    return [*head, f" for {each} in {value}:", *(f" {line}" for line in _put(each, member))]
 
-    def _make(self, type_: str) -> _Write:
-        if type_ == "NodeName":
-            return self._node
-        if type_ in INTEGERS or type_ == "bool":
-            return lambda value, out: out.append(value)
-        if type_ in WORDS:
-            words = {word: number for number, word in enumerate(WORDS[type_])}
-            return lambda value, out: out.append(words[value])
-        if type_ == "Type":
-            rows: dict[int, list[int]] = {}  # by the identity of types, of which there are few
 
-            def write_type(value: Any, out: list[int]) -> None:
-                row = rows.get(id(value))
-                if row is None:
-                    row = rows[id(value)] = type_row(value)
-                out.extend(row)
+class _Types(dict[Any, list[int]]):
+    """The rows of types, of which there are few."""
 
-            return write_type
-        if type_ in UNIONS:
-            return self._item
-        if (members := members_of(type_)) is not None:
-            return self._tuple(*members)
-        return self._record(fields_of(RECORDS[type_]))
-
-    def _record(self, fields: Sequence[Field]) -> _Write:
-        """Fields one after the other; numbers that follow each other in one go."""
-        parts: list[tuple[Callable[[Any], Any], _Write]] = []
-        for is_plain, some in groupby(fields, lambda field: field.type in _PLAIN):
-            names = [field.name for field in some]
-            if is_plain and len(names) > 1:
-                parts.append((attrgetter(*names), lambda values, out: out.extend(values)))
-            else:
-                types = {field.name: field.type for field in fields}
-                parts += [(attrgetter(name), self.of(types[name])) for name in names]
-
-        def write(value: Any, out: list[int]) -> None:
-            for get, part in parts:
-                part(get(value), out)
-
-        return write
-
-    def _tuple(self, type_: str, count: int | None) -> _Write:
-        if type_ in INTEGERS and type_ != "NodeName":
-
-            def write_numbers(value: Sequence[int], out: list[int]) -> None:
-                if count is None:
-                    out.append(len(value))
-                out.extend(value)
-
-            return write_numbers
-        member = self.of(type_)
-
-        def write(value: Sequence[Any], out: list[int]) -> None:
-            if count is None:
-                out.append(len(value))
-            for each in value:
-                member(each, out)
-
-        return write
-
-    def _node(self, value: str, out: list[int]) -> None:
-        if value not in self.nodes:
-            raise GraphError(
-                f"the static graph has no node {value!r}", hint="name one that it has, behind the item: `; node=NAME`"
-            )
-        out.append(self.nodes[value])
-
-    def _item(self, value: Any, out: list[int]) -> None:
-        kind = type(value)
-        write = self.items.get(kind)
-        if write is None:
-            write = self.items[kind] = self.of(kind.__name__)
-        out.append(_NUMBERS[kind])
-        write(value, out)
+    def __missing__(self, type_: Any) -> list[int]:
+        row = self[type_] = type_row(type_)
+        return row
