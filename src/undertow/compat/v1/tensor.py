@@ -19,7 +19,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import _BINARY, _COMPARE, _UNARY, Traced, capturing, context, read
+from undertow.frontend.values.traced import Traced, capturing, context, read
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Const, Port
 from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
@@ -132,6 +132,9 @@ class Tensor(Traced):
             f"Python cannot test a tensor ({self.type}): its value is known only when the graph runs",
             "choose with tf.cond(x, lambda: ..., lambda: ...), loop with tf.while_loop, combine with tf.logical_and",
         )
+
+    def _apply(self, name: str, *operands: Any) -> Any:
+        return apply(getattr(functions, name), operands)
 
     def __getitem__(self, key: Any) -> Any:
         with writing(self):
@@ -361,25 +364,3 @@ def as_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
             )
         made: Tensor = wrap(found)
         return made
-
-
-def _install() -> None:
-    def forward(function: Any) -> Any:
-        return lambda self, other: apply(function, [self, other])
-
-    def backward(function: Any) -> Any:
-        return lambda self, other: apply(function, [other, self])
-
-    def alone(function: Any) -> Any:
-        return lambda self: apply(function, [self])
-
-    for dunder, name in _BINARY.items():
-        setattr(Tensor, f"__{dunder}__", forward(getattr(functions, name)))
-        setattr(Tensor, f"__r{dunder}__", backward(getattr(functions, name)))
-    for dunder, name in _COMPARE.items():
-        setattr(Tensor, f"__{dunder}__", forward(getattr(functions, name)))
-    for dunder, name in _UNARY.items():
-        setattr(Tensor, f"__{dunder}__", alone(getattr(functions, name)))
-
-
-_install()
