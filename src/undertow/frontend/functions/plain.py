@@ -1,81 +1,13 @@
-"""Functions that do no more than apply an operator to their arguments: each is made from the operator's row.
+"""The functions that do no more than apply an operator: each is made from the operator's row.
 
-What type checkers know of them is in plain.pyi, which `python -m undertow.manual plain` writes. Some hide functions
-of Python: nothing here may call `abs`, `all`, `any`, `max` or `min`.
+What type checkers know of them is in plain.pyi, which `python -m undertow.manual plain` writes.
 """
 
-from __future__ import annotations
+from undertow.frontend.functions.from_rows import function_of
+from undertow.ops.op import CATALOGUE
 
-import inspect
-from collections.abc import Callable
-from typing import Any
-
-from undertow.frontend.values.operands import bools, floats, numbers, one_axis, same_dtype, some_axes, type_of
-from undertow.frontend.values.traced import emit
-from undertow.ops.op import CATALOGUE, Op
-
-_COERCIONS: dict[str | None, Callable[..., list[Any]]] = {
-    "numbers": numbers, "floats": floats, "whole": numbers, "bools": bools, "same dtype": same_dtype,
-    "choice": lambda condition, x, y: [*bools(condition), *same_dtype(x, y)],
-}  # fmt: skip
-
-
-def _function(row: Op) -> Callable[..., Any]:
-    op, coerced = row.name, _COERCIONS[row.takes]
-
-    def of_one(x: Any, /) -> Any:
-        return emit(op, coerced(x))[0]
-
-    def of_whole(x: Any, /) -> Any:
-        (value,) = coerced(x)
-        return value if type_of(value).dtype.kind == "int" else emit(op, [value])[0]
-
-    def of_two(x: Any, y: Any, /) -> Any:
-        return emit(op, coerced(x, y))[0]
-
-    def of_three(x: Any, y: Any, z: Any, /) -> Any:
-        return emit(op, coerced(x, y, z))[0]
-
-    def along_some(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-        (value,) = coerced(x)
-        return emit(op, [value], axes=some_axes(axis, type_of(value).rank, op), keepdims=bool(keepdims))[0]
-
-    def along_last(x: Any, /, axis: Any = -1) -> Any:
-        (value,) = coerced(x)
-        return emit(op, [value], axes=some_axes(axis, type_of(value).rank, op))[0]
-
-    def in_order(x: Any, /, axis: int = -1, descending: bool = False) -> Any:
-        (value,) = coerced(x)
-        return emit(op, [value], axis=one_axis(axis, type_of(value).rank, op), descending=bool(descending))[0]
-
-    def position(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-        (value,) = coerced(x)
-        rank = type_of(value).rank
-        if axis is not None:
-            return emit(op, [value], axis=one_axis(axis, rank, op), keepdims=bool(keepdims))[0]
-        (flat,) = emit("reshape", [value], shape=(-1,))
-        (number,) = emit(op, [flat], axis=0, keepdims=False)
-        return emit("reshape", [number], shape=(1,) * rank)[0] if keepdims else number
-
-    functions = {
-        (): (of_whole if row.takes == "whole" else of_one, of_two, of_three)[(row.arity or 1) - 1],
-        ("axes", "keepdims"): along_some,
-        ("axes",): along_last,
-        ("axis", "descending"): in_order,
-        ("axis", "keepdims"): position,
-    }
-    function = functions[tuple(row.attrs)]
-    function.__name__ = function.__qualname__ = row.public
-    example = f"\n\n>>> {row.example}" if row.example else ""
-    function.__doc__ = (
-        row.sentence("an axis, or in all elements row by row" if function is position else "an axis") + example
-    )
-    if not row.attrs:
-        names = zip(inspect.signature(function).parameters.values(), row.operands.split(), strict=False)
-        function.__signature__ = inspect.Signature([p.replace(name=n) for p, n in names], return_annotation="Any")  # type: ignore[attr-defined]
-    return function
-
-
-_FUNCTIONS = {row.public: _function(row) for row in CATALOGUE.values() if row.takes}
+_FUNCTIONS = {row.public: function_of(row) for row in CATALOGUE.values() if row.takes}
+for _function in _FUNCTIONS.values():
+    _function.__module__ = __name__  # where pickle finds it
 __all__ = list(_FUNCTIONS)
 globals().update(_FUNCTIONS)
