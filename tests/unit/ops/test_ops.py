@@ -359,6 +359,11 @@ def test_every_row_that_can_fault_has_a_test() -> None:
     assert faulting - {name for name, _, _ in FAULTS} == {"random_bits", "random_normal"}
 
 
+def test_names_elsewhere_are_of_a_kind_that_somebody_reads() -> None:
+    for row in ROWS.values():
+        assert all(name.startswith(("ut.", "np.", "math.", "tf.", "__", ".")) for name in row.also.split()), row.name
+
+
 def test_a_failed_assert_shows_its_values() -> None:
     with pytest.raises(Fault, match=r"n is 3, x is 0\.5"):
         find("assert").eval([np.False_, N(3), np.float64(0.5)], Attrs(template="n is {}, x is {}"))

@@ -294,10 +294,6 @@ _install()
 # -- the door to the builder -------------------------------------------------------------------------------
 
 
-def is_traced(value: object) -> bool:
-    return isinstance(value, Traced)
-
-
 def used_too_late(value: Traced) -> CaptureError:
     """The error of a value that outlived the capture that it belongs to."""
     if value.builder.is_block:
