@@ -189,6 +189,10 @@ def test_compat_reference_is_current(request: pytest.FixtureRequest) -> None:
     check(ROOT / "docs" / "reference" / "compat_v1.md", manual.compat_manual(), request)
 
 
+def test_what_type_checkers_know_is_current(request: pytest.FixtureRequest) -> None:
+    check(ROOT / "src" / "undertow" / "frontend" / "functions" / "plain.pyi", manual.plain_stub(), request)
+
+
 def test_ops_reference_is_current(request: pytest.FixtureRequest) -> None:
     check(ROOT / "docs" / "reference" / "ops.md", ops_manual.manual(), request)
 

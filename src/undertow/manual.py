@@ -1,6 +1,7 @@
 """The reference manual of the public names, written from their docstrings.
 
-`python -m undertow.manual > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1.
+`python -m undertow.manual > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1; with
+`plain`, what type checkers know of the functions that are made from rows, src/undertow/frontend/functions/plain.pyi.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import undertow
 from undertow.api.function import GraphView
 from undertow.engines.contract import Options, Stats
+from undertow.frontend.functions import plain
+from undertow.ops import FAMILIES
 from undertow.types import DType, Type
 
 _HEAD = """\
@@ -41,8 +44,9 @@ _TITLES = {
     "undertow.types": "Types",
     "undertow.frontend.control.forms": "Control",
     "undertow.frontend.functions.elementwise": "Arithmetic",
-    "undertow.frontend.functions.logic": "Logic",
+    "undertow.ops.logic": "Logic",
     "undertow.frontend.functions.reduction": "Reductions",
+    "undertow.ops.nn": "Neural networks",
     "undertow.frontend.functions.linalg": "Products",
     "undertow.frontend.functions.array": "Arranging and picking",
     "undertow.frontend.functions.creation": "Creation",
@@ -82,9 +86,41 @@ _TITLES = {
     "undertow.frontend.functions.debug": "Effects",
     "undertow.errors": "Errors",
 }
+# Families of rows whose functions are listed with those of a module.
+_FAMILIES = {
+    "undertow.ops.arith": "undertow.frontend.functions.elementwise",
+    "undertow.ops.reduce": "undertow.frontend.functions.reduction",
+    "undertow.ops.linalg": "undertow.frontend.functions.linalg",
+}
+_STUB_HEAD = """\
+\"\"\"Written by `python -m undertow.manual plain`; do not edit.\"\"\"
+
+from typing import Any
+"""
 _OPTIONS = """\
 Besides `engine`, these are the options of a run. None means: no limit; but unless you say otherwise, `memory` is
 a quarter of what is free when Undertow is imported"""
+# What is said after the names of a module: tables of methods, or of fields.
+_MORE: dict[str, tuple[tuple[type, str], ...]] = {
+    "undertow.api.function": (
+        (undertow.Function, "What `@ut.function` makes has these methods"),
+        (GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"),
+        (Stats, "`Stats`, the second of the pair that `stats=True` gives"),
+    ),
+    "undertow.frontend.values.state": ((undertow.Variable, "A variable has these methods"),),
+    "undertow.frontend.values.rows": ((undertow.IndexedRows, "Sparse rows have these methods"),),
+    "undertow.data.forest": ((undertow.data.Forest, "A forest has these methods"),),
+    "undertow.data.vocabulary": ((undertow.data.Vocabulary, "A vocabulary has these methods"),),
+    "undertow.models.classifier": ((undertow.models.TreeClassifier, "All of these models have these methods"),),
+    "undertow.models.generator": ((undertow.models.TreeGenerator, "All of these models have these methods"),),
+    "undertow.train.recipe": ((undertow.train.Recipe, "What a recipe says"),),
+    "undertow.api.optim": (
+        (undertow.optim.Optimizer, "An optimizer has these methods"),
+        (undertow.optim.Updater, "An updater has these methods"),
+    ),
+    "undertow.subgraph": ((undertow.SubGraph, "Besides the methods of functions it has"),),
+    "undertow.api.options": ((Options, _OPTIONS),),
+}
 _FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
 
 
@@ -111,11 +147,26 @@ def signature(value: Any) -> str:
     return str(inspect.Signature(bare))
 
 
+def plain_stub() -> str:
+    """The text of frontend/functions/plain.pyi."""
+    functions = ((name, inspect.signature(getattr(plain, name))) for name in sorted(vars(plain)["__all__"]))
+    lines = [f"def {name}{shown}: ...".replace("'", "") for name, shown in functions]
+    return "\n".join((_STUB_HEAD, *lines, ""))
+
+
+def _home(name: str, value: Any) -> str:
+    """The module that a public name is listed with; a function that is made from a row, with its family."""
+    if isinstance(value, (DType, Type)):
+        return type(value).__module__
+    family = next((f.__name__ for f in FAMILIES for row in f.ROWS if row.takes and row.public == name), "")
+    return _FAMILIES.get(family, family) or str(value.__module__)
+
+
 def manual() -> str:
     """The text of docs/reference/api.md."""
     groups: dict[str, dict[str, Any]] = {module: {} for module in _TITLES}
     for name, value in public_names().items():
-        groups[type(value).__module__ if isinstance(value, (DType, Type)) else value.__module__][name] = value
+        groups[_home(name, value)][name] = value
     return _HEAD + "".join("\n".join(_section(module, names)) + "\n" for module, names in groups.items())
 
 
@@ -132,33 +183,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             yield f"| `{name}` | `{value!r}` |"
         else:
             yield f"| `{name}{signature(value)}` | {_cell(value)} |"
-    if module == "undertow.api.function":
-        yield from _methods(undertow.Function, "What `@ut.function` makes has these methods")
-        yield from _methods(
-            GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"
-        )
-        yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
-    if module == "undertow.frontend.values.state":
-        yield from _methods(undertow.Variable, "A variable has these methods")
-    if module == "undertow.frontend.values.rows":
-        yield from _methods(undertow.IndexedRows, "Sparse rows have these methods")
-    if module == "undertow.data.forest":
-        yield from _methods(undertow.data.Forest, "A forest has these methods")
-    if module == "undertow.data.vocabulary":
-        yield from _methods(undertow.data.Vocabulary, "A vocabulary has these methods")
-    if module == "undertow.models.classifier":
-        yield from _methods(undertow.models.TreeClassifier, "All of these models have these methods")
-    if module == "undertow.models.generator":
-        yield from _methods(undertow.models.TreeGenerator, "All of these models have these methods")
-    if module == "undertow.train.recipe":
-        yield from _fields(undertow.train.Recipe, "What a recipe says")
-    if module == "undertow.api.optim":
-        yield from _methods(undertow.optim.Optimizer, "An optimizer has these methods")
-        yield from _methods(undertow.optim.Updater, "An updater has these methods")
-    if module == "undertow.subgraph":
-        yield from _methods(undertow.SubGraph, "Besides the methods of functions it has")
-    if module == "undertow.api.options":
-        yield from _fields(Options, _OPTIONS)
+    for owner, what in _MORE.get(module, ()):
+        yield from (_fields if issubclass(owner, (Options, Stats, undertow.train.Recipe)) else _methods)(owner, what)
 
 
 _COMPAT_HEAD = """\
@@ -239,4 +265,5 @@ def _cell(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(compat_manual() if "compat" in sys.argv[1:] else manual(), end="")  # noqa: T201 - the output is the file
+    pages = {"compat": compat_manual, "plain": plain_stub}
+    print(pages.get("".join(sys.argv[1:]), manual)(), end="")  # noqa: T201 - the output is the file

@@ -23,7 +23,7 @@ from undertow.api.one_pass import Rule, are_apart, fits, square_sum, update_in_p
 from undertow.api.params import Pair, gradients, is_leaf, like, paired, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.functions.array import scatter_add, take
-from undertow.frontend.functions.elementwise import maximum, multiply, pow, sqrt, square
+from undertow.frontend.functions.public import maximum, multiply, pow, sqrt, square
 from undertow.frontend.functions.reduction import sum
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, convert, type_of

@@ -16,7 +16,9 @@ import numpy as np
 
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import Applied, Cotangents, Slope, Tangents, the
+from undertow.ops.attributes import DTYPE
+from undertow.ops.faults import by_negative, by_zero
+from undertow.ops.gradient import Applied, Cotangents, Derivative, Slope, Tangents, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary
 from undertow.ops.term import Term, apply, cast, equal, where
@@ -110,99 +112,108 @@ def _sqrt(x: Term) -> Term:
     return apply("sqrt", x)
 
 
-def _float(name: str, doc: str, slope: Slope | None, function: Any = None) -> Op:
-    return unary(name, function or getattr(np, name), FLOATS, doc, (slope,))
+def _erf_slope(v: Term, x: Term, z: Term) -> Term:
+    return v * (apply("exp", -(x * x)) * (2 / math.sqrt(math.pi)))
+
+
+def _float(name: str, doc: str, slope: Slope | None, function: Any = None, also: str = "", **more: Any) -> Op:
+    return unary(name, function or getattr(np, name), FLOATS, doc, (slope,), also=also, **more)
 
 
 _FLAT = (None,)  # piecewise constant: the derivative is zero wherever there is one
 
 ROWS: tuple[Op, ...] = (
-    binary("add", operator.add, NUMBERS, "x + y", (lambda v, x, y, z: v, lambda v, x, y, z: v)),
-    binary("subtract", operator.sub, NUMBERS, "x - y", (lambda v, x, y, z: v, lambda v, x, y, z: -v)),
-    binary("multiply", operator.mul, NUMBERS, "x * y", (lambda v, x, y, z: v * y, lambda v, x, y, z: v * x)),
-    binary("divide", operator.truediv, FLOATS, "x / y", (lambda v, x, y, z: v / y, lambda v, x, y, z: -(v * z / y))),
     binary(
-        "floor_divide",
-        _floor_divide,
-        NUMBERS,
-        "x // y, rounded down; an integer y must not be 0",
-        (None, None),
-        faults=True,
+        "add", operator.add, NUMBERS, "`x + y`; integers wrap", (lambda v, x, y, z: v, lambda v, x, y, z: v),
+        also="__add__ tf.add", example="add([1, 2], 0.5)\narray([1.5, 2.5])",
     ),
     binary(
-        "remainder",
-        _remainder,
-        NUMBERS,
-        "x % y, with the sign of y; an integer y must not be 0",
+        "subtract", operator.sub, NUMBERS, "`x - y`", (lambda v, x, y, z: v, lambda v, x, y, z: -v),
+        also="__sub__ tf.subtract tf.sub",
+    ),
+    binary(
+        "multiply", operator.mul, NUMBERS, "`x * y`", (lambda v, x, y, z: v * y, lambda v, x, y, z: v * x),
+        also="__mul__ tf.multiply tf.mul",
+    ),
+    binary(
+        "divide", operator.truediv, FLOATS, "`x / y`", (lambda v, x, y, z: v / y, lambda v, x, y, z: -(v * z / y)),
+        also="__truediv__ tf.divide tf.truediv", example="divide([1, 2], 2)\narray([0.5, 1. ])",
+    ),
+    binary(
+        "floor_divide", _floor_divide, NUMBERS, "`x // y`, rounded down; an integer y must not be 0", (None, None),
+        faults=by_zero, also="__floordiv__ tf.floordiv tf.floor_div",
+        example="floor_divide(-7, [2, -2])\narray([-4,  3])",
+    ),
+    binary(
+        "remainder", _remainder, NUMBERS, "`x % y`, with the sign of y; an integer y must not be 0",
         (lambda v, x, y, z: v, lambda v, x, y, z: -(v * apply("floor_divide", x, y))),
-        faults=True,
+        faults=by_zero, also="__mod__ tf.mod tf.floormod", example="remainder(-7, [2, -2])\narray([ 1, -1])",
     ),
     binary(
-        "power",
-        _power,
-        NUMBERS,
-        "x ** y; an integer y must not be negative; by y its derivative is 0 where x is not positive",
-        (_base_slope, _exponent_slope),
-        faults=True,
+        "power", _power, NUMBERS,
+        "`x ** y`; an integer y must not be negative; by y its derivative is 0 where x is not positive",
+        (_base_slope, _exponent_slope), faults=by_negative, takes=None, also="ut.pow __pow__ math.pow tf.pow",
     ),
     binary(
-        "atan2",
-        np.arctan2,
-        FLOATS,
-        "the angle of the point (x, y); operands: y, x",
+        "atan2", np.arctan2, FLOATS, "the angle of the point (x, y); operands: y, x",
         (lambda v, y, x, z: v * (x / (x * x + y * y)), lambda v, y, x, z: -(v * (y / (x * x + y * y)))),
+        operands="y x", also="math.atan2",
     ),
     binary(
-        "minimum",
-        np.minimum,
-        NUMBERS,
-        "the smaller of x and y; nan if either is; equal ones share the gradient",
+        "minimum", np.minimum, NUMBERS, "the smaller of x and y; nan if either is; equal ones share the gradient",
         (lambda v, x, y, z: _preferred(v, x, y, "less"), lambda v, x, y, z: _preferred(v, y, x, "less")),
+        also="tf.minimum",
     ),
     binary(
-        "maximum",
-        np.maximum,
-        NUMBERS,
-        "the larger of x and y; nan if either is; equal ones share the gradient",
+        "maximum", np.maximum, NUMBERS, "the larger of x and y; nan if either is; equal ones share the gradient",
         (lambda v, x, y, z: _preferred(v, x, y, "greater"), lambda v, x, y, z: _preferred(v, y, x, "greater")),
+        also="tf.maximum", example="maximum([1.0, 5.0], 3)\narray([3., 5.])",
     ),
-    unary("negative", operator.neg, NUMBERS, "-x", (lambda v, x, z: -v,)),
-    unary("abs", operator.abs, NUMBERS, "x without its sign; flat at 0", (lambda v, x, z: v * apply("sign", x),)),
-    unary("sign", np.sign, NUMBERS, "-1, 0 or 1; nan of nan", _FLAT),
-    unary("square", lambda x: x * x, NUMBERS, "x * x", (lambda v, x, z: v * (x * 2),)),
-    _float("reciprocal", "1 / x", lambda v, x, z: -(v * z * z)),
-    _float("floor", "the largest whole number not above x", None),
-    _float("ceil", "the smallest whole number not below x", None),
-    _float("trunc", "x without its fraction", None),
-    _float("round", "the nearest whole number; halves go to the even one", None, np.rint),
-    _float("sqrt", "the square root", lambda v, x, z: v * (0.5 / z)),
-    _float("exp", "e ** x", lambda v, x, z: v * z),
-    _float("exp2", "2 ** x", lambda v, x, z: v * (z * math.log(2))),
-    _float("expm1", "exp(x) - 1, exact near 0", lambda v, x, z: v * (z + 1)),
-    _float("log", "the natural logarithm", lambda v, x, z: v / x),
-    _float("log2", "the logarithm to base 2", lambda v, x, z: v / (x * math.log(2))),
-    _float("log10", "the logarithm to base 10", lambda v, x, z: v / (x * math.log(10))),
-    _float("log1p", "log(1 + x), exact near 0", lambda v, x, z: v / (x + 1)),
-    _float("sin", "the sine", lambda v, x, z: v * apply("cos", x)),
-    _float("cos", "the cosine", lambda v, x, z: -(v * apply("sin", x))),
-    _float("tan", "the tangent", lambda v, x, z: v * (z * z + 1)),
-    _float("asin", "the inverse sine", lambda v, x, z: v / _sqrt(1 - x * x), np.arcsin),
-    _float("acos", "the inverse cosine", lambda v, x, z: -(v / _sqrt(1 - x * x)), np.arccos),
-    _float("atan", "the inverse tangent", lambda v, x, z: v / (x * x + 1), np.arctan),
-    _float("sinh", "the hyperbolic sine", lambda v, x, z: v * apply("cosh", x)),
-    _float("cosh", "the hyperbolic cosine", lambda v, x, z: v * apply("sinh", x)),
-    _float("tanh", "the hyperbolic tangent", lambda v, x, z: v * (1 - z * z)),
+    unary("negative", operator.neg, NUMBERS, "-x", (lambda v, x, z: -v,), also="__neg__ tf.negative tf.neg"),
+    unary(
+        "abs", operator.abs, NUMBERS, "the absolute value; flat at 0", (lambda v, x, z: v * apply("sign", x),),
+        also="__abs__ math.fabs tf.abs",
+    ),
+    unary("sign", np.sign, NUMBERS, "-1, 0 or 1; nan of nan", _FLAT, also="tf.sign"),
+    unary("square", lambda x: x * x, NUMBERS, "`x * x`", (lambda v, x, z: v * (x * 2),), also="tf.square"),
+    _float("reciprocal", "1 / x", lambda v, x, z: -(v * z * z), also="tf.reciprocal"),
+    _float("floor", "the largest whole number not above x", None, also="__floor__ tf.floor", takes="whole"),
+    _float("ceil", "the smallest whole number not below x", None, also="__ceil__ tf.ceil", takes="whole"),
+    _float("trunc", "the whole part, without the fraction", None, also="__trunc__", takes="whole"),
+    _float(
+        "round", "the nearest whole number; halves go to the even one", None, np.rint,
+        also="np.rint __round__ tf.round", takes=None,
+    ),
+    _float(
+        "sqrt", "the square root", lambda v, x, z: v * (0.5 / z),
+        also="math.sqrt tf.sqrt", example="sqrt([4, 9])\narray([2., 3.])",
+    ),
+    _float("exp", "`e ** x`", lambda v, x, z: v * z, also="math.exp tf.exp", is_costly=True),
+    _float("exp2", "`2 ** x`", lambda v, x, z: v * (z * math.log(2))),
+    _float("expm1", "exp(x) - 1, exact near 0", lambda v, x, z: v * (z + 1), also="math.expm1 tf.expm1"),
+    _float("log", "the natural logarithm", lambda v, x, z: v / x, also="math.log tf.log", is_costly=True),
+    _float("log2", "the logarithm to base 2", lambda v, x, z: v / (x * math.log(2)), also="math.log2"),
+    _float("log10", "the logarithm to base 10", lambda v, x, z: v / (x * math.log(10)), also="math.log10"),
+    _float("log1p", "log(1 + x), exact near 0", lambda v, x, z: v / (x + 1), also="math.log1p tf.log1p"),
+    _float("sin", "the sine", lambda v, x, z: v * apply("cos", x), also="math.sin tf.sin"),
+    _float("cos", "the cosine", lambda v, x, z: -(v * apply("sin", x)), also="math.cos tf.cos"),
+    _float("tan", "the tangent", lambda v, x, z: v * (z * z + 1), also="math.tan tf.tan"),
+    _float("asin", "the inverse sine", lambda v, x, z: v / _sqrt(1 - x * x), np.arcsin, "math.asin tf.asin"),
+    _float("acos", "the inverse cosine", lambda v, x, z: -(v / _sqrt(1 - x * x)), np.arccos, "math.acos tf.acos"),
+    _float("atan", "the inverse tangent", lambda v, x, z: v / (x * x + 1), np.arctan, "math.atan tf.atan"),
+    _float("sinh", "the hyperbolic sine", lambda v, x, z: v * apply("cosh", x), also="math.sinh tf.sinh"),
+    _float("cosh", "the hyperbolic cosine", lambda v, x, z: v * apply("sinh", x), also="math.cosh tf.cosh"),
+    _float(
+        "tanh", "the hyperbolic tangent", lambda v, x, z: v * (1 - z * z),
+        also="math.tanh tf.tanh tf.nn.tanh", is_costly=True,
+    ),
     _float("asinh", "the inverse hyperbolic sine", lambda v, x, z: v / _sqrt(x * x + 1), np.arcsinh),
     _float("acosh", "the inverse hyperbolic cosine", lambda v, x, z: v / _sqrt((x - 1) * (x + 1)), np.arccosh),
     _float("atanh", "the inverse hyperbolic tangent", lambda v, x, z: v / (1 - x * x), np.arctanh),
-    _float("erf", "the error function", lambda v, x, z: v * (apply("exp", -(x * x)) * (2 / math.sqrt(math.pi))), _erf),
+    _float("erf", "the error function", _erf_slope, _erf, "math.erf tf.erf"),
     Op(
-        "cast",
-        1,
-        _cast_rule,
-        _cast,
+        "cast", 1, _cast_rule, _cast,
         "x as `dtype`; floats lose their fraction, those that do not fit saturate, nan becomes 0; integers wrap",
-        grad=_cast_grad,
-        tangent=_cast_tangent,
+        Derivative(_cast_grad, _cast_tangent), attrs=DTYPE,
     ),
-)
+)  # fmt: skip

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import NO_GRADIENT, ZERO, Applied, Cotangents, Derivative, Tangents, linear, the
-from undertow.ops.op import Kernel, Op, TypeRule, Value
+from undertow.ops.attributes import AXES, AXIS, SHAPE, is_size, tuple_of
+from undertow.ops.faults import unless_sized, unless_static
+from undertow.ops.gradient import NONE, ZERO, Applied, Cotangents, Derivative, Tangents, linear, the
+from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
     ELEMENTS,
     NUMBERS,
@@ -27,6 +28,7 @@ from undertow.ops.rules import (
     given_shape,
     meet,
     scalar,
+    shape_of,
     sized,
 )
 from undertow.ops.term import (
@@ -47,12 +49,6 @@ from undertow.ops.term import (
 from undertow.types import Dim, Shape, Type, i64, show_shape
 
 
-def _shape(attrs: Attrs) -> tuple[Any, ...]:
-    shape = attrs["shape"]
-    assert isinstance(shape, tuple)
-    return shape
-
-
 def _identity_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return (types[0],)
 
@@ -62,7 +58,7 @@ def _identity_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
-    target = sized("reshape", _shape(attrs), types[1:])
+    target = sized("reshape", shape_of(attrs), types[1:])
     known = [d for d in target if isinstance(d, int) and d != -1]
     open_at = [k for k, d in enumerate(target) if d == -1]
     wrong = TypeMismatch(
@@ -88,7 +84,7 @@ def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(_shape(attrs), values[1:])
+    shape = given_shape(shape_of(attrs), values[1:])
     try:
         return (scalar(np.reshape(x, shape)),)
     except ValueError:
@@ -100,7 +96,7 @@ def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
-    target = sized("broadcast_to", _shape(attrs), types[1:])
+    target = sized("broadcast_to", shape_of(attrs), types[1:])
     front = len(target) - source.rank
     fits = front >= 0 and all(s in (1, None, t) or t is None for s, t in zip(source.shape, target[front:], strict=True))
     if not fits:
@@ -113,7 +109,7 @@ def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(_shape(attrs), values[1:])
+    shape = given_shape(shape_of(attrs), values[1:])
     check_size(shape)
     try:
         return (scalar(np.broadcast_to(x, shape)),)
@@ -124,7 +120,7 @@ def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
     check_kind("sum_to", source, NUMBERS)
-    target = sized("sum_to", _shape(attrs), types[1:])
+    target = sized("sum_to", shape_of(attrs), types[1:])
     front = source.rank - len(target)
     pairs = zip(target, source.shape[front:], strict=True) if front >= 0 else ()
     if front < 0 or any(t not in (1, None, s) and s is not None for t, s in pairs):
@@ -137,7 +133,7 @@ def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _sum_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(_shape(attrs), values[1:])
+    shape = given_shape(shape_of(attrs), values[1:])
     front = x.ndim - len(shape)
     lengths = x.shape[front:]
     if any(n not in (1, m) for n, m in zip(shape, lengths, strict=True)):
@@ -307,100 +303,56 @@ def _joined_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
     return [at.again(*(zeros_like(x) if v is None else v for x, v in zip(at.x, t, strict=True)))]
 
 
-def _linear(
-    name: str, arity: int | None, rule: TypeRule, kernel: Kernel, doc: str, back: Derivative, faults: bool = False
-) -> Op:
-    return Op(name, arity, rule, kernel, doc, faults, grad=back.grad, tangent=back.tangent)
+def _itself(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    return (values[0],)
 
 
 ROWS: tuple[Op, ...] = (
-    _linear("identity", 1, _identity_rule, lambda values, attrs: (values[0],), "x itself", linear(lambda at, g: g)),
+    Op("identity", 1, _identity_rule, _itself, "x itself", linear(lambda at, g: g)),
     Op(
-        "stop_gradient",
-        1,
-        _identity_rule,
-        lambda values, attrs: (values[0],),
-        "x itself, taken for a constant by derivatives",
-        grad=ZERO.grad,
-        tangent=ZERO.tangent,
+        "stop_gradient", 1, _identity_rule, _itself, "x itself, taken for a constant by derivatives", ZERO,
+        also="tf.stop_gradient",
     ),
-    Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64", grad=NO_GRADIENT, tangent=NO_GRADIENT),
-    _linear(
-        "reshape",
-        None,
-        _reshape_rule,
-        _reshape,
+    Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64", NONE, attrs=AXIS),
+    Op(
+        "reshape", None, _reshape_rule, _reshape,
         "x in `shape`, row by row; one size may be -1: what is left; operands: x, a size for each None",
-        linear(lambda at, g: reshape(g, sizes(at.x[0]))),
-        faults=True,
+        linear(lambda at, g: reshape(g, sizes(at.x[0]))), faults=unless_sized,
+        attrs={"shape": tuple_of(lambda size: size == -1 or is_size(size), or_none=True)},
     ),
-    _linear(
-        "broadcast_to",
-        None,
-        _broadcast_to_rule,
-        _broadcast_to,
+    Op(
+        "broadcast_to", None, _broadcast_to_rule, _broadcast_to,
         "x repeated to fill `shape`; operands: x, a size for each None",
-        linear(lambda at, g: sum_like(g, at.x[0])),
-        faults=True,
+        linear(lambda at, g: sum_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
     ),
-    _linear(
-        "sum_to",
-        None,
-        _sum_to_rule,
-        _sum_to,
+    Op(
+        "sum_to", None, _sum_to_rule, _sum_to,
         "x summed down to `shape`, which `broadcast_to` would stretch to that of x; operands: x, a size for each None",
-        linear(lambda at, g: broadcast_like(g, at.x[0])),
-        faults=True,
-    ),
-    _linear(
-        "transpose",
-        1,
-        _transpose_rule,
-        lambda values, attrs: (np.transpose(values[0], attrs.integers("axes")),),
-        "axis k of the result is axis `axes[k]` of x",
-        linear(_turn_back),
-    ),
-    _linear(
-        "expand_dims",
-        1,
-        _expand_dims_rule,
-        _expand_dims,
-        "x with new axes of length 1 at `axes` of the result",
-        linear(lambda at, g: squeeze(g, *at.attrs.integers("axes"))),
-    ),
-    _linear(
-        "squeeze",
-        1,
-        _squeeze_rule,
-        _squeeze,
-        "x without its `axes`, which must have length 1",
-        linear(lambda at, g: expand_dims(g, *at.attrs.integers("axes"))),
-        faults=True,
-    ),
-    _linear(
-        "flip",
-        1,
-        _flip_rule,
-        lambda values, attrs: (scalar(np.flip(values[0], attrs.integers("axes"))),),
-        "x in the opposite order along `axes`",
-        linear(lambda at, g: at.again(g)),
+        linear(lambda at, g: broadcast_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
     ),
     Op(
-        "concat",
-        None,
-        _concat_rule,
-        fitting("concat", _concat),
-        "arrays one after the other along `axis`",
-        grad=_concat_grad,
-        tangent=_joined_tangent,
+        "transpose", 1, _transpose_rule, lambda values, attrs: (np.transpose(values[0], attrs.integers("axes")),),
+        "axis k of the result is axis `axes[k]` of x", linear(_turn_back), attrs=AXES,
     ),
     Op(
-        "stack",
-        None,
-        _stack_rule,
-        fitting("stack", _stack),
-        "arrays of one shape side by side along a new `axis`",
-        grad=_stack_grad,
-        tangent=_joined_tangent,
+        "expand_dims", 1, _expand_dims_rule, _expand_dims, "x with new axes of length 1 at `axes` of the result",
+        linear(lambda at, g: squeeze(g, *at.attrs.integers("axes"))), attrs=AXES,
     ),
-)
+    Op(
+        "squeeze", 1, _squeeze_rule, _squeeze, "x without its `axes`, which must have length 1",
+        linear(lambda at, g: expand_dims(g, *at.attrs.integers("axes"))), faults=unless_static, attrs=AXES,
+        also=".squeeze",
+    ),
+    Op(
+        "flip", 1, _flip_rule, lambda values, attrs: (scalar(np.flip(values[0], attrs.integers("axes"))),),
+        "x in the opposite order along `axes`", linear(lambda at, g: at.again(g)), attrs=AXES,
+    ),
+    Op(
+        "concat", None, _concat_rule, fitting("concat", _concat), "arrays one after the other along `axis`",
+        Derivative(_concat_grad, _joined_tangent), attrs=AXIS,
+    ),
+    Op(
+        "stack", None, _stack_rule, fitting("stack", _stack), "arrays of one shape side by side along a new `axis`",
+        Derivative(_stack_grad, _joined_tangent), attrs=AXIS,
+    ),
+)  # fmt: skip

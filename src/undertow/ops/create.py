@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import Applied, Cotangents, Tangents, linear_tangent, the
+from undertow.ops.attributes import MOST_ELEMENTS, SHAPE
+from undertow.ops.faults import unless_sized
+from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, linear_tangent, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
     ELEMENTS,
-    MOST_ELEMENTS,
     NUMBERS,
     check_dtypes,
     check_kind,
     check_size,
     given_shape,
+    shape_of,
     sized,
 )
 from undertow.ops.term import Term, broadcast_like, cast, positions, size, total
 from undertow.types import Type
 
 
-def _fill_shape(attrs: Attrs) -> tuple[Any, ...]:
-    shape = attrs["shape"]
-    assert isinstance(shape, tuple)
-    return shape
-
-
 def _fill_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_kind("fill", types[0], ELEMENTS)
     if types[0].shape:
         raise TypeMismatch(f"an array filled with {types[0]}", hint="fill with a scalar, or use ut.broadcast_to")
-    shape = sized("fill", _fill_shape(attrs), types[1:])
+    shape = sized("fill", shape_of(attrs), types[1:])
     if any(isinstance(d, int) and d < 0 for d in shape):
         raise TypeMismatch(f"an array of shape {shape}", hint="sizes must not be negative")
     return (types[0].with_shape(shape),)
@@ -44,7 +39,7 @@ def _fill_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _fill(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     value = values[0]
-    shape = given_shape(_fill_shape(attrs), values[1:])
+    shape = given_shape(shape_of(attrs), values[1:])
     check_size(shape)
     return (np.full(shape, value, value.dtype) if shape else value,)
 
@@ -98,23 +93,13 @@ def _arange_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "fill",
-        None,
-        _fill_rule,
-        _fill,
+        "fill", None, _fill_rule, _fill,
         "an array of `shape` full of the first operand; operands: the value, a size for each None",
-        faults=True,
-        grad=_fill_grad,
-        tangent=linear_tangent,
+        Derivative(_fill_grad, linear_tangent), faults=unless_sized, attrs=SHAPE,
     ),
     Op(
-        "arange",
-        3,
-        _arange_rule,
-        _arange,
+        "arange", 3, _arange_rule, _arange,
         "start, start + step, ... before stop; operands: start, stop, step, which must not be 0",
-        faults=True,
-        grad=_arange_grad,
-        tangent=_arange_tangent,
+        Derivative(_arange_grad, _arange_tangent), faults=True,
     ),
-)
+)  # fmt: skip

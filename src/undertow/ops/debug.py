@@ -11,7 +11,8 @@ import numpy as np
 
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import NO_GRADIENT
+from undertow.ops.attributes import TEMPLATE
+from undertow.ops.gradient import NONE
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import BOOLS, ELEMENTS, check_kind
 from undertow.types import CTL, Type
@@ -50,25 +51,12 @@ def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "print",
-        None,
-        _print_rule,
-        _print,
-        "write `template`, filled in, and a line end",
-        faults=True,
-        effect=True,
-        grad=NO_GRADIENT,
-        tangent=NO_GRADIENT,
+        "print", None, _print_rule, _print, "write `template`, filled in, and a line end", NONE,
+        faults=True, is_apart=True, effect=True, attrs=TEMPLATE,
     ),
     Op(
-        "assert",
-        None,
-        _assert_rule,
-        _assert,
-        "a fault with the text `template` unless all of the first operand is true; operands: condition, values",
-        faults=True,
-        effect=True,
-        grad=NO_GRADIENT,
-        tangent=NO_GRADIENT,
+        "assert", None, _assert_rule, _assert,
+        "a fault with the text `template` unless all of the first operand is true; operands: condition, values", NONE,
+        faults=True, effect=True, attrs=TEMPLATE,
     ),
-)
+)  # fmt: skip

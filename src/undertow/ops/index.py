@@ -6,15 +6,17 @@ index that is out of range is a fault.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.attributes import AXES, AXIS, BOUNDS, is_integer, is_size
+from undertow.ops.faults import element_outside, row_outside, start_outside
 from undertow.ops.gradient import Applied, Rows, linear
-from undertow.ops.op import Kernel, Op, TypeRule, Value
+from undertow.ops.op import Op, Value
 from undertow.ops.rules import check_axis, meet, shapes_differ
 from undertow.ops.term import Term, apply, cast, filled, positions, shaped, size, sizes, zeros_like
 from undertow.types import Dim, Type, i64
@@ -226,61 +228,34 @@ def _gather_back(at: Applied, g: Term) -> Term:
     return apply("add_along_axis", zeros_like(x), indices, g, axis=at.attrs.integer("axis"))
 
 
-def _picking(
-    name: str,
-    arity: int | None,
-    rule: TypeRule,
-    kernel: Kernel,
-    doc: str,
-    back: Callable[[Applied, Term], Term | Rows],
-    faults: bool = True,
-) -> Op:
-    grad, tangent = linear(back)
-    return Op(name, arity, rule, kernel, doc, faults, grad=grad, tangent=tangent)
-
-
 ROWS: tuple[Op, ...] = (
-    _picking(
-        "slice",
-        1,
-        _slice_rule,
-        lambda values, attrs: (values[0][slices(attrs)],),
+    Op(
+        "slice", 1, _slice_rule, lambda values, attrs: (values[0][slices(attrs)],),
         "x[start:stop:step] for each axis, from the tuples `starts`, `stops`, `steps`; None as in Python",
-        _slice_back,
-        faults=False,
+        linear(_slice_back), attrs=BOUNDS,
     ),
-    _picking(
-        "slice_at",
-        2,
-        _slice_at_rule,
-        _slice_at,
+    Op(
+        "slice_at", 2, _slice_at_rule, _slice_at,
         "`size` elements of `axis`, all of them there, from the second operand on",
-        _slice_at_back,
+        linear(_slice_at_back), faults=start_outside, is_apart=True, attrs={**AXIS, "size": is_size},
     ),
-    _picking(
-        "slice_between",
-        3,
-        _slice_between_rule,
-        _slice_between,
+    Op(
+        "slice_between", 3, _slice_between_rule, _slice_between,
         "x[start:stop:`step`] along `axis`; operands: x, start, stop; the length is known at run time",
-        _slice_between_back,
-        faults=False,
+        linear(_slice_between_back), is_apart=True, attrs={**AXIS, "step": is_integer},
     ),
-    _picking(
-        "index",
-        None,
-        _index_rule,
-        _index,
+    Op(
+        "index", None, _index_rule, _index,
         "one element of each of `axes`, which go away; operands: x, an index for each",
-        _index_back,
+        linear(_index_back), faults=element_outside, is_apart=True, attrs=AXES, is_costly=True,
     ),
-    _picking("take", 2, _take_rule, _take, "the elements of `axis` with the numbers in the second operand", _take_back),
-    _picking(
-        "take_along_axis",
-        2,
-        _gather_rule,
-        _gather,
+    Op(
+        "take", 2, _take_rule, _take, "the elements of `axis` with the numbers in the second operand",
+        linear(_take_back), faults=row_outside, is_apart=True, attrs=AXIS,
+    ),
+    Op(
+        "take_along_axis", 2, _gather_rule, _gather,
         "for each place of the second operand, the element of x there that it names along `axis`",
-        _gather_back,
+        linear(_gather_back), faults=row_outside, attrs=AXIS,
     ),
-)
+)  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import Applied, Cotangents, Tangents, the
+from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import NUMBERS, check_dtypes, fitting
 from undertow.ops.term import Term, expand_dims, product, reshape, sizes, squeeze, sum_like, swapped
@@ -94,12 +94,9 @@ def _matmul_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "matmul",
-        2,
-        _matmul_rule,
-        fitting("matmul", _matmul),
+        "matmul", 2, _matmul_rule, fitting("matmul", _matmul),
         "the matrix product x @ y; vectors are a row on the left and a column on the right; axes before are batches",
-        grad=_matmul_grad,
-        tangent=_matmul_tangent,
+        Derivative(_matmul_grad, _matmul_tangent), is_costly=True, takes="numbers", also="__matmul__",
+        example="matmul([[1, 2], [3, 4]], [1, 10])\narray([21, 43])",
     ),
-)
+)  # fmt: skip

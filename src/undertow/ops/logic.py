@@ -1,4 +1,4 @@
-"""Comparisons, truth and bits, on each element."""
+"""Comparisons, truth, choice and bits, on each element. To functions that ask for truth, what is not 0 is true."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
+from undertow.ops.faults import by_negative
 from undertow.ops.gradient import NO_GRADIENT, pointwise
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
@@ -18,11 +19,11 @@ from undertow.ops.rules import (
     ELEMENTS,
     FLOATS,
     INTEGERS,
+    Kinds,
     binary,
     broadcast_shapes,
     check_dtypes,
     check_kind,
-    compare,
     fitting,
     scalar,
     unary,
@@ -59,50 +60,53 @@ def _where(values: Sequence[Value], attrs: Attrs) -> Value:
     return scalar(np.where(condition, x, y))
 
 
+def _truth(name: str, function: Any, kinds: Kinds, doc: str, **more: Any) -> Op:
+    """A row that gives a boolean for each element."""
+    return unary(name, function, kinds, doc, NO_GRADIENT, bool_, **more)
+
+
+def _compare(name: str, function: Any, doc: str, also: str, **more: Any) -> Op:
+    return binary(name, function, ELEMENTS, doc, NO_GRADIENT, bool_, also=also, **more)
+
+
+def _bits(name: str, function: Any, kinds: Kinds, doc: str, **more: Any) -> Op:
+    return binary(name, function, kinds, doc, NO_GRADIENT, **more)
+
+
 # What is not chosen gets a plain zero: its own derivative may be infinite.
 _CHOICE = pointwise((None, lambda v, c, x, y, z: where(c, v, 0), lambda v, c, x, y, z: where(c, 0, v)))
 
 ROWS: tuple[Op, ...] = (
-    compare("equal", operator.eq, "x == y"),
-    compare("not_equal", operator.ne, "x != y"),
-    compare("less", operator.lt, "x < y"),
-    compare("less_equal", operator.le, "x <= y"),
-    compare("greater", operator.gt, "x > y"),
-    compare("greater_equal", operator.ge, "x >= y"),
-    unary("isnan", np.isnan, FLOATS, "is it not a number?", NO_GRADIENT, bool_),
-    unary("isinf", np.isinf, FLOATS, "is it infinite?", NO_GRADIENT, bool_),
-    unary("isfinite", np.isfinite, FLOATS, "is it neither nan nor infinite?", NO_GRADIENT, bool_),
-    binary("logical_and", operator.and_, BOOLS, "x and y", NO_GRADIENT),
-    binary("logical_or", operator.or_, BOOLS, "x or y", NO_GRADIENT),
-    binary("logical_xor", operator.xor, BOOLS, "one of x and y, not both", NO_GRADIENT),
-    unary("logical_not", operator.invert, BOOLS, "not x", NO_GRADIENT),
-    binary("bitwise_and", operator.and_, BITS, "x & y", NO_GRADIENT),
-    binary("bitwise_or", operator.or_, BITS, "x | y", NO_GRADIENT),
-    binary("bitwise_xor", operator.xor, BITS, "x ^ y", NO_GRADIENT),
-    unary("bitwise_invert", operator.invert, BITS, "~x", NO_GRADIENT),
-    binary(
-        "bitwise_left_shift",
-        _left_shift,
-        INTEGERS,
-        "x << y; 0 if y is the width of x or more; y must not be negative",
-        NO_GRADIENT,
-        faults=True,
+    _compare("equal", operator.eq, "`x == y`", "__eq__ tf.equal"),
+    _compare("not_equal", operator.ne, "`x != y`", "__ne__ tf.not_equal"),
+    _compare("less", operator.lt, "`x < y`", "__lt__ tf.less", example="less([1, 3], 2)\narray([ True, False])"),
+    _compare("less_equal", operator.le, "`x <= y`", "__le__ tf.less_equal"),
+    _compare("greater", operator.gt, "`x > y`", "__gt__ tf.greater"),
+    _compare("greater_equal", operator.ge, "`x >= y`", "__ge__ tf.greater_equal"),
+    _truth("isnan", np.isnan, FLOATS, "is it not a number?", also="math.isnan tf.is_nan"),
+    _truth("isinf", np.isinf, FLOATS, "is it infinite?", also="math.isinf tf.is_inf"),
+    _truth("isfinite", np.isfinite, FLOATS, "is it neither nan nor infinite?", also="math.isfinite tf.is_finite"),
+    _bits("logical_and", operator.and_, BOOLS, "are both true?", also="tf.logical_and"),
+    _bits("logical_or", operator.or_, BOOLS, "is either true?", also="tf.logical_or"),
+    _bits("logical_xor", operator.xor, BOOLS, "is one of them true, and not both?", also="tf.logical_xor"),
+    _truth("logical_not", operator.invert, BOOLS, "is it false?", also="tf.logical_not"),
+    _bits("bitwise_and", operator.and_, BITS, "`x & y`, of integers or booleans", also="__and__"),
+    _bits("bitwise_or", operator.or_, BITS, "`x | y`, of integers or booleans", also="__or__"),
+    _bits("bitwise_xor", operator.xor, BITS, "`x ^ y`, of integers or booleans", also="__xor__"),
+    unary("bitwise_invert", operator.invert, BITS, "~x, of integers or booleans", NO_GRADIENT, also="__invert__"),
+    _bits(
+        "bitwise_left_shift", _left_shift, INTEGERS,
+        "`x << y`; 0 if y is the width of x or more; y must not be negative",
+        faults=by_negative, also="__lshift__", example="bitwise_left_shift(1, [0, 4])\narray([ 1, 16])",
     ),
-    binary(
-        "bitwise_right_shift",
-        _right_shift,
-        INTEGERS,
-        "x >> y, keeping the sign; 0 or -1 if y is the width of x or more; y must not be negative",
-        NO_GRADIENT,
-        faults=True,
+    _bits(
+        "bitwise_right_shift", _right_shift, INTEGERS,
+        "`x >> y`, keeping the sign; 0 or -1 if y is the width of x or more; y must not be negative",
+        faults=by_negative, also="__rshift__",
     ),
     Op(
-        "where",
-        3,
-        _where_rule,
-        fitting("where", _where),
-        "x where the first operand is true, else y",
-        grad=_CHOICE.grad,
-        tangent=_CHOICE.tangent,
+        "where", 3, _where_rule, fitting("where", _where),
+        "x where the condition is true, else y; both are computed; operands: condition, x, y", _CHOICE,
+        takes="choice", operands="condition x y", example="where([True, False], [1, 2], -1.0)\narray([ 1., -1.])",
     ),
-)
+)  # fmt: skip

@@ -17,17 +17,17 @@ _HEAD = """\
 <!-- Written by `python -m undertow.ops.manual > docs/reference/ops.md`; do not edit. -->
 
 Every operator that computes is one row of `undertow.ops`: a type rule, a reference kernel, and this line. Operands
-are x, y, ... in order unless a row names them; names in `code` are attributes, fixed when the graph is made.
+are x, y, ... in order unless a row names them; a name in `code` is an attribute, fixed when the graph is made.
 *Faults* means that the operator can fail at run time because of the values that it meets; any operator can where
 shapes known only at run time do not fit. *Gradient* says whether floats can be differentiated by floats, to any
 order, backwards and forwards: *zero* is that of a piecewise constant function, and nothing stands where no float
-output depends on a float operand.
+output depends on a float operand. *Also* is what else means the operator when it meets a traced value, besides the
+functions of `ut` and of NumPy with its name: operators, methods and functions of Python and NumPy, and, as `tf`, the
+names that it has in `undertow.compat.v1`.
 """
 
 
 def _gradient(row: Op) -> str:
-    if row.grad is None:
-        return "planned"
     if isinstance(row.grad, NoGradient):
         return f"no: {row.grad.reason}" if row.grad.reason else ""
     return "zero" if row.grad is zero_gradient else "yes"
@@ -39,12 +39,15 @@ def manual() -> str:
     for family in FAMILIES:
         name = family.__name__.rsplit(".", 1)[-1]
         parts.append(f"\n## {name}\n\n{inspect.getdoc(family)}\n")
-        parts.append("| operator | operands | meaning | gradient | faults | effect |\n|---|---|---|---|---|---|")
+        parts.append(
+            "| operator | operands | meaning | gradient | faults | effect | also |\n|---|---|---|---|---|---|---|"
+        )
         for row in family.ROWS:
             operands = "any" if row.arity is None else str(row.arity)
             doc = row.doc.replace("|", "\\|")
             faults, effect = ("yes" if flag else "" for flag in (row.faults, row.effect))
-            parts.append(f"| `{row.name}` | {operands} | {doc} | {_gradient(row)} | {faults} | {effect} |")
+            also = ", ".join(f"`{name}`" for name in row.also.split())
+            parts.append(f"| `{row.name}` | {operands} | {doc} | {_gradient(row)} | {faults} | {effect} | {also} |")
     return "\n".join(parts) + "\n"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import Applied, Cotangents, Gradient, Tangent, Tangents, the
+from undertow.ops.attributes import AXES
+from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import FLOATS, NUMBERS, check_axis, check_kind, scalar, unary
 from undertow.ops.term import Term, apply, total, where
@@ -51,9 +52,7 @@ def _log_softmax_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
     return [given - total(given * apply("exp", at.y[0]), at.attrs.integers("axes"), keepdims=True)]
 
 
-def _normalisation(
-    name: str, function: Callable[[Any, tuple[int, ...]], Any], doc: str, grad: Gradient, tangent: Tangent
-) -> Op:
+def _normalisation(name: str, function: Callable[[Any, tuple[int, ...]], Any], doc: str, *rows: Any, **more: Any) -> Op:
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         check_kind(name, types[0], FLOATS)
         for axis in attrs.integers("axes"):
@@ -63,31 +62,29 @@ def _normalisation(
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         return (function(values[0], attrs.integers("axes")),)
 
-    return Op(name, 1, rule, kernel, doc, grad=grad, tangent=tangent)
+    return Op(name, 1, rule, kernel, doc, Derivative(*rows), attrs=AXES, takes="floats", **more)
 
 
 ROWS: tuple[Op, ...] = (
-    unary("sigmoid", _sigmoid, FLOATS, "1 / (1 + exp(-x))", (lambda v, x, z: v * (z * (1 - z)),)),
     unary(
-        "softplus",
-        lambda x: np.logaddexp(x, x.dtype.type(0)),
-        FLOATS,
-        "log(1 + exp(x)), without overflow",
+        "sigmoid", _sigmoid, FLOATS, "1 / (1 + exp(-x))", (lambda v, x, z: v * (z * (1 - z)),),
+        also="tf.sigmoid tf.nn.sigmoid", example="sigmoid(0.0)\nnp.float64(0.5)",
+    ),
+    unary(
+        "softplus", lambda x: np.logaddexp(x, x.dtype.type(0)), FLOATS, "log(1 + exp(x)), without overflow",
         (lambda v, x, z: v * apply("sigmoid", x),),
     ),
     unary(
-        "relu",
-        lambda x: np.maximum(x, x.dtype.type(0)),
-        NUMBERS,
-        "x where it is positive, else 0; nan of nan; flat at 0",
-        (lambda v, x, z: where(z > 0, v, 0),),
+        "relu", lambda x: np.maximum(x, x.dtype.type(0)), NUMBERS,
+        "x where it is positive, else 0; nan of nan; flat at 0", (lambda v, x, z: where(z > 0, v, 0),),
+        example="relu([-1.0, 2.0])\narray([0., 2.])",
     ),
-    _normalisation("softmax", _softmax, "exp(x), scaled so that it sums to 1 along `axes`", _softmax_row, _softmax_row),
     _normalisation(
-        "log_softmax",
-        _log_softmax,
-        "the logarithm of softmax along `axes`, without overflow",
-        _log_softmax_grad,
-        _log_softmax_tangent,
+        "softmax", _softmax, "exp(x), scaled so that it sums to 1 along `axes`", _softmax_row, _softmax_row,
+        example="softmax([0.0, 0.0])\narray([0.5, 0.5])",
     ),
-)
+    _normalisation(
+        "log_softmax", _log_softmax, "the logarithm of softmax along `axes`, without overflow",
+        _log_softmax_grad, _log_softmax_tangent,
+    ),
+)  # fmt: skip

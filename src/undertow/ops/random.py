@@ -25,9 +25,11 @@ import numpy as np
 
 from undertow.errors import TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import NO_GRADIENT
+from undertow.ops.attributes import DTYPE, SHAPE
+from undertow.ops.faults import unless_sized
+from undertow.ops.gradient import NONE
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import broadcast_shapes, check_size, fitting, given_shape, scalar, sized
+from undertow.ops.rules import broadcast_shapes, check_size, fitting, given_shape, scalar, shape_of, sized
 from undertow.types import DTYPES, Type, i64
 
 _MASK = 2**64 - 1
@@ -102,13 +104,8 @@ def _draw_normal(key: Any, count: int, dtype: str) -> Any:
 
 
 def _drawing(name: str, draw: Callable[[Any, int, str], Any], dtypes: tuple[str, ...], doc: str) -> Op:
-    def parts(attrs: Attrs) -> tuple[tuple[Any, ...], str]:
-        shape = attrs["shape"]
-        assert isinstance(shape, tuple)
-        return shape, attrs.text("dtype")
-
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        shape, dtype = parts(attrs)
+        shape, dtype = shape_of(attrs), attrs.text("dtype")
         if types[0] != Type(i64):
             raise TypeMismatch(f"{name} with a key of type {types[0]}", hint="a key is an i64 scalar; see ut.fold_in")
         if dtype not in dtypes:
@@ -118,26 +115,17 @@ def _drawing(name: str, draw: Callable[[Any, int, str], Any], dtypes: tuple[str,
         return (Type(DTYPES[dtype], sized(name, shape, types[1:])),)
 
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-        asked, dtype = parts(attrs)
-        shape = given_shape(asked, values[1:])
+        shape = given_shape(shape_of(attrs), values[1:])
         check_size(shape)
         count = int(np.prod(shape, dtype=np.int64))
-        return (scalar(draw(values[0], count, dtype).reshape(shape)),)
+        return (scalar(draw(values[0], count, attrs.text("dtype")).reshape(shape)),)
 
     doc = f"{doc}, of `shape` and `dtype`; operands: key, a size for each None"
-    return Op(name, None, rule, kernel, doc, faults=True, grad=NO_GRADIENT, tangent=NO_GRADIENT)
+    return Op(name, None, rule, kernel, doc, NONE, faults=unless_sized, attrs={**SHAPE, **DTYPE})
 
 
 ROWS: tuple[Op, ...] = (
-    Op(
-        "fold_in",
-        2,
-        _fold_in_rule,
-        fitting("fold_in", _fold_in),
-        "a new key from a key and a number",
-        grad=NO_GRADIENT,
-        tangent=NO_GRADIENT,
-    ),
+    Op("fold_in", 2, _fold_in_rule, fitting("fold_in", _fold_in), "a new key from a key and a number", NONE),
     _drawing("random_bits", _draw_bits, ("i32", "i64"), "random integers, every bit fair"),
     _drawing("random_uniform", _draw_uniform, ("f32", "f64"), "random floats from 0 to below 1"),
     _drawing("random_normal", _draw_normal, ("f32", "f64"), "random floats, normally distributed"),

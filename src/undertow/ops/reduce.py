@@ -13,6 +13,8 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.attributes import AXES, AXIS, DESCENDING, KEEPDIMS
+from undertow.ops.faults import unless_static
 from undertow.ops.gradient import (
     NONE,
     Applied,
@@ -22,8 +24,8 @@ from undertow.ops.gradient import (
     linear,
     the,
 )
-from undertow.ops.op import Kernel, Op, TypeRule, Value
-from undertow.ops.rules import BOOLS, FLOATS, NUMBERS, Kinds, check_axis, check_kind, scalar
+from undertow.ops.op import Op, Value
+from undertow.ops.rules import BOOLS, FLOATS, NUMBERS, TAKES, Kinds, check_axis, check_kind, scalar
 from undertow.ops.term import (
     Term,
     apply,
@@ -63,63 +65,39 @@ def _refuse_empty(name: str, type: Type, axes: Sequence[int]) -> None:
         )
 
 
-def _reduction_rule(name: str, kinds: Kinds, empty: bool) -> TypeRule:
+def _reduction(
+    name: str,
+    function: Callable[..., Any],
+    kinds: Kinds,
+    doc: str,
+    derivative: Derivative,
+    is_position: bool = False,
+    empty: bool = True,
+    **more: Any,
+) -> Op:
+    """`is_position`: it says where along one axis, in i64. `empty`: is there a result for no elements?"""
+
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         check_kind(name, types[0], kinds)
-        axes = attrs.integers("axes")
+        axes = (attrs.integer("axis"),) if is_position else attrs.integers("axes")
         result = reduced(name, types[0], axes, bool(attrs["keepdims"]))
         if not empty:
             _refuse_empty(name, types[0], axes)
-        return (result,)
+        return (result.with_dtype(i64) if is_position else result,)
 
-    return rule
-
-
-def _reduction_kernel(name: str, function: Callable[..., Any]) -> Kernel:
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+        axis = attrs.integer("axis") if is_position else attrs.integers("axes")
         try:
-            return (function(values[0], axis=attrs.integers("axes"), keepdims=bool(attrs["keepdims"])),)
+            return (function(values[0], axis=axis, keepdims=bool(attrs["keepdims"])),)
         except ValueError:
             raise Fault(f"{name} of no elements", hint="test the length first: x.shape[0] > 0") from None
 
-    return kernel
+    named = {**(AXIS if is_position else AXES), **KEEPDIMS}
+    faults = False if empty else unless_static
+    return Op(name, 1, rule, kernel, doc, derivative, faults, attrs=named, **{"takes": TAKES[kinds], **more})
 
 
-def _reduction(
-    name: str, function: Callable[..., Any], kinds: Kinds, doc: str, derivative: Derivative, empty: bool = True
-) -> Op:
-    """`empty`: is there a result for no elements?"""
-    rule, kernel = _reduction_rule(name, kinds, empty), _reduction_kernel(name, function)
-    return Op(name, 1, rule, kernel, doc, not empty, grad=derivative.grad, tangent=derivative.tangent)
-
-
-def _position_rule(name: str) -> TypeRule:
-    def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        check_kind(name, types[0], NUMBERS)
-        axes = (attrs.integer("axis"),)
-        result = reduced(name, types[0], axes, bool(attrs["keepdims"]))
-        _refuse_empty(name, types[0], axes)
-        return (result.with_dtype(i64),)
-
-    return rule
-
-
-def _position_kernel(name: str, function: Callable[..., Any]) -> Kernel:
-    def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-        try:
-            return (function(values[0], axis=attrs.integer("axis"), keepdims=bool(attrs["keepdims"])),)
-        except ValueError:
-            raise Fault(f"{name} of no elements", hint="test the length first: x.shape[0] > 0") from None
-
-    return kernel
-
-
-def _position(name: str, function: Callable[..., Any], doc: str) -> Op:
-    rule, kernel = _position_rule(name), _position_kernel(name, function)
-    return Op(name, 1, rule, kernel, doc, faults=True, grad=NONE.grad, tangent=NONE.tangent)
-
-
-def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: Derivative) -> Op:
+def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: Derivative, **more: Any) -> Op:
     """A result for each element; without a derivative, its position."""
 
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -127,8 +105,7 @@ def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: 
         check_axis(name, attrs.integer("axis"), types[0])
         return (types[0].with_dtype(i64) if derivative is NONE else types[0],)
 
-    grad, tangent = derivative
-    return Op(name, 1, rule, lambda values, attrs: (kernel(values[0], attrs),), doc, grad=grad, tangent=tangent)
+    return Op(name, 1, rule, lambda values, attrs: (kernel(values[0], attrs),), doc, derivative, **more)
 
 
 def _sort(x: Any, attrs: Attrs) -> Any:
@@ -251,47 +228,57 @@ _LOGSUMEXP = Derivative(
     lambda at, t: [_collected(at, the(t) * _weights(at))],
 )
 
+_SORTED: dict[str, Any] = {"attrs": {**AXIS, **DESCENDING}, "takes": "numbers"}
+
 ROWS: tuple[Op, ...] = (
-    _reduction("sum", lambda x, **how: np.sum(x, dtype=x.dtype, **how), NUMBERS, "the sum along `axes`", _SUM),
-    _reduction("prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how), NUMBERS, "the product along `axes`", _PROD),
     _reduction(
-        "max",
-        np.max,
-        NUMBERS,
-        "the largest along `axes`, of at least one; nan if any is; equal ones share the gradient",
-        _EXTREME,
-        empty=False,
+        "sum", lambda x, **how: np.sum(x, dtype=x.dtype, **how), NUMBERS, "the sum along `axes`", _SUM,
+        is_costly=True, takes=None, also=".sum tf.reduce_sum",
     ),
     _reduction(
-        "min",
-        np.min,
-        NUMBERS,
-        "the smallest along `axes`, of at least one; nan if any is; equal ones share the gradient",
-        _EXTREME,
-        empty=False,
+        "prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how), NUMBERS, "the product along `axes`", _PROD,
+        takes=None, also=".prod tf.reduce_prod",
     ),
-    _reduction("any", np.any, BOOLS, "is any true along `axes`?", NONE),
-    _reduction("all", np.all, BOOLS, "are all true along `axes`?", NONE),
-    _reduction("logsumexp", _logsumexp, FLOATS, "log(sum(exp(x))) along `axes`, without overflow", _LOGSUMEXP),
-    _position("argmax", np.argmax, "where along `axis` the (first) largest stands"),
-    _position("argmin", np.argmin, "where along `axis` the (first) smallest stands"),
+    _reduction(
+        "max", np.max, NUMBERS,
+        "the largest along `axes`; of no elements, a fault; nan if any is; equal ones share the gradient", _EXTREME,
+        empty=False, is_costly=True, also=".max tf.reduce_max",
+        example="max([[1, 5], [3, 4]], axis=1)\narray([5, 4])",
+    ),
+    _reduction(
+        "min", np.min, NUMBERS,
+        "the smallest along `axes`; of no elements, a fault; nan if any is; equal ones share the gradient", _EXTREME,
+        empty=False, is_costly=True, also=".min tf.reduce_min",
+    ),
+    _reduction("any", np.any, BOOLS, "is any true along `axes`?", NONE, also=".any tf.reduce_any"),
+    _reduction("all", np.all, BOOLS, "are all true along `axes`?", NONE, also=".all tf.reduce_all"),
+    _reduction(
+        "logsumexp", _logsumexp, FLOATS, "log(sum(exp(x))) along `axes`, without overflow", _LOGSUMEXP,
+        also="tf.reduce_logsumexp",
+    ),
+    _reduction(
+        "argmax", np.argmax, NUMBERS, "where the (first) largest stands along `axis`: an i64", NONE, is_position=True,
+        empty=False, also=".argmax", example="argmax([[1, 5], [3, 4]], axis=1)\narray([1, 1])",
+    ),
+    _reduction(
+        "argmin", np.argmin, NUMBERS, "where the (first) smallest stands along `axis`: an i64", NONE, is_position=True,
+        empty=False, also=".argmin",
+    ),
     _scan(
-        "cumsum",
-        lambda x, a: np.cumsum(x, a.integer("axis"), x.dtype),
-        "the running sum along `axis`",
-        linear(_cumsum_transposed),
+        "cumsum", lambda x, a: np.cumsum(x, a.integer("axis"), x.dtype), "the running sum along `axis`",
+        linear(_cumsum_transposed), attrs=AXIS,
     ),
     _scan(
-        "sort",
-        _sort,
-        "sorted along `axis`, from the largest if `descending`; nan counts as largest",
-        Derivative(_sort_grad, _sort_tangent),
+        "sort", _sort, "sorted along `axis`, from the largest if `descending`; nan counts as largest",
+        Derivative(_sort_grad, _sort_tangent), **_SORTED,
+        example="sort([3, 1, 2], descending=True)\narray([3, 2, 1])",
     ),
-    _scan("argsort", _argsort, "the order that `sort` sorts into; equal elements keep theirs", NONE),
     _scan(
-        "prod_others",
-        _prod_others,
-        "for each element the product of all others along `axis`: the derivative of prod",
-        Derivative(_prod_others_row, _prod_others_row),
+        "argsort", _argsort, "the order that sorts along `axis`, for `take_along_axis`; equal elements keep theirs",
+        NONE, **_SORTED,
     ),
-)
+    _scan(
+        "prod_others", _prod_others, "for each element the product of all others along `axis`: the derivative of prod",
+        Derivative(_prod_others_row, _prod_others_row), attrs=AXIS,
+    ),
+)  # fmt: skip

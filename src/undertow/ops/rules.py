@@ -13,9 +13,10 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import NO_GRADIENT, Slopes, pointwise
-from undertow.ops.op import Kernel, Op, TypeRule, Value
-from undertow.types import Dim, DType, Shape, Type, bool_, broadcast, show_shape
+from undertow.ops.attributes import MOST_ELEMENTS
+from undertow.ops.gradient import Slopes, pointwise
+from undertow.ops.op import Coercion, Kernel, Op, TypeRule, Value
+from undertow.types import Dim, DType, Shape, Type, broadcast, show_shape
 
 Kinds = tuple[str, ...]
 
@@ -26,9 +27,11 @@ BITS: Kinds = ("bool", "int")
 NUMBERS: Kinds = ("int", "float")
 ELEMENTS: Kinds = ("bool", "int", "float")
 
-# Arrays whose size is computed at run time may not have more elements than this.
-MOST_ELEMENTS = 2**31
-
+# What the functions of operators on each element make of their arguments, by what the operator works on.
+TAKES: dict[Kinds, Coercion] = {
+    BOOLS: "bools", INTEGERS: "numbers", FLOATS: "floats", BITS: "same dtype", NUMBERS: "numbers",
+    ELEMENTS: "same dtype",
+}  # fmt: skip
 _WORDS = {"bool": "booleans", "int": "integers", "float": "floats", "ctl": "order tokens"}
 _CASTS = {
     FLOATS: "ut.astype(x, ut.f64) makes floats",
@@ -99,6 +102,13 @@ def elementwise(name: str, kinds: Kinds, result: DType | None = None) -> TypeRul
     return rule
 
 
+def shape_of(attrs: Attrs) -> tuple[Any, ...]:
+    """The attribute `shape`: sizes, and None for each that is an operand."""
+    shape = attrs["shape"]
+    assert isinstance(shape, tuple)
+    return shape
+
+
 def sized(name: str, shape: Sequence[Any], sizes: Sequence[Type]) -> Shape:
     """The shape that an attribute and operands give: each None in it is the size that the next operand holds."""
     if sum(d is None for d in shape) != len(sizes):
@@ -139,13 +149,24 @@ def check_size(shape: Sequence[int]) -> None:
         )
 
 
-def unary(
-    name: str, function: Callable[[Any], Any], kinds: Kinds, doc: str, slopes: Slopes, result: DType | None = None
+def _each(
+    name: str, arity: int, kernel: Kernel, kinds: Kinds, doc: str, slopes: Slopes, result: DType | None, more: Any
 ) -> Op:
-    """A row that works on each element of one operand."""
     rule = elementwise(name, kinds, result)
-    grad, tangent = pointwise(slopes)
-    return Op(name, 1, rule, lambda values, attrs: (function(values[0]),), doc, grad=grad, tangent=tangent)
+    return Op(name, arity, rule, kernel, doc, pointwise(slopes), **{"takes": TAKES[kinds], **more})
+
+
+def unary(
+    name: str,
+    function: Callable[[Any], Any],
+    kinds: Kinds,
+    doc: str,
+    slopes: Slopes,
+    result: DType | None = None,
+    **more: Any,
+) -> Op:
+    """A row that works on each element of one operand. `more` are fields of the row."""
+    return _each(name, 1, lambda values, attrs: (function(values[0]),), kinds, doc, slopes, result, more)
 
 
 def binary(
@@ -155,10 +176,9 @@ def binary(
     doc: str,
     slopes: Slopes,
     result: DType | None = None,
-    faults: bool = False,
+    **more: Any,
 ) -> Op:
-    """A row that works on each pair of elements of two operands."""
-    grad, tangent = pointwise(slopes)
+    """A row that works on each pair of elements of two operands. `more` are fields of the row."""
 
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         try:
@@ -166,12 +186,7 @@ def binary(
         except ValueError:
             raise shapes_differ(name, values) from None
 
-    return Op(name, 2, elementwise(name, kinds, result), kernel, doc, faults, grad=grad, tangent=tangent)
-
-
-def compare(name: str, function: Callable[[Any, Any], Any], doc: str) -> Op:
-    """A row that gives a boolean for each pair of elements."""
-    return binary(name, function, ELEMENTS, doc, NO_GRADIENT, bool_)
+    return _each(name, 2, kernel, kinds, doc, slopes, result, more)
 
 
 def fitting(name: str, kernel: Callable[[Sequence[Value], Attrs], Value]) -> Kernel:

@@ -12,6 +12,8 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops.attributes import AXIS, BOUNDS, SHAPE
+from undertow.ops.faults import row_outside, unless_sized
 from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, linear, the
 from undertow.ops.index import check_index, out_of_range, slices
 from undertow.ops.op import Op, Value
@@ -23,6 +25,7 @@ from undertow.ops.rules import (
     check_size,
     given_shape,
     may_be_equal,
+    shape_of,
     shapes_differ,
     sized,
 )
@@ -99,16 +102,10 @@ def _add_along_axis(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 # -- unslice -------------------------------------------------------------------------------------------------
 
 
-def _shape(attrs: Attrs) -> tuple[Any, ...]:
-    shape = attrs["shape"]
-    assert isinstance(shape, tuple)
-    return shape
-
-
 def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, cuts = types[0], slices(attrs)
     check_kind("unslice", x, NUMBERS)
-    shape = sized("unslice", _shape(attrs), types[1:])
+    shape = sized("unslice", shape_of(attrs), types[1:])
     if len(cuts) != len(shape) or any(cut.step == 0 for cut in cuts):
         raise TypeMismatch(f"{len(cuts)} slices of shape {show_shape(shape)}", hint="one for each axis; no step is 0")
     room = tuple(
@@ -121,7 +118,7 @@ def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _unslice(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(_shape(attrs), values[1:])
+    shape = given_shape(shape_of(attrs), values[1:])
     check_size(shape)
     out = np.zeros(shape, x.dtype)
     key: Any = (*slices(attrs), ...)
@@ -161,38 +158,21 @@ def _unslice_back(at: Applied, g: Term) -> Term:
     return apply("slice", g, **{name: at.attrs[name] for name in ("starts", "stops", "steps")})
 
 
-_SCATTER, _ALONG, _UNSLICE = _adding("take"), _adding("take_along_axis"), linear(_unslice_back)
-
 ROWS: tuple[Op, ...] = (
     Op(
-        "scatter_add",
-        3,
-        _scatter_add_rule,
-        _scatter_add,
+        "scatter_add", 3, _scatter_add_rule, _scatter_add,
         "x with updates added where `take` would look; operands: x, indices, updates; repeated indices add up",
-        faults=True,
-        grad=_SCATTER.grad,
-        tangent=_SCATTER.tangent,
+        _adding("take"), faults=row_outside, attrs=AXIS, is_costly=True,
     ),
     Op(
-        "add_along_axis",
-        3,
-        _add_along_axis_rule,
-        _add_along_axis,
+        "add_along_axis", 3, _add_along_axis_rule, _add_along_axis,
         "x with updates added where `take_along_axis` would look; operands: x, indices, updates; repeated ones add up",
-        faults=True,
-        grad=_ALONG.grad,
-        tangent=_ALONG.tangent,
+        _adding("take_along_axis"), faults=row_outside, attrs=AXIS,
     ),
     Op(
-        "unslice",
-        None,
-        _unslice_rule,
-        _unslice,
+        "unslice", None, _unslice_rule, _unslice,
         "zeros of `shape` with x where `slice` with `starts`, `stops`, `steps` would look; "
         "operands: x, a size for each None",
-        faults=True,
-        grad=_UNSLICE.grad,
-        tangent=_UNSLICE.tangent,
+        linear(_unslice_back), faults=unless_sized, attrs={**BOUNDS, **SHAPE},
     ),
-)
+)  # fmt: skip

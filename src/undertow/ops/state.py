@@ -13,10 +13,10 @@ import numpy as np
 
 from undertow.errors import Fault, InternalError, TypeMismatch
 from undertow.ir.graph import Attrs
-from undertow.ops.gradient import NO_GRADIENT, NoGradient
+from undertow.ops.gradient import NONE, NoGradient, pointwise
 from undertow.ops.index import check_index, out_of_range
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import may_be_equal
+from undertow.ops.rules import may_be_equal, shape_of
 from undertow.types import CTL, DTYPES, Type, said, show_shape
 
 Store = MutableMapping[str, Any]
@@ -49,9 +49,7 @@ class Own(np.ndarray[Any, Any]):
 
 def _held(attrs: Attrs) -> Type:
     """The type that the variable holds, from the attributes `dtype` and `shape`."""
-    shape = attrs["shape"]
-    assert isinstance(shape, tuple)
-    return Type(DTYPES[attrs.text("dtype")], tuple(d if isinstance(d, int) else None for d in shape))
+    return Type(DTYPES[attrs.text("dtype")], shape_of(attrs))
 
 
 def _read_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -165,54 +163,26 @@ def _stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     raise InternalError("a state operator was evaluated without a store")
 
 
-_UNSEEN = NoGradient("a variable hands no derivative on")
+_UNSEEN = pointwise(NoGradient("a variable hands no derivative on"))
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "read",
-        0,
-        _read_rule,
-        _stateless,
-        "the value of `variable` now, and an order token",
-        faults=True,
-        state=_read,
-        grad=NO_GRADIENT,
-        tangent=NO_GRADIENT,
+        "read", 0, _read_rule, _stateless, "the value of `variable` now, and an order token", NONE,
+        faults=True, state=_read,
     ),
     Op(
-        "assign",
-        1,
-        _assign_rule,
-        _stateless,
+        "assign", 1, _assign_rule, _stateless,
         "`variable` becomes f(its value, operand), at once; `how` names f; gives the new value and an order token",
-        faults=True,
-        effect=True,
-        state=_assign,
-        grad=_UNSEEN,
-        tangent=_UNSEEN,
+        _UNSEEN, faults=True, effect=True, state=_assign,
     ),
     Op(
-        "read_rows",
-        1,
-        _read_rows_rule,
-        _stateless,
-        "the rows of `variable` with these numbers now, and an order token",
-        faults=True,
-        state=_read_rows,
-        grad=NO_GRADIENT,
-        tangent=NO_GRADIENT,
+        "read_rows", 1, _read_rows_rule, _stateless,
+        "the rows of `variable` with these numbers now, and an order token", NONE, faults=True, state=_read_rows,
     ),
     Op(
-        "assign_rows",
-        2,
-        _assign_rows_rule,
-        _stateless,
+        "assign_rows", 2, _assign_rows_rule, _stateless,
         "the rows of `variable` with these numbers become f(row, operand), at once; `how` names f; operands: indices, "
         "rows; repeated ones add up, or the last is set; gives the new rows and an order token",
-        faults=True,
-        effect=True,
-        state=_assign_rows,
-        grad=_UNSEEN,
-        tangent=_UNSEEN,
+        _UNSEEN, faults=True, effect=True, state=_assign_rows,
     ),
-)
+)  # fmt: skip

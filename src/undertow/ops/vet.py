@@ -25,85 +25,14 @@ from undertow.errors import GraphError, TypeMismatch
 from undertow.ir.graph import Attr, FunctionGraph, Library, Node
 from undertow.ir.literal import quote
 from undertow.ir.spec import check
+from undertow.ops.attributes import MOST_AXES, MOST_ELEMENTS
 from undertow.ops.op import CATALOGUE
-from undertow.ops.rules import MOST_ELEMENTS
-from undertow.types import DTYPES, Type
+from undertow.types import Type
 
-MOST_AXES = 32
 MOST_NODES = 2_000_000  # of the static graph; loops and maps are copied to each place that names them
 
-# --------------------------------------------------------------------------------------------------------------
-# Attributes: operator -> name -> what its value must be. An operator that is not here has none.
-
-Kind = Callable[[Attr], bool]
-
-
-def _is_integer(value: Attr) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
-
-
-def _is_axis(value: Attr) -> bool:
-    return type(value) is int and 0 <= value < MOST_AXES
-
-
-def _is_size(value: Attr) -> bool:
-    return type(value) is int and 0 <= value <= MOST_ELEMENTS
-
-
-def _is_flag(value: Attr) -> bool:
-    return type(value) is bool
-
-
-def _is_dtype(value: Attr) -> bool:
-    return isinstance(value, str) and value in DTYPES and DTYPES[value].kind != "ctl"
-
-
-def _is_template(value: Attr) -> bool:
-    return isinstance(value, str)
-
-
-def _tuple_of(kind: Kind, or_none: bool = False, distinct: bool = False) -> Kind:
-    def fits(value: Attr) -> bool:
-        if not isinstance(value, tuple) or len(value) > MOST_AXES:
-            return False
-        return all((or_none and item is None) or kind(item) for item in value) and not (
-            distinct and len(set(value)) != len(value)
-        )
-
-    return fits
-
-
-_AXIS: Mapping[str, Kind] = {"axis": _is_axis}
-_AXES: Mapping[str, Kind] = {"axes": _tuple_of(_is_axis, distinct=True)}
-_SHAPE: Mapping[str, Kind] = {"shape": _tuple_of(_is_size, or_none=True)}
-_REDUCED: Mapping[str, Kind] = {**_AXES, "keepdims": _is_flag}
-_FOUND: Mapping[str, Kind] = {**_AXIS, "keepdims": _is_flag}
-_SORTED: Mapping[str, Kind] = {**_AXIS, "descending": _is_flag}
-_DRAWN: Mapping[str, Kind] = {**_SHAPE, "dtype": _is_dtype}
-_BOUNDS = _tuple_of(_is_integer, or_none=True)
-_CUTS: Mapping[str, Kind] = {"starts": _BOUNDS, "stops": _BOUNDS, "steps": _BOUNDS}
-_TEMPLATE: Mapping[str, Kind] = {"template": _is_template}
-
-ATTRIBUTES: dict[str, Mapping[str, Kind]] = {
-    "cast": {"dtype": _is_dtype},
-    "reshape": {"shape": _tuple_of(lambda size: size == -1 or _is_size(size), or_none=True)},
-    **dict.fromkeys(("broadcast_to", "sum_to", "fill"), _SHAPE),
-    **dict.fromkeys(("random_bits", "random_uniform", "random_normal"), _DRAWN),
-    **dict.fromkeys(("transpose", "expand_dims", "squeeze", "flip", "softmax", "log_softmax", "index"), _AXES),
-    **dict.fromkeys(("sum", "prod", "max", "min", "any", "all", "logsumexp"), _REDUCED),
-    **dict.fromkeys(("argmax", "argmin"), _FOUND),
-    **dict.fromkeys(("dim", "concat", "stack", "cumsum", "prod_others"), _AXIS),
-    **dict.fromkeys(("take", "take_along_axis", "scatter_add", "add_along_axis"), _AXIS),
-    **dict.fromkeys(("sort", "argsort"), _SORTED),
-    "slice": _CUTS,
-    "unslice": {**_CUTS, **_SHAPE},
-    "slice_at": {**_AXIS, "size": _is_size},
-    "slice_between": {**_AXIS, "step": _is_integer},
-    **dict.fromkeys(("print", "assert"), _TEMPLATE),
-}
-
 # Attributes that any operator may have besides its own.
-COMMON: Mapping[str, Kind] = {"device": lambda value: isinstance(value, str)}
+COMMON: Mapping[str, Callable[[Attr], bool]] = {"device": lambda value: isinstance(value, str)}
 
 # Python's format specifications, with numbers that cannot fill the memory.
 _SPECIFICATION = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d{0,4}[,_]?(?:\.\d{1,4})?[A-Za-z%]?", re.DOTALL)
@@ -131,7 +60,7 @@ def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
         raise TypeMismatch(f"there is no operator named {node.op!r}")
     if row.state is not None:
         raise TypeMismatch(f"{node.op} works on a variable, which belongs to a process and not to a graph")
-    wanted = ATTRIBUTES.get(node.op, {})
+    wanted = row.attrs
     if node.attrs.keys() - COMMON.keys() != wanted.keys():
         names = " and ".join(f"`{name}`" for name in wanted) or "no attribute"
         raise TypeMismatch(f"{node.op} has {names}, not {' and '.join(node.attrs) or 'none'}")

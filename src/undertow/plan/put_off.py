@@ -35,8 +35,6 @@ from undertow.plan.walk import (
 )
 
 _FEW = 4  # operators: to wait costs as much as two or three
-# Operators whose results are worth more than the memory that they take until the next phase.
-_WORTH_KEEPING = {"matmul", "sum", "max", "min", "exp", "log", "tanh", "scatter_add", "index"}
 _MOST = 128  # lanes: a table with so many does not wait
 _FEWEST = 8
 
@@ -218,7 +216,7 @@ class _PutOff:
     def _trim(self, region: int, steps: list[tuple[Straight, bool]], phase: int, ready: set[str]) -> None:
         """Leave what costs little beside what takes it, which only takes memory. And what that needs in this phase."""
         for step, is_now in reversed(steps):
-            is_worth = isinstance(step, Collect) or self._name(step) in _WORTH_KEEPING
+            is_worth = isinstance(step, Collect) or (isinstance(step, Op) and CATALOGUE[self._name(step)].is_costly)
             is_last = not any(user.node in ready for user in self._users_of(region, step))
             is_needed = isinstance(step, Op) and is_now and not self._is_for_later(region, step, phase, ready)
             if is_needed or (is_last and not is_worth):
@@ -272,7 +270,7 @@ class _PutOff:
         return isinstance(step, (Read, Collect))
 
     def _faults(self, step: Straight) -> bool:
-        return isinstance(step, Op) and CATALOGUE[self._name(step)].faults
+        return isinstance(step, Op) and bool(CATALOGUE[self._name(step)].faults)
 
     def _is_static(self, region: int, step: Straight) -> bool:
         """It does nothing but compute, on values of known size."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from undertow.compat.v1.array import gather
-from undertow.compat.v1.math import reduce_sum, sigmoid, square, tanh
+from undertow.compat.v1.math import from_rows, reduce_sum, square
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.tensor import apply
 from undertow.frontend.functions import public as functions
 
-__all__ = [
-    "bias_add", "embedding_lookup", "l2_loss", "log_softmax", "relu", "sigmoid", "softmax", "softplus", "tanh",
-]  # fmt: skip
+_FROM_ROWS = from_rows("tf.nn.")
+globals().update(_FROM_ROWS)
+__all__ = sorted([
+    *_FROM_ROWS, "bias_add", "embedding_lookup", "l2_loss", "log_softmax", "relu", "softmax", "softplus",
+])  # fmt: skip
 
 
 def relu(features: Any, name: str | None = None) -> Any:

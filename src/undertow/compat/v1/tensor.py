@@ -19,28 +19,24 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import _BINARY, _COMPARE, _UNARY, Traced, capturing, context, read
+from undertow.frontend.values.traced import Traced, capturing, context, read
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Const, Port
+from undertow.ops.op import CATALOGUE
 from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
 
 _KINDS = ("bool", "int", "float")
-# What hints of the library call by its own names.
+# What hints of the library call by its own names: rows know those of operators.
 _WORDS = {
-    "astype": "cast", "any": "reduce_any", "all": "reduce_all", "sum": "reduce_sum", "i32": "int32", "i64": "int64",
-    "f32": "float32", "f64": "float64",
+    **{row.public: row.names("tf.")[0] for row in CATALOGUE.values() if row.names("tf.")},
+    **{name: name for name in ("bool", "broadcast_to", "concat", "cond", "expand_dims", "stack", "where", "zeros")},
+    "astype": "cast", "while_loop": "while_loop", "f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64",
 }  # fmt: skip
-_SAME = ("bool", "cond", "where", "while_loop", "stack", "concat", "zeros", "broadcast_to", "add", "expand_dims")
 
 
 def in_tensorflow_words(hint: str) -> str:
     """A hint of the library with the names that it has here."""
-
-    def named(found: re.Match[str]) -> str:
-        name = found[1]
-        return f"tf.{_WORDS.get(name, name)}" if name in _WORDS or name in _SAME else found[0]
-
-    return re.sub(r"\but\.(\w+)", named, hint)
+    return re.sub(r"\but\.(\w+)", lambda match: f"tf.{_WORDS[match[1]]}" if match[1] in _WORDS else match[0], hint)
 
 
 class TensorShape(tuple[int | None, ...]):
@@ -132,6 +128,9 @@ class Tensor(Traced):
             f"Python cannot test a tensor ({self.type}): its value is known only when the graph runs",
             "choose with tf.cond(x, lambda: ..., lambda: ...), loop with tf.while_loop, combine with tf.logical_and",
         )
+
+    def _apply(self, name: str, *operands: Any) -> Any:
+        return apply(getattr(functions, name), operands)
 
     def __getitem__(self, key: Any) -> Any:
         with writing(self):
@@ -361,25 +360,3 @@ def as_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
             )
         made: Tensor = wrap(found)
         return made
-
-
-def _install() -> None:
-    def forward(function: Any) -> Any:
-        return lambda self, other: apply(function, [self, other])
-
-    def backward(function: Any) -> Any:
-        return lambda self, other: apply(function, [other, self])
-
-    def alone(function: Any) -> Any:
-        return lambda self: apply(function, [self])
-
-    for dunder, name in _BINARY.items():
-        setattr(Tensor, f"__{dunder}__", forward(getattr(functions, name)))
-        setattr(Tensor, f"__r{dunder}__", backward(getattr(functions, name)))
-    for dunder, name in _COMPARE.items():
-        setattr(Tensor, f"__{dunder}__", forward(getattr(functions, name)))
-    for dunder, name in _UNARY.items():
-        setattr(Tensor, f"__{dunder}__", alone(getattr(functions, name)))
-
-
-_install()

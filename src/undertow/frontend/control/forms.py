@@ -27,6 +27,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.rows import all_dense
 from undertow.frontend.values.traced import Traced, constant, context, effect, emit, operand
 from undertow.ir.graph import Attrs, Port
+from undertow.ops.op import CATALOGUE
 from undertow.types import CTL, Type, bool_, f64, i32, i64, promote, said
 
 
@@ -497,14 +498,6 @@ def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
     return value if mod is None else value % mod
 
 
-_MATH = {
-    "sqrt": "sqrt", "exp": "exp", "log1p": "log1p", "expm1": "expm1", "sin": "sin", "cos": "cos", "tan": "tan",
-    "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
-    "erf": "erf", "fabs": "abs", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "pow": "pow",
-    "log": "log", "log2": "log2", "log10": "log10",
-}  # fmt: skip
-
-
 # What to do where a function of Python is called with arguments that have no counterpart.
 _TAKEN: dict[Any, str] = {
     builtins.max: "compare with `if`: max() takes values or a list, without key= and default=",
@@ -533,8 +526,9 @@ def _install() -> None:
         math.ceil: _of_one("math.ceil", _whole("ceil"), "ut.ceil"),
         math.trunc: _of_one("math.trunc", _whole("trunc"), "ut.trunc"),
     }  # fmt: skip
-    for name, ours in _MATH.items():
-        table[getattr(math, name)] = _of_one(f"math.{name}", getattr(functions, ours), f"ut.{ours}")
+    for row in CATALOGUE.values():
+        for name in row.names("math."):
+            table[getattr(math, name)] = _of_one(f"math.{name}", getattr(functions, row.public), f"ut.{row.public}")
     for function, traced in table.items():
         SPECIAL[function] = _plain(function, traced)
     SPECIAL[builtins.print] = _print

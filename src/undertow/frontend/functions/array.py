@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch
-from undertow.frontend.functions import elementwise as each
-from undertow.frontend.functions import logic
+from undertow.frontend.functions import plain
 from undertow.frontend.functions.creation import arange
 from undertow.frontend.values.operands import (
     as_operand,
@@ -337,7 +336,7 @@ def roll(x: Any, shift: Any, /, axis: Any = None) -> Any:
     if is_static_int(shift) and is_static_int(count):
         cut: Any = -int(shift) % count if count else 0
     else:
-        cut = each.remainder(each.negative(shift), each.maximum(count, 1))
+        cut = plain.remainder(plain.negative(shift), plain.maximum(count, 1))
     return concat([slice_between(value, cut, None, axis=at), slice_between(value, None, cut, axis=at)], axis=at)
 
 
@@ -347,14 +346,14 @@ def _triangle(x: Any, k: int, keep: Any) -> Any:
         raise TypeMismatch(f"a triangle of {type_of(value)}", hint="a matrix has at least two axes")
     rows, columns = (arange(n) for n in dims(value)[-2:])
     zero = type_of(value).dtype.numpy.type(0)
-    return logic.where(keep(columns, each.add(expand_dims(rows, 1), k)), value, zero)
+    return plain.where(keep(columns, plain.add(expand_dims(rows, 1), k)), value, zero)
 
 
 def tril(x: Any, /, k: int = 0) -> Any:
     """The elements up to the diagonal (the k-th above the main one); 0 above it."""
-    return _triangle(x, k, logic.less_equal)
+    return _triangle(x, k, plain.less_equal)
 
 
 def triu(x: Any, /, k: int = 0) -> Any:
     """The elements from the diagonal (the k-th above the main one) on; 0 below it."""
-    return _triangle(x, k, logic.greater_equal)
+    return _triangle(x, k, plain.greater_equal)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.frontend.functions import elementwise as each
-from undertow.frontend.functions import logic
+from undertow.frontend.functions import plain
 from undertow.frontend.values.operands import (
     as_operand,
     convert,
@@ -26,8 +25,7 @@ from undertow.frontend.values.traced import IndexedArray, context, emit
 from undertow.types import DType, dtype_of, f64, i64
 
 __all__ = [
-    "arange", "asarray", "eye", "fold_in", "full", "full_like", "linspace", "one_hot", "ones", "ones_like",
-    "random_bits", "random_normal", "random_uniform", "zeros", "zeros_like",
+    "arange", "asarray", "eye", "full", "full_like", "linspace", "one_hot", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -107,8 +105,8 @@ def linspace(start: Any, stop: Any, /, num: int, dtype: Any = None, endpoint: bo
     wanted = wanted if wanted.kind == "float" else f64
     part = np.linspace(0, 1, count, endpoint=endpoint, dtype=wanted.numpy)
     # Both weights, so that the last one is stop exactly.
-    from_first = each.multiply(convert(first, wanted), 1 - part)
-    return each.add(from_first, each.multiply(convert(last, wanted), part))
+    from_first = plain.multiply(convert(first, wanted), 1 - part)
+    return plain.add(from_first, plain.multiply(convert(last, wanted), part))
 
 
 def eye(n_rows: Any, n_cols: Any = None, /, k: int = 0, dtype: Any = None) -> Any:
@@ -120,7 +118,7 @@ def eye(n_rows: Any, n_cols: Any = None, /, k: int = 0, dtype: Any = None) -> An
     """
     rows, columns = arange(n_rows), arange(n_rows if n_cols is None else n_cols)
     (below,) = emit("expand_dims", [rows], axes=(1,))
-    return convert(logic.equal(each.add(below, k), columns), result_dtype(dtype, f64))
+    return convert(plain.equal(plain.add(below, k), columns), result_dtype(dtype, f64))
 
 
 def one_hot(indices: Any, n: Any, /, dtype: Any = None) -> Any:
@@ -132,7 +130,7 @@ def one_hot(indices: Any, n: Any, /, dtype: Any = None) -> Any:
     """
     index = integers(indices, "the indices of one_hot")
     (apart,) = emit("expand_dims", [index], axes=(type_of(index).rank,))
-    return convert(logic.equal(apart, arange(n)), result_dtype(dtype, f64))
+    return convert(plain.equal(apart, arange(n)), result_dtype(dtype, f64))
 
 
 # -- random numbers ----------------------------------------------------------------------------------------

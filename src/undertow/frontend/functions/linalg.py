@@ -13,28 +13,18 @@ from typing import Any
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import elementwise as each
-from undertow.frontend.functions import logic
+from undertow.frontend.functions import plain
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.creation import arange
 from undertow.frontend.values.operands import dim, numbers, one_axis, type_of
 from undertow.frontend.values.traced import emit
 
-__all__ = ["dot", "einsum", "matmul", "outer", "tensordot", "vecdot"]
-
-
-def matmul(x: Any, y: Any, /) -> Any:
-    """The matrix product x @ y: a vector is a row on the left and a column on the right; axes before are batches.
-
-    >>> matmul([[1, 2], [3, 4]], [1, 10])
-    array([21, 43])
-    """
-    return emit("matmul", numbers(x, y))[0]
+__all__ = ["dot", "einsum", "outer", "tensordot", "vecdot"]
 
 
 def vecdot(x: Any, y: Any, /, axis: int = -1) -> Any:
     """The sum of x * y along an axis."""
-    product = each.multiply(x, y)
+    product = plain.multiply(x, y)
     return along.sum(product, axis=axis, dtype=type_of(product).dtype)
 
 
@@ -43,9 +33,9 @@ def dot(x: Any, y: Any, /) -> Any:
     left, right = numbers(x, y)
     ranks = type_of(left).rank, type_of(right).rank
     if 0 in ranks:
-        return each.multiply(left, right)
+        return plain.multiply(left, right)
     if ranks[1] <= 2:
-        return matmul(left, right)
+        return plain.matmul(left, right)
     return tensordot(left, right, axes=([-1], [-2]))
 
 
@@ -57,7 +47,7 @@ def outer(x: Any, y: Any, /) -> Any:
            [ 2, 20]])
     """
     left, right = (arrays.reshape(v, (-1,)) for v in numbers(x, y))
-    return each.multiply(arrays.expand_dims(left, 1), right)
+    return plain.multiply(arrays.expand_dims(left, 1), right)
 
 
 def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Any:
@@ -171,7 +161,7 @@ def _without_repeats(term: _Term) -> _Term:
                 for a in (first, second)
             )
             zero = type_of(value).dtype.numpy.type(0)
-            value = logic.where(logic.equal(rows, columns), value, zero)
+            value = plain.where(plain.equal(rows, columns), value, zero)
             value = _sum(value, (second,))
             del labels[second]
     return _Term(value, tuple(labels))

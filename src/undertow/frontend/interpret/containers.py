@@ -296,7 +296,7 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         from undertow.frontend.functions import public as functions
 
         known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "port", "type")]
-        if name in functions.__all__:
+        if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
             hint = _FOREIGN.get(name, "") or did_you_mean(name, known)

@@ -14,12 +14,8 @@ import numpy as np
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
-from undertow.frontend.functions.numpy_names import ARRAY_FUNCTIONS as ARRAY_FUNCTIONS
-from undertow.frontend.functions.numpy_names import UFUNCS as UFUNCS
 from undertow.frontend.values.operands import as_operand, is_static_int, static_int, type_of
 from undertow.frontend.values.traced import Traced, emit
-
-__all__ = ["ARRAY_FUNCTIONS", "UFUNCS", "getitem"]
 
 
 @dataclass(frozen=True, slots=True)

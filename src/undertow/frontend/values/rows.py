@@ -14,8 +14,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import elementwise as each
-from undertow.frontend.functions import logic
+from undertow.frontend.functions import plain
 from undertow.frontend.functions import reduction as reduce
 from undertow.frontend.functions.creation import zeros
 from undertow.frontend.values import tree
@@ -146,17 +145,17 @@ class IndexedRows:
         count, given, rows = _flat(self)
         given, length = convert(given, i64), self.shape[0]
         # An index that is out of range stays what it is, for the error that will name it.
-        is_from_end = logic.logical_and(logic.less(given, 0), logic.greater_equal(given, each.negative(length)))
-        numbers = logic.where(is_from_end, each.add(given, length), given)
+        is_from_end = plain.logical_and(plain.less(given, 0), plain.greater_equal(given, plain.negative(length)))
+        numbers = plain.where(is_from_end, plain.add(given, length), given)
         if isinstance(count, int) and count <= 1:
             return self._with(numbers, rows)
-        order = reduce.argsort(numbers)
+        order = plain.argsort(numbers)
         ordered = arrays.take(numbers, order)
         after = arrays.concat([_BEFORE, ordered])
-        is_new = convert(logic.not_equal(ordered, after[:count]), i64)
-        which = each.subtract(reduce.cumulative_sum(is_new), 1)  # the place of each among those that are left
+        is_new = convert(plain.not_equal(ordered, after[:count]), i64)
+        which = plain.subtract(reduce.cumulative_sum(is_new), 1)  # the place of each among those that are left
         left = reduce.sum(is_new)
-        first = each.multiply(ordered, is_new)
+        first = plain.multiply(ordered, is_new)
         found = arrays.scatter_add(zeros((count,), dtype=i64), which, first)
         sums = arrays.scatter_add(
             zeros((count, *self.shape[1:]), dtype=self.dtype), which, arrays.take(rows, order, axis=0)
@@ -173,7 +172,7 @@ class IndexedRows:
             value = as_operand(other)
             if type_of(value).shape == self.type.shape:
                 return arrays.scatter_add(value, self.indices, self.rows)
-            return each.add(self.dense(), value)
+            return plain.add(self.dense(), value)
         if self.type.shape != other.type.shape:
             raise TypeMismatch(
                 f"IndexedRows of shapes {show_shape(self.type.shape)} and {show_shape(other.type.shape)} are added",
@@ -186,21 +185,21 @@ class IndexedRows:
         return self + other
 
     def __neg__(self) -> IndexedRows:
-        return self._with(self.indices, each.negative(self.rows))
+        return self._with(self.indices, plain.negative(self.rows))
 
     def __sub__(self, other: Any) -> Any:
-        return self + (-other if isinstance(other, IndexedRows) else each.negative(other))
+        return self + (-other if isinstance(other, IndexedRows) else plain.negative(other))
 
     def __rsub__(self, other: Any) -> Any:
         return -self + other
 
     def __mul__(self, other: Any) -> IndexedRows:
-        return self._with(self.indices, each.multiply(self.rows, _scalar(other, "multiplied")))
+        return self._with(self.indices, plain.multiply(self.rows, _scalar(other, "multiplied")))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> IndexedRows:
-        return self._with(self.indices, each.divide(self.rows, _scalar(other, "divided")))
+        return self._with(self.indices, plain.divide(self.rows, _scalar(other, "divided")))
 
 
 _OPERATORS = {np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "truediv", np.negative: "neg"}

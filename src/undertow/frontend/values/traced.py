@@ -11,6 +11,7 @@ import importlib
 import inspect
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
 from undertow.ir.graph import Attrs, Const, Operand, Port
-from undertow.ops.op import find
+from undertow.ops.op import CATALOGUE, find
 from undertow.types import CTL, DType, Type, dtype_of, said
 
 
@@ -193,11 +194,15 @@ class Traced:
 
     # -- operators -----------------------------------------------------------------------------------------
 
+    def _apply(self, name: str, *operands: Any) -> Any:
+        """What Python's operators do: the public function of that name."""
+        return _function(name)(*operands)
+
     def __getitem__(self, key: Any) -> Any:
-        return _indexing().getitem(self, key)
+        return _getitem()(self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = _indexing().UFUNCS.get(ufunc)
+        name = _numpy_names().get(ufunc)
         if method != "__call__" or name is None or kwargs:
             given = f" with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and method == "__call__" else ""
             raise self._unknown(
@@ -207,7 +212,7 @@ class Traced:
         return _function(name)(*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = _indexing().ARRAY_FUNCTIONS.get(func)
+        name = _numpy_names().get(func)
         if name is None:
             module = str(func.__module__).replace("numpy", "np", 1)
             raise self._unknown(
@@ -224,8 +229,14 @@ class Traced:
             ) from None
         return function(*args, **kwargs)
 
+    def __pos__(self) -> Any:
+        return self._apply("positive", self)
+
     def astype(self, dtype: Any) -> Any:
         return _function("astype")(self, dtype)
+
+    def mean(self, *args: Any, **kwargs: Any) -> Any:
+        return _function("mean")(self, *args, **kwargs)
 
     def reshape(self, *shape: Any) -> Any:
         return _function("reshape")(self, shape[0] if len(shape) == 1 else shape)
@@ -235,56 +246,52 @@ class Traced:
         return _function("permute_dims")(self, tuple(order) or tuple(reversed(range(self.ndim))))
 
 
+@cache
 def _function(name: str) -> Any:
     return getattr(importlib.import_module("undertow.frontend.functions.public"), name)
 
 
-def _indexing() -> Any:
-    return importlib.import_module("undertow.frontend.values.indexing")
+@cache
+def _getitem() -> Any:
+    return importlib.import_module("undertow.frontend.values.indexing").getitem
 
 
-_BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
-    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
-}  # fmt: skip
-_COMPARE = {
-    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-}  # fmt: skip
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert", "round": "round",
-          "floor": "floor", "ceil": "ceil", "trunc": "trunc"}  # fmt: skip
-_METHODS = ("sum", "mean", "prod", "max", "min", "argmax", "argmin", "any", "all", "squeeze")
+@cache
+def _numpy_names() -> dict[Any, str]:
+    """The public function that a function of NumPy means: the one of its name, or what a row says."""
+    ours = vars(importlib.import_module("undertow.frontend.functions.public"))
+    same = {getattr(np, name): name for name in ours if hasattr(np, name) and not name.startswith("_")}
+    return same | {getattr(np, name): row.public for row in CATALOGUE.values() for name in row.names("np.")}
+
+
+_COMPARISONS = frozenset(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"))
 
 
 def _install() -> None:
+    """What rows say of Python's operators and of methods."""
+
     def forward(name: str) -> Any:
-        return lambda self, other: _function(name)(self, other)
+        return lambda self, *others: self._apply(name, self, *others)
 
     def backward(name: str) -> Any:
-        return lambda self, other: _function(name)(other, self)
+        return lambda self, other: self._apply(name, other, self)
 
     def method(name: str) -> Any:
         return lambda self, *args, **kwargs: _function(name)(self, *args, **kwargs)
 
-    for dunder, name in _BINARY.items():
-        setattr(Traced, f"__{dunder}__", forward(name))
-        setattr(Traced, f"__r{dunder}__", backward(name))
-    for dunder, name in _COMPARE.items():
-        setattr(Traced, f"__{dunder}__", forward(name))
-    for dunder, name in _UNARY.items():
-        setattr(Traced, f"__{dunder}__", method(name))
-    for name in _METHODS:
-        setattr(Traced, name, method(name))
+    for row in CATALOGUE.values():
+        for dunder in row.names("__"):
+            setattr(Traced, f"__{dunder}", forward(row.public))
+            if row.arity == 2 and f"__{dunder}" not in _COMPARISONS:
+                setattr(Traced, f"__r{dunder}", backward(row.public))
+        for name in row.names("."):
+            setattr(Traced, name, method(row.public))
 
 
 _install()
 
 
 # -- the door to the builder -------------------------------------------------------------------------------
-
-
-def is_traced(value: object) -> bool:
-    return isinstance(value, Traced)
 
 
 def used_too_late(value: Traced) -> CaptureError:
@@ -376,7 +383,7 @@ class IndexedArray(np.ndarray[Any, Any]):
     """
 
     def __getitem__(self, key: Any) -> Any:
-        return _indexing().getitem(np.asarray(self), key) if has_traced(key) else super().__getitem__(key)
+        return _getitem()(np.asarray(self), key) if has_traced(key) else super().__getitem__(key)
 
 
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:

@@ -1,0 +1,13 @@
+"""The functions that do no more than apply an operator: each is made from the operator's row.
+
+What type checkers know of them is in plain.pyi, which `python -m undertow.manual plain` writes.
+"""
+
+from undertow.frontend.functions.from_rows import function_of
+from undertow.ops.op import CATALOGUE
+
+_FUNCTIONS = {row.public: function_of(row) for row in CATALOGUE.values() if row.takes}
+for _function in _FUNCTIONS.values():
+    _function.__module__ = __name__  # where pickle finds it
+__all__ = list(_FUNCTIONS)
+globals().update(_FUNCTIONS)

@@ -1,0 +1,56 @@
+"""What the attributes of operators must be: rows say it, and `undertow.ops.vet` asks it of graphs from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from undertow.ir.graph import Attr
+from undertow.types import DTYPES
+
+MOST_AXES = 32
+# Arrays whose size is computed at run time may not have more elements than this.
+MOST_ELEMENTS = 2**31
+
+Kind = Callable[[Attr], bool]
+
+
+def is_integer(value: Attr) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def is_size(value: Attr) -> bool:
+    return type(value) is int and 0 <= value <= MOST_ELEMENTS
+
+
+def _is_axis(value: Attr) -> bool:
+    return type(value) is int and 0 <= value < MOST_AXES
+
+
+def _is_flag(value: Attr) -> bool:
+    return type(value) is bool
+
+
+def _is_dtype(value: Attr) -> bool:
+    return isinstance(value, str) and value in DTYPES and DTYPES[value].kind != "ctl"
+
+
+def tuple_of(kind: Kind, or_none: bool = False, distinct: bool = False) -> Kind:
+    def fits(value: Attr) -> bool:
+        if not isinstance(value, tuple) or len(value) > MOST_AXES:
+            return False
+        return all((or_none and item is None) or kind(item) for item in value) and not (
+            distinct and len(set(value)) != len(value)
+        )
+
+    return fits
+
+
+AXIS: Mapping[str, Kind] = {"axis": _is_axis}
+AXES: Mapping[str, Kind] = {"axes": tuple_of(_is_axis, distinct=True)}
+SHAPE: Mapping[str, Kind] = {"shape": tuple_of(is_size, or_none=True)}
+DTYPE: Mapping[str, Kind] = {"dtype": _is_dtype}
+KEEPDIMS: Mapping[str, Kind] = {"keepdims": _is_flag}
+DESCENDING: Mapping[str, Kind] = {"descending": _is_flag}
+_BOUNDS = tuple_of(is_integer, or_none=True)
+BOUNDS: Mapping[str, Kind] = {"starts": _BOUNDS, "stops": _BOUNDS, "steps": _BOUNDS}
+TEMPLATE: Mapping[str, Kind] = {"template": lambda value: isinstance(value, str)}
