@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.programs.engines import EVERY
+from tests.support.engines import EVERY
 
 import undertow as ut
 import undertow.compat.v1 as tf

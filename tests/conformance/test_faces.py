@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import assert_same
-from tests.programs.engines import EVERY
+from tests.support.engines import EVERY
 
 import undertow as ut
 from undertow.ir import spec, text

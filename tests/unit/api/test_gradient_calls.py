@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.support.differences import WAYS, assert_close, assert_valid, check_gradient
-from tests.unit.passes.test_gradients import power
+from tests.support.recursions import power
 
 import undertow as ut
 

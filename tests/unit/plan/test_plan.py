@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
+from tests.support.recursions import fib
 
 import undertow as ut
 from undertow.engines.native import traits_of
@@ -87,13 +88,6 @@ def test_the_records_of_the_core_are_those_of_the_plan() -> None:
 
 
 # -- edited plans --------------------------------------------------------------------------------------------------
-
-
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return n
-    return fib(n - 1) + fib(n - 2)
 
 
 @ut.function
