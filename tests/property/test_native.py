@@ -8,9 +8,7 @@ Compared are values, faults with their tag tracebacks, prints and counts.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
-import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -25,6 +23,7 @@ from tests.support.mixed import MixedPlan
 from tests.support.random_programs import random_program
 from tests.support.sources import argument, write
 from tests.support.vector_programs import LENGTH, VectorProgram, vector_program
+from tests.support.written import load_text
 
 import undertow as ut
 from undertow.engines.contract import Options, Plan
@@ -40,7 +39,6 @@ FRAMES = (5, 20, 100, 1000, 1 << 21)  # limits, which make waves narrow; with th
 THREADS = (1, 2, 3)
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
 REASONABLE = Options(timeout=20.0)
-_NUMBERS = itertools.count()
 
 
 def seeds(shard: int, count: int) -> range:
@@ -112,17 +110,6 @@ def agree(
     return expected
 
 
-def loaded(text: str, folder: Path) -> Any:
-    """The module of a text."""
-    path = folder / f"native_program_{next(_NUMBERS)}.py"
-    path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @contextlib.contextmanager
 def told(seed: int, source: str) -> Iterator[None]:
     try:
@@ -166,7 +153,7 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
     for seed in seeds(shard, 15):
         random = Random(seed)
         source = write(random)
-        function = getattr(loaded(source.text, tmp_path), source.main)
+        function = getattr(load_text(source.text, tmp_path), source.main)
         with told(seed, source.text):
             cases = [tuple(argument(random, letter) for letter in source.params) for _ in range(2)]
             for graph in graphs(function, (0, *cases[0])):
@@ -176,7 +163,7 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
 
 
 def loss_of(program: VectorProgram, folder: Path) -> Any:
-    function = loaded(program.text, folder).first
+    function = load_text(program.text, folder).first
 
     @ut.function
     def loss(w: ut.f64[3 * LENGTH, LENGTH], x: ut.f64[LENGTH], q: ut.f64[None], n: ut.i64) -> ut.f64:

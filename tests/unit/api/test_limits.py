@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.support.recursions import count, even, fib
+from tests.support.threads import in_threads
 
 import undertow as ut
 from undertow.api.options import settings
@@ -91,12 +91,8 @@ def test_settings_end_with_a_block_that_fails() -> None:
 
 
 def test_settings_belong_to_their_thread() -> None:
-    seen: list[object] = []
     with ut.options(max_depth=3):
-        thread = threading.Thread(target=lambda: seen.append(count(50)))
-        thread.start()
-        thread.join()
-    assert seen == [50]
+        assert in_threads(lambda _: count(50), 1) == [50]
 
 
 def test_a_failed_run_is_captured_only_once() -> None:

@@ -19,6 +19,7 @@ from tests.support.engines import forced
 from tests.support.graphs import optimized, plain
 from tests.support.recursions import count, fib, grows, halves, invert, spin
 from tests.support.scripts import run_script
+from tests.support.threads import in_threads
 
 import undertow as ut
 from undertow.engines.contract import Options
@@ -239,27 +240,17 @@ def test_runs_at_once(engine: str) -> None:
     with ut.options(engine=engine):
         expected = {n: fib(n) for n in (11, 12, 13)}
         wanted = slope(x)
-    wrong: list[object] = []
 
     def work(first: int) -> None:
-        try:
-            with ut.options(engine=engine):
-                for k in range(20):
-                    n = 11 + (first + k) % 3
-                    if fib(n) != expected[n]:
-                        wrong.append(n)
-                    np.testing.assert_array_equal(slope(x), wanted)
-                    with pytest.raises(ut.Fault):
-                        invert(4, 1)
-        except BaseException as error:
-            wrong.append(error)
+        with ut.options(engine=engine):
+            for k in range(20):
+                n = 11 + (first + k) % 3
+                assert fib(n) == expected[n]
+                np.testing.assert_array_equal(slope(x), wanted)
+                with pytest.raises(ut.Fault):
+                    invert(4, 1)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, 3)
 
 
 @pytest.mark.slow

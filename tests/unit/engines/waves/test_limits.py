@@ -7,13 +7,13 @@ it needs.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.support.recursions import fib, grows, halves
+from tests.support.threads import in_threads
 
 import undertow as ut
 from undertow.api.function import make_library
@@ -157,22 +157,13 @@ def test_state_is_committed_by_runs_that_succeed() -> None:
     with pytest.raises(ut.Fault, match="division by zero"):
         add_up(4, 0)
     assert total.value == 10
-    errors: list[BaseException] = []
 
-    def work() -> None:
-        try:
-            with ut.options(engine="waves"):
-                for _ in range(10):
-                    add_up(4, 1)
-        except BaseException as error:
-            errors.append(error)
+    def work(_: int) -> None:
+        with ut.options(engine="waves"):
+            for _ in range(10):
+                add_up(4, 1)
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work, 3)
     assert total.value == 10 * 31  # runs that write the same variable come one after the other
 
 
