@@ -15,7 +15,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -173,32 +173,21 @@ def test_index_links_to_every_page() -> None:
 # What is written by programs
 
 
-def check(path: Path, text: str, request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--update"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    command = "pytest tests/test_docs.py --update"
-    assert path.read_text(encoding="utf-8") == text, f"{name_of(path)} is out of date; `{command}` writes it"
-
-
-def test_api_reference_is_current(request: pytest.FixtureRequest) -> None:
-    check(ROOT / "docs" / "reference" / "api.md", manual.manual(), request)
-
-
-def test_compat_reference_is_current(request: pytest.FixtureRequest) -> None:
-    check(ROOT / "docs" / "reference" / "compat_v1.md", manual.compat_manual(), request)
-
-
-def test_what_type_checkers_know_is_current(request: pytest.FixtureRequest) -> None:
-    check(ROOT / "src" / "undertow" / "frontend" / "functions" / "plain.pyi", manual.plain_stub(), request)
-
-
-def test_ops_reference_is_current(request: pytest.FixtureRequest) -> None:
-    check(ROOT / "docs" / "reference" / "ops.md", ops_manual.manual(), request)
+@pytest.mark.parametrize(
+    ("file", "made"),
+    [
+        ("docs/reference/api.md", manual.manual),
+        ("docs/reference/compat_v1.md", manual.compat_manual),
+        ("docs/reference/ops.md", ops_manual.manual),
+        ("src/undertow/frontend/functions/plain.pyi", manual.plain_stub),
+    ],
+)
+def test_generated_files_are_current(file: str, made: Callable[[], str], golden: Callable[..., None]) -> None:
+    golden(ROOT / file, made())
 
 
 @pytest.mark.slow
-def test_picture_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_picture_is_current(golden: Callable[..., None], tmp_path: Path) -> None:
     """Drawn by the command that the README gives."""
     [target, file] = re.findall(r"`undertow graph (\S+) -o (\S+)`", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
     picture = tmp_path / "picture.svg"
@@ -207,7 +196,7 @@ def test_picture_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> N
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=env)
     text = picture.read_text(encoding="utf-8")
     assert str(ROOT) not in text
-    check(ROOT / file, text, request)
+    golden(ROOT / file, text)
 
 
 def test_every_op_is_in_the_reference() -> None:

@@ -198,3 +198,14 @@ def test_examples_and_benchmarks_use_public_names(file: Path) -> None:
 def test_from_scratch_needs_nothing() -> None:
     source = (ROOT / "docs" / "from_scratch.py").read_text(encoding="utf-8")
     assert {name.split(".")[0] for name, _ in imports(source)} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.relative_to(ROOT / "tests").as_posix()
+)
+def test_no_test_imports_another_test(file: Path) -> None:
+    """What tests share stands in `tests/support` and `tests/programs`."""
+    for name, line in imports(file.read_text(encoding="utf-8")):
+        home = name.split(".")
+        assert home[0] != "tests" or home[1] in ("support", "programs"), f"line {line}: {name} is a test's own"
+        assert not any(part.startswith("test_") for part in home), f"line {line}: {name} is a test"

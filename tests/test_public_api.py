@@ -6,6 +6,7 @@ import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def describe(name: str, value: Any) -> str:
     return f"def {name}{signature(value)}" if callable(value) else f"{name} = {value!r}"
 
 
-def test_list_of_public_names(request: pytest.FixtureRequest) -> None:
+def test_list_of_public_names(golden: Callable[..., None]) -> None:
     """A change here is a change for users: it belongs in CHANGELOG.md. `--update` rewrites the list."""
     lines = [describe(name, value) for name, value in public_names().items()]
     for owner in (ut.Function, ut.SubGraph):
@@ -33,9 +34,7 @@ def test_list_of_public_names(request: pytest.FixtureRequest) -> None:
             if inspect.isfunction(value) and not name.startswith("_"):
                 lines.append(f"def {owner.__name__}.{name}{signature(value)}")
     text = "\n".join(lines) + "\n"
-    if request.config.getoption("--update"):
-        GOLDEN.write_text(text, encoding="utf-8")
-    assert GOLDEN.read_text(encoding="utf-8") == text
+    golden(GOLDEN, text)
 
 
 @pytest.mark.parametrize("name", public_names())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.programs.engines import forced
+from tests.support.engines import forced
 
 
 @pytest.fixture(autouse=True)

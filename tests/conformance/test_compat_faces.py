@@ -1,6 +1,6 @@
 """One program, two faces: `@ut.function` and `compat.v1` write the same library, letter by letter.
 
-Each program is there twice. Its library is compared as text; then both run on every engine.
+Each program is there twice, alike on purpose. Its library is compared as text; then both run on every engine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.programs.engines import EVERY
+from tests.programs.numbers import ackermann, fibonacci_pair, takeuchi
+from tests.support.engines import EVERY
 
 import undertow as ut
 import undertow.compat.v1 as tf
@@ -33,6 +34,15 @@ def int32(*names: str) -> list[Any]:
     return [tf.placeholder(tf.int32, [], name) for name in names]
 
 
+def fed(function: Any, *feeds: Any) -> tuple[Any, list[Any]]:
+    return function(*feeds), list(feeds)
+
+
+def define(*types: Any, **names: Any) -> Callable[[Any], None]:
+    """Add the body of a declared function to the graph."""
+    return lambda body: function.Defun(*types, **names)(body).add_to_graph(tf.get_default_graph())
+
+
 def ints(*names: str) -> list[tuple[str, Any]]:
     return [(name, tf.int32) for name in names]
 
@@ -50,13 +60,11 @@ def fac(n: ut.i32) -> ut.i32:
 def build_fac():
     fac = function.Declare("fac", ints("n"), ints("r"))
 
-    @function.Defun(tf.int32, func_name="fac", out_names=["r"])
+    @define(tf.int32, func_name="fac", out_names=["r"])
     def body(n):
         return tf.cond(n <= 1, lambda: 1, lambda: n * fac(n - 1))
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = int32("n")
-    return fac(*feeds), feeds
+    return fed(fac, *int32("n"))
 
 
 @ut.function
@@ -69,61 +77,39 @@ def fib(n: ut.i32) -> ut.i32:
 def declare_fib():
     fib = function.Declare("fib", ints("n"), ints("r"))
 
-    @function.Defun(tf.int32, func_name="fib")
+    @define(tf.int32, func_name="fib")
     def body(n):
         return tf.cond(tf.less_equal(n, 1), lambda: 1, lambda: tf.add(fib(n - 1), fib(n - 2)))
 
-    body.add_to_graph(tf.get_default_graph())
     return fib
 
 
 def build_fib():
-    feeds = int32("n")
-    return declare_fib()(*feeds), feeds
+    return fed(declare_fib(), *int32("n"))
 
 
-@ut.function
-def ack(m: ut.i32, n: ut.i32) -> ut.i32:
-    if m == 0:
-        return n + 1
-    if n == 0:
-        return ack(m - 1, 1)
-    return ack(m - 1, ack(m, n - 1))
+def build_ackermann():
+    ack = function.Declare("ackermann", [("m", tf.int64), ("n", tf.int64)], [("r", tf.int64)])
 
-
-def build_ack():
-    ack = function.Declare("ack", ints("m", "n"), ints("r"))
-
-    @function.Defun(tf.int32, tf.int32, func_name="ack")
+    @define(tf.int64, tf.int64, func_name="ackermann")
     def body(m, n):
         def deeper():
             return tf.cond(tf.equal(n, 0), lambda: ack(m - 1, 1), lambda: ack(m - 1, ack(m, n - 1)))
 
         return tf.cond(tf.equal(m, 0), lambda: n + 1, deeper)
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = int32("m", "n")
-    return ack(*feeds), feeds
+    return fed(ack, *(tf.placeholder(tf.int64, [], name) for name in ("m", "n")))
 
 
-@ut.function
-def tak(x: ut.i32, y: ut.i32, z: ut.i32) -> ut.i32:
-    if y < x:
-        return tak(tak(x - 1, y, z), tak(y - 1, z, x), tak(z - 1, x, y))
-    return z
+def build_takeuchi():
+    tak = function.Declare("takeuchi", ints("x", "y", "z"), ints("r"))
 
-
-def build_tak():
-    tak = function.Declare("tak", ints("x", "y", "z"), ints("r"))
-
-    @function.Defun(tf.int32, tf.int32, tf.int32, func_name="tak")
+    @define(tf.int32, tf.int32, tf.int32, func_name="takeuchi")
     def body(x, y, z):
         again = lambda: tak(tak(x - 1, y, z), tak(y - 1, z, x), tak(z - 1, x, y))  # noqa: E731
-        return tf.cond(y < x, again, lambda: z)
+        return tf.cond(x <= y, lambda: z, again)
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = int32("x", "y", "z")
-    return tak(*feeds), feeds
+    return fed(tak, *int32("x", "y", "z"))
 
 
 @ut.function
@@ -137,7 +123,7 @@ def build_collatz():
     long = [("n", tf.int64), ("steps", tf.int64)]
     collatz = function.Declare("collatz", long, [("r", tf.int64)])
 
-    @function.Defun(tf.int64, tf.int64, func_name="collatz")
+    @define(tf.int64, tf.int64, func_name="collatz")
     def body(n, steps):
         def step():
             after = tf.cond(tf.equal(tf.mod(n, 2), 0), lambda: n // 2, lambda: 3 * n + 1)
@@ -145,9 +131,7 @@ def build_collatz():
 
         return tf.cond(tf.equal(n, 1), lambda: steps, step)
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = [tf.placeholder(tf.int64, [], name) for name in ("n", "steps")]
-    return collatz(*feeds), feeds
+    return fed(collatz, *(tf.placeholder(tf.int64, [], name) for name in ("n", "steps")))
 
 
 @ut.function
@@ -162,16 +146,14 @@ def power(x: ut.f32, n: ut.i32) -> ut.f32:
 def build_power():
     power = function.Declare("power", [("x", tf.float32), ("n", tf.int32)], [("r", tf.float32)])
 
-    @function.Defun(tf.float32, tf.int32, func_name="power")
+    @define(tf.float32, tf.int32, func_name="power")
     def body(x, n):
         def halve():
             return tf.cond(tf.equal(n % 2, 0), lambda: tf.square(power(x, n // 2)), lambda: x * power(x, n - 1))
 
         return tf.cond(tf.equal(n, 0), lambda: 1.0, halve)
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = [tf.placeholder(tf.float32, [], "x"), tf.placeholder(tf.int32, [], "n")]
-    return power(*feeds), feeds
+    return fed(power, tf.placeholder(tf.float32, [], "x"), *int32("n"))
 
 
 # -- several functions -------------------------------------------------------------------------------------
@@ -191,18 +173,15 @@ def build_even():
     even = function.Declare("even", ints("n"), [("r", tf.bool)])
     odd = function.Declare("odd", ints("n"), [("r", tf.bool)])
 
-    @function.Defun(tf.int32, func_name="even")
+    @define(tf.int32, func_name="even")
     def even_body(n):
         return tf.cond(tf.equal(n, 0), lambda: True, lambda: odd(n - 1))
 
-    @function.Defun(tf.int32, func_name="odd")
+    @define(tf.int32, func_name="odd")
     def odd_body(n):
         return tf.cond(tf.equal(n, 0), lambda: False, lambda: even(n - 1))
 
-    for body in (even_body, odd_body):
-        body.add_to_graph(tf.get_default_graph())
-    feeds = int32("n")
-    return even(*feeds), feeds
+    return fed(even, *int32("n"))
 
 
 @ut.function
@@ -223,44 +202,32 @@ def build_prime():
     divides = function.Declare("divides", ints("n", "d"), [("r", tf.bool)])
     prime = function.Declare("prime", ints("k", "n"), ints("r"))
 
-    @function.Defun(tf.int32, tf.int32, func_name="divides")
+    @define(tf.int32, tf.int32, func_name="divides")
     def divides_body(n, d):
         rest = lambda: tf.cond(tf.equal(n % d, 0), lambda: True, lambda: divides(n, d + 1))  # noqa: E731
         return tf.cond(tf.greater(d * d, n), lambda: False, rest)
 
-    @function.Defun(tf.int32, tf.int32, func_name="prime")
+    @define(tf.int32, tf.int32, func_name="prime")
     def prime_body(k, n):
         found = lambda: tf.cond(tf.equal(k, 0), lambda: n, lambda: prime(k - 1, n + 1))  # noqa: E731
         return tf.cond(divides(n, 2), lambda: prime(k, n + 1), found)
 
-    for body in (divides_body, prime_body):
-        body.add_to_graph(tf.get_default_graph())
-    feeds = int32("k", "n")
-    return prime(*feeds), feeds
+    return fed(prime, *int32("k", "n"))
 
 
-@ut.function
-def fibs(n: ut.i32) -> tuple[ut.i32, ut.i32]:
-    if n == 0:
-        return 1, 1
-    a, b = fibs(n - 1)
-    return b, a + b
+def build_fibonacci_pair():
+    fibs = function.Declare("fibonacci_pair", [("n", tf.int64)], [("a", tf.int64), ("b", tf.int64)])
 
-
-def build_fibs():
-    fibs = function.Declare("fibs", ints("n"), ints("a", "b"))
-
-    @function.Defun(tf.int32, func_name="fibs", out_names=["a", "b"])
+    @define(tf.int64, func_name="fibonacci_pair", out_names=["a", "b"])
     def body(n):
         def step():
             a, b = fibs(n - 1, name="b")
             return b, a + b
 
-        return tf.cond(tf.equal(n, 0), lambda: (1, 1), step)
+        return tf.cond(tf.equal(n, 0), lambda: (0, 1), step)
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = int32("n")
-    return tuple(fibs(*feeds)), feeds
+    feed = tf.placeholder(tf.int64, [], "n")
+    return tuple(fibs(feed)), [feed]
 
 
 @ut.function
@@ -282,8 +249,7 @@ def build_hypotenuse():
     def hypotenuse(a, b):
         return tf.sqrt(squares(a, b))
 
-    feeds = [tf.placeholder(tf.float64, [], name) for name in ("a", "b")]
-    return hypotenuse(*feeds), feeds
+    return fed(hypotenuse, *(tf.placeholder(tf.float64, [], name) for name in ("a", "b")))
 
 
 # -- arrays ------------------------------------------------------------------------------------------------
@@ -307,7 +273,7 @@ def build_tree_sum():
     arrays = [(name, tf.int32[None]) for name in ("left", "right", "value")]
     tree_sum = function.Declare("tree_sum", [*arrays, ("node", tf.int32)], ints("r"))
 
-    @function.Defun(tf.int32[None], tf.int32[None], tf.int32[None], tf.int32, func_name="tree_sum")
+    @define(tf.int32[None], tf.int32[None], tf.int32[None], tf.int32, func_name="tree_sum")
     def body(left, right, value, node):
         def inner():
             here = tf.gather(value, node)
@@ -316,9 +282,7 @@ def build_tree_sum():
 
         return tf.cond(node < 0, lambda: 0, inner)
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = [tf.placeholder(tf.int32, [None], name) for name, _ in arrays] + int32("node")
-    return tree_sum(*feeds), feeds
+    return fed(tree_sum, *(tf.placeholder(tf.int32, [None], name) for name, _ in arrays), *int32("node"))
 
 
 WORDS = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
@@ -339,7 +303,7 @@ def build_encode():
     names = ["left", "right", "words", "w", "node"]
     encode = function.Declare("encode", list(zip(names, types, strict=True)), [("r", tf.float32[3])])
 
-    @function.Defun(*types, func_name="encode")
+    @define(*types, func_name="encode")
     def body(left, right, words, w, node):
         def inner():
             children = [encode(left, right, words, w, tf.gather(side, node)) for side in (left, right)]
@@ -347,13 +311,8 @@ def build_encode():
 
         return tf.cond(tf.gather(left, node) < 0, lambda: tf.tanh(tf.gather(words, node)), inner)
 
-    body.add_to_graph(tf.get_default_graph())
-    shapes = [[5], [5], [5, 3], [6, 3], []]
-    feeds = [
-        tf.placeholder(tf.float32 if n in ("words", "w") else tf.int32, shape, n)
-        for n, shape in zip(names, shapes, strict=True)
-    ]
-    return encode(*feeds), feeds
+    dtypes, shapes = [tf.int32, tf.int32, tf.float32, tf.float32, tf.int32], [[5], [5], [5, 3], [6, 3], []]
+    return fed(encode, *map(tf.placeholder, dtypes, shapes, names))
 
 
 # -- loops -------------------------------------------------------------------------------------------------
@@ -374,7 +333,7 @@ def digits(n: ut.i32) -> ut.i32:
 def build_digits():
     digits = function.Declare("digits", ints("n"), ints("r"))
 
-    @function.Defun(tf.int32, func_name="digits")
+    @define(tf.int32, func_name="digits")
     def body(n):
         def again():
             zero = tf.subtract(n, n, name="total")
@@ -385,9 +344,7 @@ def build_digits():
 
         return tf.cond(n < 10, lambda: n, again)
 
-    body.add_to_graph(tf.get_default_graph())
-    feeds = int32("n")
-    return digits(*feeds), feeds
+    return fed(digits, *int32("n"))
 
 
 @ut.function
@@ -409,8 +366,7 @@ def build_sum_of_fibs():
 
         return tf.while_loop(lambda i, total: i < n, step, (i, total))[1]
 
-    feeds = int32("i", "n", "total")
-    return sum_of_fibs(*feeds), feeds
+    return fed(sum_of_fibs, *int32("i", "n", "total"))
 
 
 @ut.function
@@ -425,20 +381,19 @@ def build_all_fibs():
     def all_fibs(ns):
         return tf.map_fn(fib, ns)
 
-    feeds = [tf.placeholder(tf.int32, [None], "ns")]
-    return all_fibs(*feeds), feeds
+    return fed(all_fibs, tf.placeholder(tf.int32, [None], "ns"))
 
 
 CASES = {
     "factorial": Case(fac, build_fac, (6,), 720),
     "fibonacci": Case(fib, build_fib, (9,), 55),
-    "ackermann": Case(ack, build_ack, (2, 2), 7),
-    "takeuchi": Case(tak, build_tak, (5, 3, 1), 2),
+    "ackermann": Case(ackermann, build_ackermann, (2, 2), 7),
+    "takeuchi": Case(takeuchi, build_takeuchi, (5, 3, 1), 2),
     "collatz": Case(collatz, build_collatz, (6, 0), 8),
     "power": Case(power, build_power, (2.0, 10), 1024.0),
     "mutual": Case(even, build_even, (7,), False),
     "primes": Case(prime, build_prime, (5, 2), 13),
-    "several results": Case(fibs, build_fibs, (6,), (13, 21)),
+    "several results": Case(fibonacci_pair, build_fibonacci_pair, (6,), (8, 13)),
     "a function calls a function": Case(hypotenuse, build_hypotenuse, (3.0, 4.0), 5.0),
     "tree sum": Case(tree_sum, build_tree_sum, (LEFT, RIGHT, VALUE, 0), 150),
     "tree network": Case(encode, build_encode, (LEFT, RIGHT, WORDS, WEIGHTS, 0), None),

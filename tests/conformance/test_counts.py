@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.programs import find
-from tests.programs.engines import EVERY
+from tests.support.engines import EVERY
 
 # Counted by hand-instrumented Python, which knows nothing of how programs are loaded: (name, arguments, calls, depth).
 

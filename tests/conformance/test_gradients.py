@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
-from tests.programs.engines import FORCED
 from tests.support.differences import WAYS, assert_close, assert_valid, differences, leaves
+from tests.support.engines import FORCED
 
 import undertow as ut
 from undertow.frontend.values import tree

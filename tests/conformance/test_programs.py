@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.programs import PROGRAMS, Expected, Program, assert_same
-from tests.programs.engines import EVERY
+from tests.support.engines import EVERY
 
 import undertow as ut
 

@@ -5,7 +5,7 @@ A change here is not a fault: read the difference, and update if it is what you 
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,26 +40,9 @@ GOLDEN = {
 
 @pytest.mark.parametrize("name", GOLDEN)
 @pytest.mark.parametrize("kind", ["library", "static"])
-def test_text(name: str, kind: str, request: pytest.FixtureRequest) -> None:
+def test_text(name: str, kind: str, golden: Callable[..., None]) -> None:
     library, static = find(name).capture(0)
-    found = text.dump(library if kind == "library" else static, spans=False)
-    path = FOLDER / f"{name}.{kind}.txt"
-    if request.config.getoption("--update"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(found, encoding="utf-8")
-        return
-    expected = path.read_text(encoding="utf-8") if path.exists() else ""
-    if found != expected:
-        lines = difflib.unified_diff(
-            expected.splitlines(),
-            found.splitlines(),
-            f"{path.name} as it was",
-            f"{path.name} as it is",
-            lineterm="",
-            n=2,
-        )
-        shown = "\n".join(lines)
-        pytest.fail(f"{shown}\n\nif this is what you wanted: pytest tests/golden --update", pytrace=False)
+    golden(FOLDER / f"{name}.{kind}.txt", text.dump(library if kind == "library" else static, spans=False))
 
 
 def test_no_text_without_program() -> None:

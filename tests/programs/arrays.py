@@ -108,10 +108,7 @@ def transform(re: ut.f64[None], im: ut.f64[None]) -> tuple[ut.f64[None], ut.f64[
     angle = -2.0 * np.pi * ut.arange(n // 2) / n
     twist_re, twist_im = ut.cos(angle), ut.sin(angle)
     far_re, far_im = odd_re * twist_re - odd_im * twist_im, odd_re * twist_im + odd_im * twist_re
-    return (
-        ut.concat([even_re + far_re, even_re - far_re]),
-        ut.concat([even_im + far_im, even_im - far_im]),
-    )
+    return (ut.concat([even_re + far_re, even_re - far_re]), ut.concat([even_im + far_im, even_im - far_im]))
 
 
 @ut.function
@@ -157,12 +154,7 @@ PROGRAMS = [
     program(encode_f32, (PARAMS["embed"], LEFT, RIGHT, 0), tags="recursive arrays"),
     program(halves_sum, (np.zeros(0),), (np.arange(1.0),), (np.arange(11) * 0.5,), tags="recursive arrays"),
     program(halves_max, (np.array([3]),), (np.array([3, 9, -4, 8, 2, 9, 1]),), tags="recursive arrays"),
-    program(
-        merge_sort,
-        (np.zeros(0, np.int64),),
-        (np.array([5, 2, 9, -1, 2, 7, 0, 3]),),
-        tags="recursive arrays",
-    ),
+    program(merge_sort, (np.zeros(0, np.int64),), (np.array([5, 2, 9, -1, 2, 7, 0, 3]),), tags="recursive arrays"),
     program(transform, (np.array([1.0]), np.array([2.0])), (np.arange(8.0), np.ones(8)), tags="recursive arrays"),
     program(matrix_power, (np.array([[1.0, 1.0], [1.0, 0.0]]), 10), tags="recursive arrays"),
     program(growing, (0,), (6,), tags="recursive arrays"),

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from tests.property.test_simplify import same, valid
+from tests.support.bits import same
 from tests.support.random_programs import random_program
+from tests.support.validity import valid
 
 from undertow.engines.contract import Options, Stats
 from undertow.engines.reference import Reference

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from tests.support.oracle import compare
-from tests.support.sources import Source, write
+from tests.support.sources import Source, argument, write
 
 EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
 QUARTERS = st.integers(-12, 12).map(lambda k: k / 4)
@@ -70,14 +70,6 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
             compare(source, arguments, tmp_path)
         except Exception as fault:
             raise AssertionError(f"seed {seed}:\n{source.text}\n# {source.main}(fuel, ...) for {arguments}") from fault
-
-
-def argument(random: Random, letter: str) -> Any:
-    if letter == "i":
-        return random.randint(-6, 20)
-    if letter == "v":
-        return np.array([random.randint(-12, 12) / 4 for _ in range(random.randint(1, 4))])
-    return random.randint(-12, 12) / 4 if letter == "x" else random.random() < 0.5
 
 
 def test_the_generator_makes_what_matters() -> None:

@@ -11,31 +11,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from tests.support.bits import same
 from tests.support.random_programs import random_program
+from tests.support.validity import valid
 
 from undertow.engines.contract import Options, Stats
 from undertow.engines.reference import Reference
 from undertow.errors import UndertowError
-from undertow.ir.graph import Library, Node
-from undertow.ir.spec import check
-from undertow.ir.text import dump, dump_constants, parse
-from undertow.ops.op import find
+from undertow.ir.graph import Library
 from undertow.passes.flatten import flatten
 from undertow.passes.simplify import simplify
 
 INPUTS = ((2, 3, 0.5, True), (1, -1, -0.0, False), (3, 0, float("nan"), True), (0, 7, float("inf"), False))
-
-
-def rule(node: Node, types: Any) -> Any:
-    return find(node.op).type(types, node.attrs)
-
-
-def valid(library: Library) -> Library:
-    check(library, rule)
-    assert parse(dump(library), dump_constants(library)) == library
-    static = flatten(library)
-    check(static)
-    return library
 
 
 def run(library: Library, args: tuple[Any, ...]) -> tuple[list[Any], str, Stats]:
@@ -45,14 +32,6 @@ def run(library: Library, args: tuple[Any, ...]) -> tuple[list[Any], str, Stats]
         values, stats, left = Reference().plan(flatten(library)).drain(inputs, Options(timeout=20.0))
     assert left == 0
     return values, printed.getvalue(), stats
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equal bits; one nan is as good as another."""
-    x, y = np.asarray(a), np.asarray(b)
-    if x.dtype.kind == "f" and np.isnan(x).any():
-        return bool(np.array_equal(np.isnan(x), np.isnan(y)))
-    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
 def compare(chance: random.Random, inline: bool) -> None:

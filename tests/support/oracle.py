@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import itertools
 import linecache
@@ -14,6 +13,7 @@ from typing import Any
 
 from tests.programs.program import Plain, TooManyCalls, assert_same, import_plain
 from tests.support.sources import Source
+from tests.support.written import load_file
 
 import undertow as ut
 from undertow.api.options import ENGINES
@@ -45,16 +45,12 @@ def compare(source: Source, arguments: Sequence[tuple[Any, ...]], folder: Path) 
     number = next(_NUMBERS)
     path = folder / f"program_{number}.py"
     path.write_text(source.text, encoding="utf-8")
-    names = [f"random_program_{number}", f"random_program_{number}~plain"]
+    name = f"random_program_{number}~plain"
     try:
-        spec = importlib.util.spec_from_file_location(names[0], path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        plain = import_plain(str(path), names[1])
-        _compare(getattr(module, source.main), getattr(plain, source.main), arguments)
+        plain = import_plain(str(path), name)
+        _compare(getattr(load_file(path), source.main), getattr(plain, source.main), arguments)
     finally:
-        sys.modules.pop(names[1], None)
+        sys.modules.pop(name, None)
         linecache.cache.pop(str(path), None)
         path.unlink()
 

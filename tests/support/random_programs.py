@@ -11,15 +11,13 @@ not recursive itself, so there are several entries.
 from __future__ import annotations
 
 import itertools
-import linecache
 import random
 from typing import Any
 
-import undertow as ut
+from tests.support.written import function_of
 
 _HEAD = "(n: ut.i64, a: ut.i64, x: ut.f64, b: ut.bool) -> tuple[ut.i64, ut.f64, ut.bool]:"
 _INVARIANT_HEAD = _HEAD.replace(") ->", ", w: ut.f64, k: ut.i64) ->")
-_NUMBERS = itertools.count()
 
 _INTS = ["{i} + {i}", "{i} - {i}", "{i} * {i}", "-{i}", "{i} & {i}", "{i} | {i}", "{i} ^ {i}", "abs({i})"]
 _INTS += [
@@ -183,8 +181,4 @@ def random_program(
 ) -> tuple[Any, str]:
     """The function `f0` of a random program, and the program's text; `floats` says which kind it computes with."""
     source = _Writer(chance, effects, invariants).program().replace("ut.f64", f"ut.{floats}")
-    file = f"<random program {next(_NUMBERS)}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"ut": ut}
-    exec(compile(source, file, "exec"), space)
-    return space["f0"], source
+    return function_of(source, "f0"), source

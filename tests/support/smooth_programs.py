@@ -9,16 +9,13 @@ through tanh.
 from __future__ import annotations
 
 import itertools
-import linecache
 import random
 from typing import Any
 
 import numpy as np
-
-import undertow as ut
+from tests.support.written import function_of
 
 _HEAD = "(n: ut.i64, x: ut.f64, v: ut.f64[None], w) -> tuple[ut.f64, ut.i64, ut.f64[None]]:"
-_NUMBERS = itertools.count()
 
 _FORMS = {
     "f": [
@@ -126,11 +123,7 @@ class _Writer:
 def smooth_program(chance: random.Random) -> tuple[Any, str]:
     """The function `rec0` of a random program, and the program's text."""
     source = _Writer(chance).program()
-    file = f"<smooth program {next(_NUMBERS)}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"ut": ut}
-    exec(compile(source, file, "exec"), space)
-    return space["rec0"], source
+    return function_of(source, "rec0"), source
 
 
 def arguments(chance: random.Random) -> tuple[Any, ...]:

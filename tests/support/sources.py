@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
+
+import numpy as np
 
 _NOTES = {"i": "ut.i64", "x": "ut.f64", "p": "ut.bool", "v": "ut.f64[None]"}
 
@@ -577,3 +580,12 @@ def _reachable(name: str, calls: dict[str, set[str]]) -> set[str]:
 def write(random: Random) -> Source:
     """A random program."""
     return Writer(random).program()
+
+
+def argument(random: Random, letter: str) -> Any:
+    """A value for a parameter of that type."""
+    if letter == "i":
+        return random.randint(-6, 20)
+    if letter == "v":
+        return np.array([random.randint(-12, 12) / 4 for _ in range(random.randint(1, 4))])
+    return random.randint(-12, 12) / 4 if letter == "x" else random.random() < 0.5

@@ -13,19 +13,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from tests.support.recursions import even, fib
 
 import undertow as ut
 from undertow.api.function import make_library
 from undertow.engines.native import Encoded
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
-
-
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return n
-    return fib(n - 1) + fib(n - 2)
 
 
 @ut.function
@@ -36,16 +30,6 @@ def chain(n: ut.i64, x: ut.f64) -> ut.f64:
     for k in range(n):
         total = total * x + 1.0 / (k + 1)
     return chain(n - 1, x * 0.5) + total
-
-
-@ut.function
-def even(n: ut.i64) -> ut.bool:
-    return True if n == 0 else odd(n - 1)
-
-
-@ut.function
-def odd(n: ut.i64) -> ut.bool:
-    return False if n == 0 else even(n - 1)
 
 
 @ut.function

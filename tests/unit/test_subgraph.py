@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
-import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.support.threads import in_threads
 
 import undertow as ut
 from undertow.api.options import ENGINES
@@ -342,12 +342,9 @@ def test_an_error_leaves_the_context_clean() -> None:
 
 
 def test_other_threads_see_nothing_of_a_block() -> None:
-    found: list[Any] = []
     with ut.SubGraph() as f:
         n = f.input(ut.i64)
-        thread = threading.Thread(target=lambda: found.append((context(), fac()(5))))
-        thread.start()
-        thread.join()
+        found = in_threads(lambda _: (context(), fac()(5)), 1)
         f.output(n)
     assert found == [(None, 120)]
 

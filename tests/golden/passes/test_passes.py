@@ -41,8 +41,8 @@ FLATTENED = ("extend_power", "extend_two_calls")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_text(path: Path, request: pytest.FixtureRequest) -> None:
-    head, _, wanted = path.read_text().partition("# after\n")
+def test_text(path: Path, golden: Callable[..., None]) -> None:
+    head, _, _ = path.read_text().partition("# after\n")
     before = parse(head.partition("# before\n")[2])
     assert isinstance(before, Library)
     check(before, type_rule)
@@ -54,10 +54,7 @@ def test_text(path: Path, request: pytest.FixtureRequest) -> None:
     made = f"\n{dump(after)}\n# {report}\n"
     if path.stem in FLATTENED:
         made += f"\n# flattened\n\n{dump(static)}"
-    if request.config.getoption("--update"):
-        path.write_text(f"{head}# after\n{made}")
-        wanted = made
-    assert made == wanted
+    golden(path, made, f"{head}# after\n")
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -44,16 +44,13 @@ FILES = sorted(FOLDER.glob("*-*.txt"))  # a pass, and a program
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_text(path: Path, request: pytest.FixtureRequest) -> None:
-    head, _, wanted = path.read_text().partition("# after\n")
+def test_text(path: Path, golden: Callable[..., None]) -> None:
+    head, _, _ = path.read_text().partition("# after\n")
     before = parse(head.partition("# before\n")[2])
     after = PASSES[path.stem.partition("-")[0]](before)
     made = f"\n{dump(after, legend=False)}"
     assert dump(parse(made), legend=False) == made[1:]
-    if request.config.getoption("--update"):
-        path.write_text(f"{head}# after\n{made}")
-        wanted = made
-    assert made == wanted
+    golden(path, made, f"{head}# after\n")
 
 
 @pytest.mark.parametrize("name", PASSES)
@@ -68,9 +65,5 @@ def fib(n: ut.f64) -> ut.f64:
     return fib(n - 1) + fib(n - 2)
 
 
-def test_the_gradient_of_fib(request: pytest.FixtureRequest) -> None:
-    path = FOLDER / "gradient_of_fib.txt"
-    made = str(ut.grad(fib).plan(5.0))
-    if request.config.getoption("--update"):
-        path.write_text(made)
-    assert path.read_text() == made
+def test_the_gradient_of_fib(golden: Callable[..., None]) -> None:
+    golden(FOLDER / "gradient_of_fib.txt", str(ut.grad(fib).plan(5.0)))

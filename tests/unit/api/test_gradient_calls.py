@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import gc
 import io
-import threading
 import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.support.differences import WAYS, assert_close, assert_valid, check_gradient
-from tests.unit.passes.test_gradients import power
+from tests.support.recursions import power
+from tests.support.threads import in_threads
 
 import undertow as ut
 
@@ -674,17 +674,7 @@ def test_threads() -> None:
     def f(x: ut.f64, n: ut.i64) -> ut.f64:
         return x if n <= 0 else x * f(x, n - 1)
 
-    found: dict[int, Any] = {}
-
-    def work(k: int) -> None:
-        found[k] = ut.grad(f)(1.0 + k, 2)
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {k: 3 * (1.0 + k) ** 2 for k in range(8)}
+    assert in_threads(lambda k: ut.grad(f)(1.0 + k, 2), 8) == [3 * (1.0 + k) ** 2 for k in range(8)]
 
 
 def test_options_apply() -> None:

@@ -5,12 +5,11 @@ Each test runs a script in a process of its own, which interrupts itself again a
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from tests.support.recursions import count
+from tests.support.scripts import run_script
 
 import undertow as ut
 
@@ -126,72 +125,31 @@ def by_kill(delay):
 '''
 
 
-def run(tmp_path: Path, script: str) -> str:
-    file = tmp_path / "script.py"
-    file.write_text(COMMON + textwrap.dedent(script))
-    source = str(Path(ut.__file__).parent.parent)
-    done = subprocess.run(
-        [sys.executable, str(file)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={"PYTHONPATH": source, "PATH": "/usr/bin:/bin"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_at_random_moments(tmp_path: Path, seed: int) -> None:
-    out = run(
-        tmp_path,
-        f"""
-        stopped, places = rounds(120, by_alarm, seed={seed})
-        assert stopped > 20, stopped
-        assert {{"frontend/interpret/expressions.py", "engines/reference/run.py"}} <= places, places
-        print("usable")
-        """,
-    )
-    assert out == "usable\n"
-
-
-@pytest.mark.slow
-def test_at_random_moments_on_waves(tmp_path: Path) -> None:
-    out = run(
-        tmp_path,
-        """
-        ENGINE = "waves"
-        stopped, places = rounds(120, by_alarm)
-        assert stopped > 20, stopped
-        print("usable")
-        """,
-    )
-    assert out == "usable\n"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["reference", "waves", "expand"])
-def test_signals_from_another_thread(tmp_path: Path, engine: str) -> None:
-    out = run(
-        tmp_path,
-        f"""
+@pytest.mark.parametrize(
+    ("engine", "how", "count", "least"),
+    [
+        ("reference", "by_alarm, seed=1", 120, 20),
+        ("reference", "by_alarm, seed=2", 120, 20),
+        ("waves", "by_alarm", 120, 20),
+        *((engine, "by_kill", 60, 3) for engine in ("reference", "waves", "expand")),
+    ],
+)
+def test_at_random_moments(tmp_path: Path, engine: str, how: str, count: int, least: int) -> None:
+    script = f"""
         ENGINE = "{engine}"
-        stopped, places = rounds(60, by_kill)
-        assert stopped > 3, stopped
-        print("usable")
-        """,
-    )
-    assert out == "usable\n"
+        stopped, places = rounds({count}, {how})
+        assert stopped > {least}, stopped
+        if "{engine} {how}".startswith("reference by_alarm"):
+            assert {{"frontend/interpret/expressions.py", "engines/reference/run.py"}} <= places, places
+    """
+    run_script(tmp_path, COMMON, script)
 
 
 @pytest.mark.slow
 def test_while_a_deep_source_is_parsed(tmp_path: Path) -> None:
     """The parser needs a larger stack and recursion limit for a while: they are put back."""
-    out = run(
-        tmp_path,
-        """
+    script = """
         import linecache
         from undertow.frontend.syntax import source
 
@@ -214,31 +172,17 @@ def test_while_a_deep_source_is_parsed(tmp_path: Path) -> None:
 
         stopped, places = rounds(12, by_alarm, work=lambda: deep_(7), renew=renew)
         assert stopped > 1, stopped
-        print("usable")
-        """,
-    )
-    assert out == "usable\n"
+    """
+    run_script(tmp_path, COMMON, script)
 
 
 @pytest.mark.slow
 def test_an_endless_run_can_be_stopped(tmp_path: Path) -> None:
-    out = run(
-        tmp_path,
-        """
-        @ut.function
-        def spin(n: ut.i64) -> ut.i64:
-            while n != 0:
-                n = n - 1
-            return n
-
-        @ut.function
-        def sink(n: ut.i64) -> ut.i64:
-            if n == 0:
-                return 0
-            return sink(n - 1)
+    script = """
+        from tests.support.recursions import count, spin
 
         before = state()
-        for endless in (spin, sink):
+        for endless in (spin, count):
             for delay in (0.01, 0.05, 0.1):
                 cancel = by_alarm(delay)
                 try:
@@ -247,11 +191,9 @@ def test_an_endless_run_can_be_stopped(tmp_path: Path) -> None:
                 except KeyboardInterrupt:
                     cancel()
                 assert state() == before
-                assert endless(3) == 0
-        print("usable")
-        """,
-    )
-    assert out == "usable\n"
+                assert endless(3) == (3 if endless is count else 0)
+    """
+    run_script(tmp_path, COMMON, script)
 
 
 def test_an_interrupt_is_not_an_error_of_ours() -> None:
@@ -272,13 +214,7 @@ def test_an_interrupt_is_not_an_error_of_ours() -> None:
 def test_an_interrupt_inside_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     from undertow.ops import op
 
-    @ut.function
-    def f(n: ut.i64) -> ut.i64:
-        if n == 0:
-            return 0
-        return f(n - 1) + 1
-
-    assert f(3) == 3
+    assert count(3) == 3
     fired = []
 
     def interrupted(values: object, attrs: object) -> object:
@@ -288,8 +224,8 @@ def test_an_interrupt_inside_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> Non
     row = op.find("subtract")
     with monkeypatch.context() as patch:
         patch.setitem(op.CATALOGUE, "subtract", op.Op("subtract", row.arity, row.type, interrupted, row.doc))  # type: ignore[arg-type]
-        again = ut.function(f.__wrapped__)  # type: ignore[attr-defined]
+        again = ut.function(count.__wrapped__)  # type: ignore[attr-defined]
         with pytest.raises(KeyboardInterrupt):
             again.run(3, engine="reference")
     assert fired
-    assert f(3) == 3
+    assert count(3) == 3

@@ -2,53 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.recursions import count, even, fib
+from tests.support.threads import in_threads
 
 import undertow as ut
 from undertow.api.options import settings
-
-
-@ut.function
-def count(n: ut.i64) -> ut.i64:
-    """Calls itself n times; for ever if n is negative."""
-    if n == 0:
-        return 0
-    return count(n - 1) + 1
-
-
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return n
-    return fib(n - 1) + fib(n - 2)
-
-
-@ut.function
-def spin(n: ut.i64) -> ut.i64:
-    """Loops until n is 0: for ever if n is negative."""
-    while n != 0:
-        n = n - 1
-    return n
-
-
-@ut.function
-def even(n: ut.i64) -> ut.bool:
-    if n == 0:
-        return True
-    return odd(n - 1)
-
-
-@ut.function
-def odd(n: ut.i64) -> ut.bool:
-    if n == 0:
-        return False
-    return even(n - 1)
 
 
 @ut.function
@@ -56,18 +18,6 @@ def doubled(x: ut.f64[None], n: ut.i64) -> ut.f64:
     if n == 0:
         return ut.sum(x)
     return doubled(x * 2, n - 1) + x[0]
-
-
-def test_max_depth_is_exact() -> None:
-    assert count.run(9, max_depth=10) == 9
-    with pytest.raises(ut.RecursionLimit, match="max_depth=9") as caught:
-        count.run(9, max_depth=9)
-    assert len(caught.value.calls) == 9
-    assert caught.value.span is not None and "count(n - 1)" in caught.value.span.source()
-
-
-def test_loops_add_no_depth() -> None:
-    assert spin.run(50, max_depth=1) == 0
 
 
 def test_frames_are_exact() -> None:
@@ -94,27 +44,6 @@ def test_memory_of_a_single_array() -> None:
     with pytest.raises(ut.FrameLimit, match="memory=5,000") as caught:
         make.run(1000, memory=5000)
     assert caught.value.calls
-
-
-@pytest.mark.parametrize("endless", [count, spin, even])
-def test_timeout(endless: ut.Function) -> None:
-    began = time.perf_counter()
-    with pytest.raises(ut.Timeout, match=r"0\.05 s") as caught:
-        endless.run(-1, timeout=0.05)
-    assert time.perf_counter() - began < 5
-    assert caught.value.calls
-    assert len(str(caught.value).splitlines()) < 20
-    assert endless(0) in (0, True)
-
-
-def test_a_timeout_of_zero_stops_at_once() -> None:
-    with pytest.raises(ut.Timeout):
-        count.run(5, timeout=0)
-
-
-def test_a_generous_timeout_changes_nothing() -> None:
-    assert count.run(20, timeout=1e9) == 20
-    assert count.run(20, timeout=float("inf")) == 20
 
 
 LIMITS: list[tuple[dict[str, Any], type[ut.RunError]]] = [
@@ -162,12 +91,8 @@ def test_settings_end_with_a_block_that_fails() -> None:
 
 
 def test_settings_belong_to_their_thread() -> None:
-    seen: list[object] = []
     with ut.options(max_depth=3):
-        thread = threading.Thread(target=lambda: seen.append(count(50)))
-        thread.start()
-        thread.join()
-    assert seen == [50]
+        assert in_threads(lambda _: count(50), 1) == [50]
 
 
 def test_a_failed_run_is_captured_only_once() -> None:
@@ -213,14 +138,6 @@ def test_a_failed_capture_leaves_the_function_usable() -> None:
         f(1)
     table["x"] = 2
     assert f(1) == 3
-
-
-def test_the_trace_of_a_failed_run_is_complete(tmp_path: Path) -> None:
-    file = tmp_path / "run.jsonl"
-    with pytest.raises(ut.RecursionLimit):
-        count.run(10, max_depth=3, trace=file)
-    last = file.read_text().splitlines()[-1]
-    assert "calls nest deeper than max_depth=3" in last
 
 
 def test_deep_tracebacks_are_short() -> None:

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.recursions import fib
 
 import undertow as ut
 from undertow.api.options import DEFAULT_ENGINE, ENGINES
+from undertow.engines.contract import Options
 from undertow.ir.trace import RunStarted
-
-
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return n
-    return fib(n - 1) + fib(n - 2)
 
 
 def engine_of(**options: Any) -> str:
@@ -67,3 +62,11 @@ def test_what_waves_counts() -> None:
     assert {"operators", "branches", "calls"} <= stats.step_seconds.keys()
     assert 0 < sum(stats.step_seconds.values()) <= stats.seconds
     assert fib.run(12, stats=True, timed=False)[1].step_seconds == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [({"scheduler": "lilo"}, "no scheduler 'lilo'"), ({"frames": -1}, "frames=-1")]
+)
+def test_options_are_checked(option: dict[str, Any], said: str) -> None:
+    with pytest.raises(ut.UndertowError, match=said):
+        Options(**option)

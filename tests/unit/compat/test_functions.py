@@ -11,13 +11,6 @@ from undertow.api.options import ENGINES
 from undertow.compat.v1 import function
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    tf.reset_default_graph()
-    yield tf.get_default_graph()
-    tf.reset_default_graph()
-
-
 def run(fetches, feed_dict=None, **options):
     with tf.Session(**options) as session:
         return session.run(fetches, feed_dict)

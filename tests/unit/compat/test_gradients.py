@@ -14,13 +14,6 @@ from undertow.ir.spec import check
 from undertow.ops.op import find
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    tf.reset_default_graph()
-    yield tf.get_default_graph()
-    tf.reset_default_graph()
-
-
 def run(fetches, feed_dict=None, **options):
     """Run, after a check that the library is valid."""
     library = tf.get_default_graph().library(fetches)

@@ -14,13 +14,6 @@ from undertow.compat.v1 import function
 A = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    tf.reset_default_graph()
-    yield tf.get_default_graph()
-    tf.reset_default_graph()
-
-
 def run(fetches, feed_dict=None):
     with tf.Session() as session:
         return session.run(fetches, feed_dict)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections import namedtuple
 
 import numpy as np
 import pytest
+from tests.support.threads import in_threads
 
 import undertow as ut
 import undertow.compat.v1 as tf
 from undertow.compat.v1 import function
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    tf.reset_default_graph()
-    yield tf.get_default_graph()
-    tf.reset_default_graph()
 
 
 def test_fetches_keep_their_structure():
@@ -261,30 +254,19 @@ def test_threads_read_at_once():
     bump = counter.assign_add(1)
     session = tf.Session()
     session.run(tf.global_variables_initializer())
-    wrong = []
 
     def work(k):
         for _ in range(20):
-            found = session.run(y, {x: 1000 * k})
-            if not 2000 * k <= found <= 2000 * k + 80:
-                wrong.append(found)
+            assert 2000 * k <= session.run(y, {x: 1000 * k}) <= 2000 * k + 80
             session.run(bump)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, 4)
     assert session.run(counter) == 80
 
 
 def test_each_thread_has_its_default_graph():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(tf.get_default_graph()))
-    thread.start()
-    thread.join()
-    assert found[0] is not tf.get_default_graph()
+    (found,) = in_threads(lambda _: tf.get_default_graph(), 1)
+    assert found is not tf.get_default_graph()
 
 
 @pytest.mark.slow

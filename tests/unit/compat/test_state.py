@@ -15,13 +15,6 @@ SCHEDULES = [{"scheduler": "fifo"}, {"scheduler": "lifo"}] + [
 ]
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    tf.reset_default_graph()
-    yield tf.get_default_graph()
-    tf.reset_default_graph()
-
-
 @pytest.fixture(params=ENGINES)
 def session(request):
     with tf.Session(engine=request.param) as made:

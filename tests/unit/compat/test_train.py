@@ -11,13 +11,6 @@ from undertow.compat.v1 import function
 from undertow.errors import GraphError, TypeMismatch
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    tf.reset_default_graph()
-    yield tf.get_default_graph()
-    tf.reset_default_graph()
-
-
 def started(**options):
     session = tf.Session(**options)
     session.run(tf.global_variables_initializer())

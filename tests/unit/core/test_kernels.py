@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
-from tests.unit.ops.test_ops import ALL, EXAMPLES, FAULTS, FLOATS, INTS, NUMBERS, values_of
+from tests.support.op_examples import ALL, EXAMPLES, FAULTS, FLOATS, INTS, NUMBERS, values_of
 
 from undertow import _core
 from undertow.errors import Fault

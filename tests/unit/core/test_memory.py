@@ -19,11 +19,7 @@ CORE = ROOT / "core"
 
 # Kernels; the interface, and the blocks that it works on; what has no lanes: tokens of the rival, parameters that an
 # optimizer steps, arrays of Python's.
-MAY_COPY = (
-    *("src/kernel/", "src/isa/"),
-    *("src/memory/lanes.h", "src/memory/memory.cpp"),
-    *("src/expand/", "bind/"),
-)
+MAY_COPY = (*("src/kernel/", "src/isa/"), *("src/memory/lanes.h", "src/memory/memory.cpp"), *("src/expand/", "bind/"))
 
 
 def guarded(*arguments: str) -> subprocess.CompletedProcess[str]:

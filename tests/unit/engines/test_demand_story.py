@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.engines.test_demand import captured, swap_down
-from tests.unit.passes.test_flatten import PROGRAMS, Body, const, factorial, library, sum_loop
+from tests.support.body import Body, const, library
+from tests.support.graphs import captured, plain
+from tests.support.hand_programs import ARGUMENTS, PROGRAMS, factorial, sum_loop
+from tests.support.recursions import swap_down
 
 import undertow as ut
 from undertow.engines.contract import Options
@@ -132,13 +133,7 @@ def test_effects_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_can_be_told(name: str) -> None:
     graph = flatten(PROGRAMS[name]())
-    given: dict[str, list[Any]] = {
-        "scaled_map": [np.ones(2), np.ones(2), np.float64(2)],
-        "map_of_calls": [np.True_, np.array([3, 2])],
-        "map_of_tokens": [np.ones(2)],
-        "tokens_all_over": [np.array([3, 2])],
-    }
-    inputs = given.get(name, [np.int64(3), np.int64(2)])[: len(graph.inputs)]
+    inputs = plain(ARGUMENTS[name][0])
     told = explain(graph, inputs)
     asked = [line for line in told.splitlines() if line.startswith("EVAL(")]
     assert len(asked) >= len(graph.fetches)

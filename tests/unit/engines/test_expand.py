@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.recursions import power
 
 import undertow as ut
 from undertow import _core
@@ -22,18 +23,8 @@ def fibonacci(n: ut.i64) -> ut.i64:
 
 
 @ut.function
-def chain(n: ut.i64) -> ut.i64:
-    return 0 if n == 0 else 1 + chain(n - 1)
-
-
-@ut.function
 def last(n: ut.i64, m: ut.i64) -> ut.i64:
     return m if n == 0 else last(n - 1, m + n)
-
-
-@ut.function
-def power(x: ut.f64, n: ut.i64) -> ut.f64:
-    return 1.0 if n <= 0 else x * power(x, n - 1)
 
 
 @ut.function
@@ -105,11 +96,10 @@ def test_copies_go_when_they_are_done() -> None:
     assert stats.deepest_tag.count(2) == 19
 
 
-@pytest.mark.parametrize(("function", "args", "wanted"), [(chain, (), 300_000), (last, (0,), 45_000_150_000)])
-def test_depth_is_data(function: Any, args: tuple[int, ...], wanted: int) -> None:
+def test_depth_is_data() -> None:
     """Results go up through all callers, also where every one of them hands them on at once."""
-    result, stats = run(function, 300_000, *args)
-    assert (result, stats.max_depth) == (wanted, 300_001)
+    result, stats = run(last, 300_000, 0)
+    assert (result, stats.max_depth) == (45_000_150_000, 300_001)
 
 
 def test_lanes_are_made_one_by_one() -> None:
@@ -157,24 +147,3 @@ def test_kept_arrays_go_with_their_last_phase() -> None:
 def test_second_derivatives() -> None:
     second = ut.grad(ut.grad(power))
     assert run(second, 1.1, 12)[0] == pytest.approx(12 * 11 * 1.1**10)
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Limits
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"frames": 50}, ut.FrameLimit),
-        ({"max_depth": 50}, ut.RecursionLimit),
-        ({"memory": 20_000}, ut.FrameLimit),
-        ({"timeout": 0.05}, ut.Timeout),
-    ],
-    ids=str,
-)
-def test_limits(options: dict[str, Any], error: type[ut.RunError]) -> None:
-    with pytest.raises(error) as caught:
-        run(chain, -1, **options)
-    assert caught.value.calls and caught.value.span is not None
-    assert run(chain, 10, **options)[0] == 10

@@ -7,9 +7,6 @@ add to.
 from __future__ import annotations
 
 import resource
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -18,13 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.programs.engines import forced
+from tests.support.engines import forced
+from tests.support.graphs import optimized, plain
+from tests.support.recursions import count, fib, grows, halves, invert, spin
+from tests.support.scripts import run_script
+from tests.support.threads import in_threads
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
-from undertow.passes.flatten import flatten
 
 WAYS = ("waves:lockstep", "waves:agenda", "expand")
 
@@ -35,76 +34,19 @@ def schedules() -> Iterator[None]:
         yield
 
 
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return n
-    return fib(n - 1) + fib(n - 2)
-
-
-@ut.function
-def count(n: ut.i64) -> ut.i64:
-    return 0 if n == 0 else count(n - 1) + 1
-
-
-@ut.function
-def spin(n: ut.i64) -> ut.i64:
-    while n != 0:
-        n = n - 1
-    return n
-
-
-@ut.function
-def halves(x: ut.f64[100], n: ut.i64) -> ut.f64:
-    """A tree of arrays."""
-    if n <= 1:
-        return ut.sum(x)
-    return halves(x * 0.5, n - 1) + halves(x + 1.0, n - 2)
-
-
-@ut.function
-def grows(x: ut.f64[None], n: ut.i64) -> ut.f64:
-    """A tree of arrays whose lengths only the run knows."""
-    if n <= 1:
-        return ut.sum(x)
-    return grows(ut.concat([x, x[:1]]), n - 1) + grows(x * 2.0, n - 2)
-
-
-@ut.function
-def invert(n: ut.i64, k: ut.i64) -> ut.i64:
-    """Divides by zero in one leaf of many."""
-    if n == 0:
-        return 100 // (k - 21)
-    return invert(n - 1, 2 * k) + invert(n - 1, 2 * k + 1)
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The end, at any moment
 
 HEAVY = '''
 import signal, sys, time
 import numpy as np
+from tests.support.engines import EVERY
+from tests.support.recursions import count, fib, spin
 import undertow as ut
 from undertow.api.options import ENGINES
-from undertow.engines.waves import Waves
 
 ENGINE = sys.argv[1]
-if ":" in ENGINE:
-    ENGINES[ENGINE] = Waves(ENGINE.split(":")[1])
-
-@ut.function
-def spin(n: ut.i64) -> ut.i64:
-    while n != 0:
-        n = n - 1
-    return n
-
-@ut.function
-def sink(n: ut.i64) -> ut.i64:
-    return 0 if n == 0 else sink(n - 1) + 1
-
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    return n if n <= 1 else fib(n - 1) + fib(n - 2)
+ENGINES.update(EVERY)
 
 @ut.function
 def wide(x: ut.f64[64, 64], n: ut.i64) -> ut.f64:
@@ -134,7 +76,7 @@ def net(w: ut.f64[32, 32], x: ut.f64[32], n: ut.i64) -> ut.f64[32]:
 X, W = np.ones((64, 64)) / 64, np.eye(32)
 CASES = {  # what it is, what never ends, what does
     "spin": (spin, (-1,), (3,)),
-    "sink": (sink, (-1,), (3,)),
+    "count": (count, (-1,), (3,)),
     "fib": (fib, (60,), (5,)),
     "wide": (wide, (X, 60), (X, 2)),
     "long": (long, (np.ones(1_000_000), -1), (np.ones(3), 2)),
@@ -145,21 +87,6 @@ CASES = {  # what it is, what never ends, what does
 '''
 
 
-def run_script(tmp_path: Path, engine: str, script: str) -> str:
-    file = tmp_path / "script.py"
-    file.write_text(HEAVY + textwrap.dedent(script))
-    done = subprocess.run(
-        [sys.executable, str(file), engine],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={"PYTHONPATH": str(Path(ut.__file__).parent.parent), "PATH": "/usr/bin:/bin"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", WAYS)
 @pytest.mark.parametrize("by", ["timeout", "Ctrl-C"])
@@ -168,9 +95,9 @@ def test_runs_stop_at_once(tmp_path: Path, engine: str, by: str) -> None:
 
     Forced on numbers, an agenda has a hundred thousand frames to clear away; by itself it takes arrays only.
     """
-    out = run_script(
+    run_script(
         tmp_path,
-        engine,
+        HEAVY,
         f"""
         BY = {by!r}
         AFTER = 0.1
@@ -180,7 +107,7 @@ def test_runs_stop_at_once(tmp_path: Path, engine: str, by: str) -> None:
                 with ut.options(engine=ENGINE, threads=threads, memory=4 << 30):
                     expected = function(*small)
                     # Where millions of frames are alive, giving back their memory takes time as well.
-                    is_deep = name in ("sink", "gradient of power")
+                    is_deep = name in ("count", "gradient of power")
                     most = AFTER * threads + (0.5 if is_deep or ENGINE == "waves:agenda" else 0.2)
                     for attempt in range(3):  # memory may come and go slowly where others use the machine
                         began = time.process_time()
@@ -202,19 +129,19 @@ def test_runs_stop_at_once(tmp_path: Path, engine: str, by: str) -> None:
                             break
                     assert took < most, (name, threads, took)
                     np.testing.assert_array_equal(function(*small), expected)
-        print("usable")
         """,
+        engine,
+        timeout=300,
     )
-    assert out == "usable\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", WAYS)
 def test_out_of_memory_is_an_error_of_ours(tmp_path: Path, engine: str) -> None:
     """What is known before it is allocated, by `memory`; the rest by the system, where that says no."""
-    out = run_script(
+    run_script(
         tmp_path,
-        engine,
+        HEAVY,
         """
         import resource
 
@@ -228,7 +155,7 @@ def test_out_of_memory_is_an_error_of_ours(tmp_path: Path, engine: str) -> None:
 
         slope = ut.grad(lambda x, n: ut.sum(piles(x, n)))
         pile = np.ones(1_000_000), 1000
-        cases = (vast, (1 << 29,)), (piles, pile), (slope, pile), (sink, (-1,))
+        cases = (vast, (1 << 29,)), (piles, pile), (slope, pile), (count, (-1,))
         with ut.options(engine=ENGINE, memory=1 << 28):
             for function, args in cases:
                 try:
@@ -247,10 +174,10 @@ def test_out_of_memory_is_an_error_of_ours(tmp_path: Path, engine: str) -> None:
                     assert "out of memory" in str(error), error
                     assert function is not piles or error.calls
             assert vast(3) == 3.0
-        print("usable")
         """,
+        engine,
+        timeout=300,
     )
-    assert out == "usable\n"
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -313,27 +240,17 @@ def test_runs_at_once(engine: str) -> None:
     with ut.options(engine=engine):
         expected = {n: fib(n) for n in (11, 12, 13)}
         wanted = slope(x)
-    wrong: list[object] = []
 
     def work(first: int) -> None:
-        try:
-            with ut.options(engine=engine):
-                for k in range(20):
-                    n = 11 + (first + k) % 3
-                    if fib(n) != expected[n]:
-                        wrong.append(n)
-                    np.testing.assert_array_equal(slope(x), wanted)
-                    with pytest.raises(ut.Fault):
-                        invert(4, 1)
-        except BaseException as error:
-            wrong.append(error)
+        with ut.options(engine=engine):
+            for k in range(20):
+                n = 11 + (first + k) % 3
+                assert fib(n) == expected[n]
+                np.testing.assert_array_equal(slope(x), wanted)
+                with pytest.raises(ut.Fault):
+                    invert(4, 1)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, 3)
 
 
 @pytest.mark.slow
@@ -405,8 +322,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 def test_width_and_threads_change_no_bit(name: str) -> None:
     """Where no product and no sum over lanes is involved: any width, schedule and number of threads."""
     function, args = PROGRAMS[name]
-    graph = flatten(make_library(function.library(*args), True, True))
-    inputs = [np.asarray(value)[()] for value in args]
+    graph, inputs = optimized(function, *args), plain(args)
     first, _ = WavesPlan(graph, 1).run(inputs, Options(threads=1))
     for width in (2, 7, 64, 4096):
         for schedule in ("lockstep", "agenda"):
@@ -434,7 +350,7 @@ def test_threads_change_no_bit_of_products_and_sums() -> None:
 
     slope = ut.grad(total, argnums=(0, 1))
     for function in (total, slope):
-        graph = flatten(make_library(function.library(w, xs), True, True))
+        graph = optimized(function, w, xs)
         for width in (8, 4096):
             plan = WavesPlan(graph, width)
             one, _ = plan.run([w, xs], Options(threads=1))

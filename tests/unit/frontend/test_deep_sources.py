@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.support.written import load_file
 
 import undertow as ut
 from undertow.ir import spec, text
@@ -58,14 +58,7 @@ def on_large_stack(work: Callable[[], ModuleType]) -> ModuleType:
 
 
 def load(path: Path) -> ModuleType:
-    def work() -> ModuleType:
-        found = importlib.util.spec_from_file_location(path.stem, path)
-        assert found is not None and found.loader is not None
-        module = importlib.util.module_from_spec(found)
-        found.loader.exec_module(module)
-        return module
-
-    return on_large_stack(work)
+    return on_large_stack(lambda: load_file(path))
 
 
 @contextmanager

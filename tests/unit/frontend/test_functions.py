@@ -99,11 +99,7 @@ def check(function: Callable[..., Any], oracle: Callable[..., Any], *values: Any
     """Function and oracle agree: at once, traced, and traced with run-time dimensions."""
     with np.errstate(all="ignore"):
         wanted = oracle(*values)
-        for got in (
-            function(*values),
-            traced(function, *values),
-            traced(function, *values, runtime=True),
-        ):
+        for got in (function(*values), traced(function, *values), traced(function, *values, runtime=True)):
             same(got, wanted, rtol)
 
 
@@ -293,12 +289,7 @@ def test_reductions(dtype: str, axis: Any, keepdims: bool) -> None:
             rtol=1e-4,
         )
     if axis != ():
-        check(
-            lambda v: ut.logsumexp(v, **how),
-            lambda v: np.log(np.sum(np.exp(wide(v, True)), **how)),
-            x,
-            rtol=1e-5,
-        )
+        check(lambda v: ut.logsumexp(v, **how), lambda v: np.log(np.sum(np.exp(wide(v, True)), **how)), x, rtol=1e-5)
 
 
 def test_sums_are_wide_enough() -> None:

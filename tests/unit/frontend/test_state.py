@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.threads import in_threads
 
 import undertow as ut
 from undertow.errors import Fault, TypeMismatch
@@ -357,11 +357,7 @@ def test_writers_are_serialised() -> None:
         x.assign(x + 1)
         return increment(n - 1)
 
-    threads = [threading.Thread(target=lambda: [increment(10) for _ in range(5)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: [increment(10) for _ in range(5)], 4)
     assert x.value == 200
 
 
@@ -378,12 +374,7 @@ def test_readers_see_one_commit_or_the_other() -> None:
     def look():
         return a.read() + b.read()
 
-    seen: list[Any] = []
-    reader = threading.Thread(target=lambda: seen.extend(look() for _ in range(200)))
-    reader.start()
-    for n in range(200):
-        write(n)
-    reader.join()
+    seen, _ = in_threads(lambda k: [write(n) if k else look() for n in range(200)], 2)
     assert set(seen) == {0}
 
 

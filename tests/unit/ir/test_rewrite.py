@@ -100,10 +100,7 @@ def test_the_kind_of_an_operand_can_be_asked_for() -> None:
 
 
 def test_rows_of_any_operator_come_last() -> None:
-    rows: list[Row] = [
-        ("any", Form(ANY, None), lambda m: Const(np.float32(2))),
-        ("own", form("negative", X), X),
-    ]
+    rows: list[Row] = [("any", Form(ANY, None), lambda m: Const(np.float32(2))), ("own", form("negative", X), X)]
     assert apply("main main(x: f32) -> (a)\n  a: f32 = negative x", *rows)[1] == {"own": 1}
     assert apply("main main(x: f32) -> (a)\n  a: f32 = abs x", *rows)[1] == {"any": 1}
 

@@ -13,72 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.ir_texts import LIBRARY, STATIC, nested
 
 from undertow.errors import GraphError, Span
-from undertow.ir.graph import (
-    Attrs,
-    Const,
-    FunctionGraph,
-    Library,
-    Node,
-    Phase,
-    Port,
-    Region,
-    Site,
-    StaticGraph,
-)
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Phase, Port, Region, Site, StaticGraph
 from undertow.ir.text import dump, dump_constants, dump_node, parse, show_const
 from undertow.types import CTL, Type, bool_, f32, i64
-
-LIBRARY = """\
-library 1 main=main
-file 0 "factorial.py" in fac
-file 1 "factorial.py"
-
-function fac(n: i64) -> (merge) @ 0:2:1
-  less_equal: bool       = less_equal n, 1:i64                      @ 0:3:8
-  branch if1 less_equal ^start.if
-  start.if: ctl, ctl     = switch less_equal, start
-  if1.then/value: i64    = identity 1:i64 ^start.if#0               @ 0:4:16
-  n.if: i64, i64         = switch less_equal, n
-  if1.else/subtract: i64 = subtract n.if#1, 1:i64                   @ 0:5:20
-  if1.else/fac: i64      = call if1.else/subtract callee="fac"      @ 0:5:16
-  if1.else/multiply: i64 = multiply n.if#1, if1.else/fac            @ 0:5:12
-  merge: i64             = merge if1.then/value, if1.else/multiply  @ 0:3:5
-
-main main(n: i64) -> (fac)
-  fac: i64 = call n callee="fac"  @ 1:8:1
-"""
-
-STATIC = """\
-static 1 factorial
-inputs n
-fetches fac
-site 1 call fac: main -> fac
-site 2 call fac/fac: fac/if1.else -> fac
-
-main main ^start
-  start: ctl          = start
-  n: i64              = input index=0
-  fac.start: ctl, ctl = call_start site=1 ^start
-  fac.n: i64          = call n index=0 site=1
-  fac: i64            = return fac/merge index=0 site=1 ^fac.start#1
-
-function fac ^fac/start
-  fac/start: ctl                   = merge fac.start#0, fac/if1.else/fac.start#0
-  fac/n: i64                       = merge fac.n, fac/if1.else/fac.n
-  fac/less_equal: bool             = less_equal fac/n, 1:i64
-  branch fac/if1 fac/less_equal ^fac/start.if
-  fac/start.if: ctl, ctl           = switch fac/less_equal, fac/start
-  fac/if1.then/value: i64          = identity 1:i64 ^fac/start.if#0
-  fac/n.if: i64, i64               = switch fac/less_equal, fac/n
-  fac/if1.else/subtract: i64       = subtract fac/n.if#1, 1:i64
-  fac/if1.else/fac.start: ctl, ctl = call_start site=2 ^fac/start.if#1
-  fac/if1.else/fac.n: i64          = call fac/if1.else/subtract index=0 site=2
-  fac/if1.else/fac: i64            = return fac/merge index=0 site=2 ^fac/if1.else/fac.start#1
-  fac/if1.else/multiply: i64       = multiply fac/n.if#1, fac/if1.else/fac
-  fac/merge: i64                   = merge fac/if1.then/value, fac/if1.else/multiply
-"""
 
 I64, BOOL, ONE = Type(i64), Type(bool_), Const(np.int64(1))
 
@@ -468,23 +408,6 @@ def test_any_graph_round_trips(graph: Library | StaticGraph) -> None:
     again = parse(text, dump_constants(graph))
     assert again == graph
     assert dump(again) == text
-
-
-def nested(depth: int) -> Library:
-    """A function whose branches nest: each `then` holds the next."""
-    nodes = [
-        Node("start", (), (CTL,), "start"),
-        Node("param", (), (BOOL,), "p", attrs=Attrs(index=0)),
-    ]
-    regions = [Region("main", "main", starts=(Port(0),))]
-    pred, region = Port(1), 0
-    for level in range(depth):
-        nodes.append(Node("switch", (pred, pred), (BOOL, BOOL), f"{regions[region].name}/p.if", region))
-        regions.append(Region("branch", f"if{level + 1}.then", region, pred, True))
-        regions.append(Region("branch", f"if{level + 1}.else", region, pred, False))
-        pred, region = Port(len(nodes) - 1, 0), len(regions) - 2
-    graph = FunctionGraph(tuple(nodes), tuple(regions), "main", "main", (Phase((1,), (Port(1),)),))
-    return Library({"main": graph})
 
 
 @pytest.mark.slow

@@ -70,10 +70,7 @@ def assert_same(given: Any, wanted: Any) -> None:
         np.testing.assert_allclose(np.asarray(given[name]), slope, rtol=2e-4, atol=2e-5, err_msg=name)
 
 
-GRADIENTS = [
-    "differences",
-    pytest.param("torch", marks=pytest.mark.torch),
-]
+GRADIENTS = ["differences", pytest.param("torch", marks=pytest.mark.torch)]
 
 
 def gradient(way: str, loss: Callable[[Any, Any], Any], params: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.support.op_examples import EXAMPLES, ROWS
 from tests.support.tape import Hides, Tape
-from tests.unit.ops.test_ops import EXAMPLES, ROWS
 
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.ops.gradient import Applied, NoGradient, Rows, dense, zero_gradient
@@ -32,7 +32,7 @@ def f(*shape: int, seed: int = 0) -> Any:
     return (0.35 + 0.4 * (numbers / max(math.prod(shape), 1)) + 0.003 * seed).reshape(shape)[()]
 
 
-# Cases that the examples of test_ops do not have, or in which they stand where there is no derivative.
+# Cases that the examples do not have, or in which they stand where there is no derivative.
 MORE: dict[str, list[tuple[list[Any], dict[str, Any]]]] = {
     "acosh": [([f(2, 3) + 1], {})],
     "arange": [

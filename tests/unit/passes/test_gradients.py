@@ -7,23 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.differences import WAYS, assert_close, assert_valid, check_gradient
+from tests.support.recursions import fibonacci, loop_in_recursion, mapped, power, tree_sum
 
 import undertow as ut
-
-LEFT = np.array([1, 3, -1, -1, -1])
-RIGHT = np.array([2, 4, -1, -1, -1])
-
-
-@ut.function
-def power(x: ut.f64, n: ut.i64) -> ut.f64:
-    """x to the n."""
-    return 1.0 if n <= 0 else x * power(x, n - 1)
-
-
-@ut.function
-def fibonacci(x: ut.f64, n: ut.i64) -> ut.f64:
-    """Two recursive calls."""
-    return 1.0 if n <= 1 else x * fibonacci(x, n - 1) + fibonacci(x, n - 2)
 
 
 @ut.function
@@ -75,16 +61,6 @@ def recursion_in_loop(x: ut.f64, n: ut.i64) -> ut.f64:
 
 
 @ut.function
-def loop_in_recursion(x: ut.f64, n: ut.i64) -> ut.f64:
-    total, t = x, 1.0
-    for i in range(n):
-        t = t * x
-        for j in range(i):
-            total = total + loop_in_recursion(x * 0.5, j) * t
-    return total
-
-
-@ut.function
 def one_branch(x: ut.f64, n: ut.i64) -> ut.f64:
     """Recursion in only one branch; values from before the branch are used in both."""
     y = ut.sin(x)
@@ -105,18 +81,6 @@ def while_newton(a: ut.f64) -> ut.f64:
 
 
 @ut.function
-def tree(w: ut.f64[5, 2], i: ut.i64) -> ut.f64[2]:
-    if LEFT[i] < 0:
-        return w[i]
-    return ut.tanh(tree(w, LEFT[i]) * tree(w, RIGHT[i]) + w[i])
-
-
-@ut.function
-def tree_sum(w: ut.f64[5, 2], i: ut.i64) -> ut.f64:
-    return ut.sum(tree(w, i))
-
-
-@ut.function
 def halves(a: ut.f64[None]) -> ut.f64:
     """Recursion that halves an array: sizes known only at run time."""
     if a.shape[0] == 0:
@@ -125,12 +89,6 @@ def halves(a: ut.f64[None]) -> ut.f64:
         return a[0] * a[0]
     h = a.shape[0] // 2
     return halves(a[:h]) * 0.5 + halves(a[h:]) * ut.sum(a)
-
-
-@ut.function
-def mapped(x: ut.f64, n: ut.i64) -> ut.f64:
-    """A function that maps itself over a number of lanes known only at run time; none at the leaves."""
-    return x + ut.sum(ut.map(lambda k: mapped(x * 0.5 + k * 0.1, k), ut.arange(n))) * x
 
 
 @ut.function

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.engines.test_reference import run as run_in_every_order
-from tests.unit.passes.test_simplify import read, valid
+from tests.support.agreement import run as run_in_every_order
+from tests.support.validity import read, valid
 
 import undertow as ut
 from undertow.api.options import ENGINES

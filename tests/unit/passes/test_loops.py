@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
-from tests.unit.engines.test_reference import run as run_in_every_order
-from tests.unit.passes import test_flatten
-from tests.unit.passes.test_flatten import BOOL, I64, Body, const, library, main_of, nested_loop, sum_loop
-from tests.unit.passes.test_simplify import ARGUMENTS, read, valid
+from tests.support.agreement import run as run_in_every_order
+from tests.support.body import BOOL, I64, Body, const, library, main_of
+from tests.support.hand_programs import ARGUMENTS, nested_loop, sum_loop
+from tests.support.hand_programs import PROGRAMS as BY_HAND
+from tests.support.validity import read, valid
 
 import undertow as ut
 from undertow.engines.contract import Options
@@ -413,9 +414,9 @@ def test_programs_give_the_same(program: Program) -> None:
                     np.testing.assert_array_equal(one, other, strict=True)
 
 
-@pytest.mark.parametrize("name", [name for name in test_flatten.PROGRAMS if "phases" not in name])
+@pytest.mark.parametrize("name", [name for name in BY_HAND if "phases" not in name])
 def test_graphs_written_by_hand_give_the_same(name: str) -> None:
-    before = test_flatten.PROGRAMS[name]()
+    before = BY_HAND[name]()
     after = without_loops(before)
     for inputs in ARGUMENTS[name]:
         for one, other in zip(run_in_every_order(after, *inputs), run_in_every_order(before, *inputs), strict=True):

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.engines.test_demand import agree
-from tests.unit.engines.test_reference import run, stats_of
-from tests.unit.ir.test_spec import MAP_PHASES, parse_library
-from tests.unit.passes.test_flatten import by_name, names_of
-from tests.unit.passes.test_simplify import read, valid
+from tests.support.agreement import agree, run, stats_of
+from tests.support.body import by_name, names_of
+from tests.support.ir_texts import MAP_PHASES, parse_library
+from tests.support.validity import read, valid
 
 from undertow.engines.contract import SCHEDULERS, Engine, Options
 from undertow.engines.demand import Demand

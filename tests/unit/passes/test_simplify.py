@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.passes.test_flatten import PROGRAMS, Body, const, library, main_of
+from tests.support.bits import same
+from tests.support.body import BOOL, I64, Body, const, library, main_of
+from tests.support.hand_programs import ARGUMENTS, PROGRAMS
+from tests.support.validity import read, valid
 
 import undertow as ut
 from undertow.engines.reference import Reference
@@ -21,29 +24,14 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Operand, Por
 from undertow.ir.pattern import Form, Known, Row, Table, Var
 from undertow.ir.rewrite import rewrite
 from undertow.ir.spec import check
-from undertow.ir.text import dump, dump_constants, parse, show_const
+from undertow.ir.text import dump, parse, show_const
 from undertow.ops.op import CATALOGUE, evaluate, find
 from undertow.passes.algebra import ROWS, is_unstretched
 from undertow.passes.dead import remove_dead
 from undertow.passes.flatten import flatten
 from undertow.passes.inline import GROWTH
 from undertow.passes.simplify import OPERATORS, SIMPLIFY, Report, simplify
-from undertow.types import DTYPES, Type, bool_, f32, f64, i64
-
-I64, BOOL = Type(i64), Type(bool_)
-
-
-def valid(found: Library) -> Library:
-    check(found, lambda node, types: find(node.op).type(types, node.attrs))
-    assert parse(dump(found), dump_constants(found)) == found
-    check(flatten(found))
-    return found
-
-
-def read(text: str) -> Library:
-    found = parse("library 1 main=main\n" + text)
-    assert isinstance(found, Library)
-    return valid(found)
+from undertow.types import DTYPES, Type, f32, f64
 
 
 def simple(text: str, inline: bool = False) -> tuple[str, Report]:
@@ -61,19 +49,6 @@ def run(found: Library, *inputs: Any) -> tuple[list[Any], Any]:
 
 
 # -- every program of flatten's tests ------------------------------------------------------------------------
-
-ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
-    "factorial": [(0,), (5,)],
-    "fibonacci": [(1,), (7,)],
-    "even_odd": [(4,), (5,)],
-    "sum_loop": [(7, 2), (0, 1)],
-    "nested_loop": [(3, 2)],
-    "scaled_map": [(np.arange(3.0), np.ones(3), 2.0)],
-    "map_of_calls": [(True, np.arange(4)), (False, np.arange(4))],
-    "map_of_tokens": [(np.zeros(2),)],
-    "tokens_all_over": [(np.arange(3),)],
-    "two_phases": [(4, 2)],
-}
 
 
 @pytest.mark.parametrize("inline", [False, True])
@@ -595,15 +570,6 @@ def value_of(graph: FunctionGraph, inputs: list[Any]) -> Any:
     return known[graph.results[0]]
 
 
-def is_bit_equal(a: Any, b: Any) -> bool:
-    x, y = np.asarray(a), np.asarray(b)
-    if x.dtype != y.dtype or x.shape != y.shape:
-        return False
-    same = x.view(f"u{x.itemsize}") == y.view(f"u{y.itemsize}") if x.shape else x.tobytes() == y.tobytes()
-    nan = np.isnan(x) & np.isnan(y) if x.dtype.kind == "f" else False
-    return bool(np.all(same | nan))
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_every_identity_is_exact(row: Row) -> None:
     """On all pairs of special values, as 4 x 4 arrays and as scalars, in every dtype that the operator takes."""
@@ -625,7 +591,7 @@ def test_every_identity_is_exact(row: Row) -> None:
             if shape:
                 inputs = [np.asarray(chance.choice(SPECIAL[d], shape), DTYPES[d].numpy) for d in dtypes]
             before, after = value_of(instance.graph, inputs), value_of(made, inputs)
-            assert is_bit_equal(before, after), (dtype, inputs, before, after)
+            assert same(before, after), (dtype, inputs, before, after)
     assert applied, "the rule was never applied"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
+from tests.support.recursions import fib
+from tests.support.written import load_file
 
 import undertow as ut
 from undertow.engines.native import traits_of
@@ -57,14 +58,6 @@ def test_plans_print_and_parse_after_every_pass(program: Program) -> None:
             assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
-def toy() -> Any:
-    spec = importlib.util.spec_from_file_location("toy_engine", ROOT / "docs" / "toy_engine.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if runs(program)], ids=str)
 def test_a_toy_engine_runs_plans(program: Program) -> None:
     """It knows nothing but the plan."""
@@ -75,7 +68,7 @@ def test_a_toy_engine_runs_plans(program: Program) -> None:
     inputs = inputs_of(program, graph)
     wanted, _ = WavesPlan(graph).run(inputs)
     with np.errstate(all="ignore"):
-        found = toy().Toy(plan).run(*inputs)
+        found = load_file(ROOT / "docs" / "toy_engine.py").Toy(plan).run(*inputs)
     for a, b in zip(found, wanted, strict=True):
         if a is not None:  # an order token
             np.testing.assert_allclose(np.asarray(a), b, rtol=2e-5, atol=1e-6)
@@ -87,13 +80,6 @@ def test_the_records_of_the_core_are_those_of_the_plan() -> None:
 
 
 # -- edited plans --------------------------------------------------------------------------------------------------
-
-
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return n
-    return fib(n - 1) + fib(n - 2)
 
 
 @ut.function

@@ -340,8 +340,7 @@ def test_curves_of_large_losses_and_no_accuracy() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"l2": -1}, {"warmup": -1}, {"patience": 0}, {"clip": -1}, {"seed": -1}, {"rate": None}, {"epochs": "a"}],
+    "wrong", [{"l2": -1}, {"warmup": -1}, {"patience": 0}, {"clip": -1}, {"seed": -1}, {"rate": None}, {"epochs": "a"}]
 )
 def test_recipes_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ut.UndertowError, match=f"{next(iter(wrong))} is "):

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.unit.ir.test_spec import STATIC_HOISTED, STATIC_LOOPS, STATIC_MAP_PHASES, STATIC_PHASES
-from tests.unit.ir.test_text import STATIC, nested
+from tests.support.ir_texts import STATIC, STATIC_HOISTED, STATIC_LOOPS, STATIC_MAP_PHASES, STATIC_PHASES, nested
 
 from undertow.errors import Span
 from undertow.ir.graph import Attrs, Const, Node, Port, Region, StaticGraph
@@ -137,10 +136,7 @@ def test_big_graphs_are_drawn_too(count: int) -> None:
 def test_nesting_is_not_host_recursion() -> None:
     for depth in (500, 5_000):
         function = nested(depth).functions["main"]
-        inputs = (
-            Node("start", (), (CTL,), "start"),
-            Node("input", (), (Type(bool_),), "p", attrs=Attrs(index=0)),
-        )
+        inputs = (Node("start", (), (CTL,), "start"), Node("input", (), (Type(bool_),), "p", attrs=Attrs(index=0)))
         graph = StaticGraph((*inputs, *function.nodes[2:]), function.regions, "deep", (), (1,))
         ElementTree.fromstring(svg(graph))
         assert dot(graph).count("subgraph") == 2 * depth + 1

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.engines.test_reference import run
-from tests.unit.passes.test_simplify import read
+from tests.support.agreement import run
+from tests.support.validity import read
 
 import undertow as ut
 from undertow.engines.reference import ReferencePlan

@@ -7,12 +7,13 @@ it needs.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.recursions import fib, grows, halves
+from tests.support.threads import in_threads
 
 import undertow as ut
 from undertow.api.function import make_library
@@ -20,53 +21,6 @@ from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
 from undertow.ir.trace import RunEnded, RunStarted, WaveStarted, read_trace
 from undertow.passes.flatten import flatten
-
-
-@ut.function
-def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return n
-    return fib(n - 1) + fib(n - 2)
-
-
-@ut.function
-def count(n: ut.i64) -> ut.i64:
-    """Calls itself n times; for ever if n is negative."""
-    if n == 0:
-        return 0
-    return count(n - 1) + 1
-
-
-@ut.function
-def spin(n: ut.i64) -> ut.i64:
-    """Loops until n is 0: for ever if n is negative."""
-    while n != 0:
-        n = n - 1
-    return n
-
-
-@ut.function
-def halves(x: ut.f64[100], n: ut.i64) -> ut.f64:
-    """A tree of arrays."""
-    if n <= 1:
-        return ut.sum(x)
-    return halves(x * 0.5, n - 1) + halves(x + 1.0, n - 2)
-
-
-@ut.function
-def grows(x: ut.f64[None], n: ut.i64) -> ut.f64:
-    """A tree of arrays whose lengths only the run knows."""
-    if n <= 1:
-        return ut.sum(x)
-    return grows(ut.concat([x, x[:1]]), n - 1) + grows(x * 2.0, n - 2)
-
-
-@ut.function
-def invert(n: ut.i64, k: ut.i64) -> ut.i64:
-    """Divides by zero in one leaf of many."""
-    if n == 0:
-        return 100 // (k - 21)
-    return invert(n - 1, 2 * k) + invert(n - 1, 2 * k + 1)
 
 
 @pytest.fixture(autouse=True)
@@ -124,32 +78,8 @@ def test_what_later_phases_need_counts() -> None:
     assert stats.peak_frames > 200
 
 
-def test_max_depth_is_exact() -> None:
-    for function, n in ((count, 9), (fib, 10)):
-        function.run(n, max_depth=10)
-        with pytest.raises(ut.RecursionLimit, match="max_depth=9") as caught:
-            function.run(n, max_depth=9)
-        assert len(caught.value.calls) == 9
-        assert caught.value.span is not None and "(n - 1)" in caught.value.span.source()
-    assert spin.run(50, max_depth=1) == 0
-
-
-def test_deep_recursion_needs_memory_only() -> None:
-    value, stats = count.run(300_000, stats=True)
-    assert (value, stats.max_depth, stats.activations) == (300_000, 300_001, 300_001)
-    with pytest.raises(ut.RecursionLimit) as caught:
-        count.run(-1, max_depth=50_000)
-    assert len(caught.value.calls) == 50_000 and len(str(caught.value).splitlines()) < 12
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Time
-
-
-def test_a_timeout_of_zero_stops_at_once() -> None:
-    for function in (count, spin, fib):
-        with pytest.raises(ut.Timeout):
-            function.run(5, timeout=0)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -227,22 +157,13 @@ def test_state_is_committed_by_runs_that_succeed() -> None:
     with pytest.raises(ut.Fault, match="division by zero"):
         add_up(4, 0)
     assert total.value == 10
-    errors: list[BaseException] = []
 
-    def work() -> None:
-        try:
-            with ut.options(engine="waves"):
-                for _ in range(10):
-                    add_up(4, 1)
-        except BaseException as error:
-            errors.append(error)
+    def work(_: int) -> None:
+        with ut.options(engine="waves"):
+            for _ in range(10):
+                add_up(4, 1)
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work, 3)
     assert total.value == 10 * 31  # runs that write the same variable come one after the other
 
 
@@ -261,14 +182,6 @@ def test_traces_have_waves(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     fib.run(6, trace=file)
     assert list(read_trace(file))[:-1] == events[:-1]
-
-
-def test_the_trace_of_a_failed_run_is_complete(tmp_path: Path) -> None:
-    file = tmp_path / "run.jsonl"
-    with pytest.raises(ut.RecursionLimit):
-        count.run(10, max_depth=3, trace=file)
-    last = list(read_trace(file))[-1]
-    assert isinstance(last, RunEnded) and "calls nest deeper than max_depth=3" in last.error
 
 
 def test_phases_are_waves() -> None:

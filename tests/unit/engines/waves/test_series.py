@@ -25,10 +25,7 @@ def bilinear(params, x: ut.f32[D]) -> ut.f32[D]:
 @pytest.fixture
 def params() -> dict[str, Any]:
     random = np.random.default_rng(3)
-    return {
-        "V": random.normal(0, 0.1, (D, D, D)).astype(np.float32),
-        "b": random.normal(0, 0.1, D).astype(np.float32),
-    }
+    return {"V": random.normal(0, 0.1, (D, D, D)).astype(np.float32), "b": random.normal(0, 0.1, D).astype(np.float32)}
 
 
 def wanted_of(params: dict[str, Any], x: Any) -> Any:

@@ -1,0 +1,34 @@
+"""Static graphs of captured functions, and arguments in the form in which plans take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.api.function import make_library
+from undertow.ir.graph import StaticGraph
+from undertow.passes.flatten import flatten
+
+
+def captured(function: Any, *args: Any) -> StaticGraph:
+    """As captured: nothing is simplified away."""
+    return flatten(function.library(*args))
+
+
+def optimized(function: Any, *args: Any) -> StaticGraph:
+    """As engines get it: simplified and hoisted."""
+    return flatten(make_library(function.library(*args), True, True))
+
+
+def graphs(function: Any, args: Sequence[Any]) -> Iterator[StaticGraph]:
+    """Both that an engine may be given: simplified, and not."""
+    library = function.library(*args)
+    for is_simple in (True, False):
+        yield flatten(make_library(library, True, is_simple), function.__name__)
+
+
+def plain(args: Sequence[Any]) -> list[Any]:
+    """NumPy scalars and arrays."""
+    return [np.asarray(value)[()] for value in args]
