@@ -11,7 +11,7 @@ from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED,
 from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
 from undertow.engines.native import Encoded, Writer, type_row
 from undertow.ir.graph import Const, Port, StaticGraph
-from undertow.ir.walk import STARTS
+from undertow.ir.structure import STARTS
 from undertow.plan.lower import acts_on_world, kernel_of
 from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL

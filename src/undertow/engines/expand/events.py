@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from undertow.errors import GraphError
 from undertow.ir.graph import Node, Operand, Port, StaticGraph
-from undertow.ir.walk import BACK, STARTS, body_of, is_inward, node_phases, phase_of, port_regions
+from undertow.ir.structure import BACK, STARTS
+from undertow.ir.walk import body_of, is_inward, node_phases, phase_of, port_regions
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 

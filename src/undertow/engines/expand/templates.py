@@ -24,7 +24,8 @@ from undertow.engines.expand.events import (
     Timing,
 )
 from undertow.ir.graph import Operand, Port, StaticGraph
-from undertow.ir.walk import BACK, STARTS, is_inward, phase_of
+from undertow.ir.structure import BACK, STARTS
+from undertow.ir.walk import is_inward, phase_of
 from undertow.types import CTL
 
 T = TypeVar("T")

@@ -22,7 +22,8 @@ from undertow.engines.reference.rows import (
 )
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Port, Site, StaticGraph
-from undertow.ir.walk import BACK, INWARD, STARTS, body_of, is_inward, node_phases, phase_of
+from undertow.ir.structure import BACK, INWARD, STARTS
+from undertow.ir.walk import body_of, is_inward, node_phases, phase_of
 from undertow.ops.op import CATALOGUE
 
 _ONE_OF_SEVERAL = ("merge", "hoist_read")  # have one slot, whatever the number of their inputs
