@@ -260,15 +260,15 @@ class StaticIndex(GraphIndex):
             counts[callee] = max(counts[callee], phase + 1)
         return counts
 
+    def visits_of(self, site: int) -> list[tuple[int, Visit]]:
+        """The phases in which a site is visited, and its operators in each."""
+        phases = range(self.phase_count[self.sites[site - 1].callee])
+        return [(phase, self.visits[site, phase]) for phase in phases if (site, phase) in self.visits]
+
     def visited(self, site: int) -> list[int]:
         """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
-        callee, caller = self.sites[site - 1].callee, self.owner[self.sites[site - 1].caller]
-        made = [
-            (self.phases[self.visits[site, phase].start], phase + 1)
-            for phase in range(self.phase_count[callee])
-            if (site, phase) in self.visits
-        ]
-        counts = range(1, self.phase_count[caller] + 1)
+        made = [(self.phases[visit.start], phase + 1) for phase, visit in self.visits_of(site)]
+        counts = range(1, self.phase_count[self.owner[self.sites[site - 1].caller]] + 1)
         return [max((visits for phase, visits in made if phase < count), default=0) for count in counts]
 
     @cached_property
