@@ -20,8 +20,8 @@ def is_inward(node: Node, index: int) -> bool:
 
 def is_parameter(graph: Graph, node: Node) -> bool:
     """Is it a merge of what sites send? Such a one takes one token in each frame; others join the sides of a branch."""
-    first = node.inputs[0] if node.op == "merge" and node.inputs else None
-    return isinstance(first, Port) and is_inward(graph.nodes[first.node], first.index)
+    ports = ports_of(node.inputs) if node.op == "merge" else []
+    return bool(ports) and is_inward(graph.nodes[ports[0].node], ports[0].index)
 
 
 def ports_of(operands: Iterable[Operand]) -> list[Port]:
@@ -148,7 +148,10 @@ def node_phases(graph: Graph) -> list[int]:
     for number, node in enumerate(graph.nodes):
         if node.op in SOURCES:
             phases[number] = phase_of(node)
-        for port in awaited(node):
+        # As `awaited` says, which would be called for every node.
+        for port in node.controls if node.op in BACK or node.op in READS else (*node.inputs, *node.controls):
+            if port.__class__ is not Port:
+                continue
             maker = graph.nodes[port.node]
             if is_static and is_inward(maker, port.index):
                 # A parameter of a lane is no node, so one node may take several, of several phases.
