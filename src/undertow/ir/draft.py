@@ -10,10 +10,9 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, Region
+from undertow.ir.structure import ENTERING
 from undertow.ir.walk import phase_of
 from undertow.types import CTL, Type
-
-ENTERING = ("call", "resume", "loop", "map", "tangent")
 
 
 class Draft:

@@ -14,7 +14,6 @@ from undertow.ir.walk import phase_attr
 from undertow.types import CTL, Type
 
 VERSION = 1
-BODIES = ("main", "function", "loop", "map")
 
 
 def start_name(phase: int) -> str:

@@ -22,9 +22,10 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.implied import BODIES, VERSION, homes_of, param_node, prefix, start_name, start_node, starts_of
+from undertow.ir.implied import VERSION, homes_of, param_node, prefix, start_name, start_node, starts_of
 from undertow.ir.line import Line, fail
 from undertow.ir.literal import RESERVED, digest, quote
+from undertow.ir.structure import BODY_KINDS
 from undertow.types import DTYPES
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
@@ -157,7 +158,7 @@ class _Reader:
 
     def body(self, line: Line) -> None:
         """A main, function, loop or map region of a static graph."""
-        kind = line.expect(*BODIES)
+        kind = line.expect(*BODY_KINDS)
         name, number = line.name("the name of a region"), line.index()
         parent = self.region(line) if line.take("in") else None
         starts = self.ports(line) if line.take("^") else ()
@@ -215,7 +216,7 @@ def _is_node(line: Line) -> bool:
 
 
 def _is_header(line: Line) -> bool:
-    return line.peek() in BODIES and not _is_node(line)
+    return line.peek() in BODY_KINDS and not _is_node(line)
 
 
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> Library | StaticGraph:
@@ -259,7 +260,7 @@ def _function(lines: Sequence[Line], reader: _Reader) -> FunctionGraph:
     for line in lines:
         line.at = 0
     header = lines[0]
-    kind, name = header.expect(*BODIES), header.name()
+    kind, name = header.expect(*BODY_KINDS), header.name()
     phases: dict[int, Phase] = {}
     if header.peek() in ("(", "["):
         phases[0] = reader.signature(header, 0)

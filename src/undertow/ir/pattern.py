@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from undertow.ir.draft import Draft
-from undertow.ir.facts import is_primitive
 from undertow.ir.graph import EMPTY, Array, Attrs, Const, Node, Operand, Port
+from undertow.ir.structure import is_primitive
 from undertow.types import Type
 
 # Constants of more elements are compared by identity and never looked into: rules should not cost more than runs.

@@ -36,10 +36,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from undertow.errors import UndertowError
-from undertow.ir.draft import ENTERING, Draft, way_down
-from undertow.ir.facts import is_primitive
+from undertow.ir.draft import Draft, way_down
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Phase, Port
 from undertow.ir.pattern import Form, Known, Match, Output, Table, Var, operand_key
+from undertow.ir.structure import ENTERING, SOURCES, is_primitive
 from undertow.ir.walk import node_phases, port_regions
 from undertow.types import Type
 
@@ -105,7 +105,7 @@ class _Engine:
             if region < 0:
                 self.count["never runs"] += 1
                 continue
-            if node.op in ("start", "param"):
+            if node.op in SOURCES:
                 self.keep(number, self.draft.add(node))
             elif node.op == "switch":
                 self.visit_switch(number, node, region)

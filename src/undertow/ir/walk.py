@@ -8,21 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Port, StaticGraph
-
-# The operators between tags in a static graph, each with the kind of its site.
-STARTS = {"call_start": "call", "enter_start": "loop", "fan_start": "map"}
-# What they emit is for the body entered; what Hoist emits, for all that runs below that entry.
-INWARD = {"call": "call", "hoist": "call", "enter": "loop", "next": "loop", "fan": "map"}
-BACK = {"return": "call", "exit": "loop", "gather": "map"}  # what they take comes from that body
-READS = ("outer", "hoist_read")  # what they take comes from a frame around: the parent's, the entry's, main's
-# In a library: the attribute that names what is entered.
-ENTERS = {"call": "callee", "loop": "body", "map": "body", "tangent": "callee"}
+from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
+from undertow.ir.structure import BACK, INWARD, READS, SOURCES, STARTS
+from undertow.ir.structure import ENTERS as ENTERS
 
 
 def is_inward(node: Node, index: int) -> bool:
     """Does this output of a static node go into another frame? (Output 1 of a start token orders the way back.)"""
     return node.op in INWARD or (node.op in STARTS and index == 0)
+
+
+def is_parameter(graph: Graph, node: Node) -> bool:
+    """Is it a merge of what sites send? Such a one takes one token in each frame; others join the sides of a branch."""
+    ports = ports_of(node.inputs) if node.op == "merge" else []
+    return bool(ports) and is_inward(graph.nodes[ports[0].node], ports[0].index)
+
+
+def ports_of(operands: Iterable[Operand]) -> list[Port]:
+    """Those operands that are no constants."""
+    return [operand for operand in operands if operand.__class__ is Port]
+
+
+def awaited(node: Node) -> list[Port]:
+    """What a node waits for in its own frame: not what comes back, or down from a frame around."""
+    operands = node.controls if node.op in BACK or node.op in READS else (*node.inputs, *node.controls)
+    return [operand for operand in operands if operand.__class__ is Port]
 
 
 def port_regions(graph: Graph) -> Callable[[Port], int]:
@@ -136,11 +146,11 @@ def node_phases(graph: Graph) -> list[int]:
     phases = [0] * len(graph.nodes)
     users: list[list[int]] = [[] for _ in graph.nodes]  # in the same frame
     for number, node in enumerate(graph.nodes):
-        if node.op in ("start", "param"):
+        if node.op in SOURCES:
             phases[number] = phase_of(node)
-        is_from_elsewhere = node.op in BACK or node.op in READS
-        for port in node.controls if is_from_elsewhere else (*node.inputs, *node.controls):
-            if not isinstance(port, Port):
+        # As `awaited` says, which would be called for every node.
+        for port in node.controls if node.op in BACK or node.op in READS else (*node.inputs, *node.controls):
+            if port.__class__ is not Port:
                 continue
             maker = graph.nodes[port.node]
             if is_static and is_inward(maker, port.index):

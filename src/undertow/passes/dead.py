@@ -10,9 +10,9 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from undertow.ir.draft import Copy, Draft
-from undertow.ir.facts import is_primitive
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
+from undertow.ir.structure import is_primitive
 from undertow.ir.walk import ENTERS, node_phases, phase_of
 from undertow.ops.op import CATALOGUE
 

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from undertow.errors import GraphError, Span
-from undertow.ir.draft import ENTERING
 from undertow.ir.graph import (
     EMPTY,
     Attrs,
@@ -33,7 +32,8 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.walk import ENTERS, node_phases, phase_attr, phase_of, port_regions
+from undertow.ir.structure import BODIES, ENTERING, ENTERS
+from undertow.ir.walk import node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
 
@@ -71,9 +71,6 @@ def _visited(library: Library) -> tuple[dict[str, int], dict[str, list[int]]]:
     return visited, phases
 
 
-_KINDS = {"call": "function", "loop": "loop", "map": "map"}  # op -> kind of graph it enters
-
-
 def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, int]:
     """The graph and phase that a node enters, after a check that they exist and fit."""
     where = f"{graph.name}/{node.name}"
@@ -91,7 +88,7 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
             node.span,
             hint="define the function before the graph is made; declaring it is not enough",
         )
-    if callee.kind != _KINDS[first.op]:
+    if callee.kind != BODIES[first.op]:
         raise GraphError(f"{where}: `{node.op}` cannot enter {target}, which is a {callee.kind} graph", node.span)
     if not 0 <= phase < len(callee.phases):
         raise GraphError(f"{where}: {target} has no phase {phase}", node.span)

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import replace
 
 from undertow.ir.draft import Copy, Draft
-from undertow.ir.facts import LINKED
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port
+from undertow.ir.structure import LINKED
 from undertow.ir.walk import callees_first, entered_by, node_phases
 
 SMALL = 30  # nodes of a function that is inlined wherever it is called

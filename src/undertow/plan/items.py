@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from undertow.errors import GraphError
-from undertow.ir.graph import Node, Port, StaticGraph
-from undertow.ir.walk import body_of, is_inward, node_phases, phase_of, port_regions
+from undertow.ir.graph import Node, Port
+from undertow.ir.index import StaticIndex
+from undertow.ir.structure import BACK, COLLECTS, READS, SITED, STARTS
+from undertow.ir.structure import COLLECTED as TAKES_COLLECTED
+from undertow.ir.walk import ports_of
 from undertow.ops.op import CATALOGUE
 from undertow.plan.turns import Element, Pair, Turns
 
@@ -19,15 +22,11 @@ OP, BRANCH, CALL, LOOP, MAP, READ, COLLECT, COLLECTED = range(8)
 # (kind, node) or (kind, site, phase) or (BRANCH, node and index of predicate, parent, phase, turn)
 Key = tuple[int, ...]
 
-_SITED = {"return": CALL, "gather": MAP, "exit": LOOP}
-_STARTS = {"call_start": CALL, "fan_start": MAP, "enter_start": LOOP}
-_ARGUMENTS = {"call": CALL, "hoist": CALL, "fan": MAP, "enter": LOOP}
+_KINDS = {"call": CALL, "loop": LOOP, "map": MAP}
 _SINGLE = {
-    "hoist_read": READ,
-    "collect": COLLECT,
-    "collect_rows": COLLECT,
-    "collected": COLLECTED,
-    "collected_rows": COLLECTED,
+    **dict.fromkeys(READS, READ),
+    **dict.fromkeys(COLLECTS, COLLECT),
+    **dict.fromkeys(TAKES_COLLECTED, COLLECTED),
 }
 
 
@@ -41,7 +40,7 @@ class GraphItem:
         self.region = region
         self.phase = phase
         self.turn = 0  # of the branch that it stands in
-        self.nodes: list[int] = []  # all that it stands for
+        self.nodes: list[int] = []  # of a branch: its switches and merges
         self.needs: list[Port] = []  # ports of its region that come before it
         self.orders: list[Port] = []  # those of these that it only waits for
 
@@ -53,23 +52,13 @@ class GraphItem:
 class Items:
     """The items of a static graph, by region and program."""
 
-    def __init__(self, graph: StaticGraph) -> None:
-        self.graph = graph
-        self.owner = body_of(graph)
-        self.region_of = port_regions(graph)
-        self.phases = node_phases(graph)
-        self.pairs = graph.branches()
+    def __init__(self, index: StaticIndex) -> None:
+        self.index = index
+        self.graph = index.graph
+        self.phases = index.phases
         self.items: dict[Key, GraphItem] = {}
         self.of_region: dict[tuple[int, int], list[GraphItem]] = {}  # by region and number of the program
-        self.phase_count = [1] * len(graph.regions)  # of each body
-        for number, node in enumerate(graph.nodes):
-            body = self.owner[node.region]
-            self.phase_count[body] = max(self.phase_count[body], self.phases[number] + 1)
         self._gather()
-        for kind, number, *later in self.items:
-            if kind in (CALL, MAP):  # there may be nothing to do in a phase that is asked for
-                callee = graph.sites[number - 1].callee
-                self.phase_count[callee] = max(self.phase_count[callee], later[0] + 1)
         self._find_ends()
         self.turns: Turns | None = None
         self._find_turns()
@@ -78,8 +67,8 @@ class Items:
         self.programs = [
             sorted(self.visits.get((region.pred, region.parent), ()))
             if region.pred is not None and region.parent is not None
-            else [(phase, 0) for phase in range(self.phase_count[number])]
-            for number, region in enumerate(graph.regions)
+            else [(phase, 0) for phase in range(index.phase_count[number])]
+            for number, region in enumerate(index.regions)
         ]
         self.program_of = [{visit: n for n, visit in enumerate(visits)} for visits in self.programs]
         for item in self.items.values():
@@ -95,48 +84,43 @@ class Items:
 
     def _gather(self) -> None:
         """All items but branches."""
-        nodes, phases, items = self.graph.nodes, self.phases, self.items
-        returns: dict[int, list[Port]] = {}  # of each call site, in all phases: they say that it has come back
-        for number, node in enumerate(nodes):
-            if node.op == "return":
-                returns.setdefault(node.attrs.integer("site"), []).append(Port(number))
-        for number, node in enumerate(nodes):
-            op, phase = node.op, phases[number]
+        index, phases, items = self.index, self.phases, self.items
+        for number, node in enumerate(index.nodes):
+            op = node.op
             if op in CATALOGUE:
-                item = items[OP, number] = GraphItem((OP, number), node.region, phase)
-            elif op in _SINGLE:
-                item = items[_SINGLE[op], number] = GraphItem((_SINGLE[op], number), node.region, phase)
-                if _SINGLE[op] == COLLECTED:
-                    item.needs += returns.get(node.attrs.integer("site"), ())
-            elif op in _STARTS:
-                item = self._item((_STARTS[op], node.attrs.integer("site"), phase_of(node)), node.region, phase)
-                item.phase = phase
-            elif op in _ARGUMENTS:
-                item = self._item((_ARGUMENTS[op], node.attrs.integer("site"), phase_of(node)), node.region, phase)
-            elif op in _SITED:
-                key = (_SITED[op], node.attrs.integer("site"), phase_of(node))
-                self._item(key, node.region, phase).nodes.append(number)
-                continue  # it waits for the item
-            elif op == "outer":
-                site = self.graph.sites[node.attrs.integer("site") - 1]
-                key = (LOOP if site.kind == "loop" else MAP, node.attrs.integer("site"), 0)
-                item = self._item(key, site.caller, 0)
-                item.nodes.append(number)
-                item.needs += _ports(node.inputs)
+                item = items[OP, number] = GraphItem((OP, number), node.region, phases[number])
+            elif op == "outer":  # what a body reads of its caller is there before it is entered
+                site = index.site(node)
+                item = self._item((_KINDS[site.kind], node.attrs.integer("site"), 0), site.caller, 0)
+                item.needs += ports_of(node.inputs)
                 continue
+            elif op in _SINGLE:
+                key = _SINGLE[op], number
+                item = items[key] = GraphItem(key, node.region, phases[number])
+                if op in TAKES_COLLECTED:  # when the call has come back, in whatever phase
+                    visits = index.visits_of(node.attrs.integer("site"))
+                    item.needs += (Port(n) for _, visit in visits for n in visit.backs)
+            elif op in SITED and op != "next":
+                item = self._item(self._site_key(node), node.region, phases[number])
+                if op in BACK:
+                    continue  # it waits for the item
+                if op in STARTS:
+                    item.phase = phases[number]
             else:
                 continue
-            item.nodes.append(number)
             if op != "hoist_read":
-                item.needs += _ports(node.inputs)
+                item.needs += ports_of(node.inputs)
             if node.controls:
                 item.needs += node.controls
                 item.orders += node.controls
 
+    def _site_key(self, node: Node) -> Key:
+        return _KINDS[SITED[node.op]], *self.index.visit_key(node)
+
     def _find_ends(self) -> None:
         """The switches and merges of each branch."""
         self.ends: dict[Pair, list[int]] = {}
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(self.index.nodes):
             if node.op == "switch":
                 pred = node.inputs[0]
                 assert isinstance(pred, Port)
@@ -192,7 +176,7 @@ class Items:
                 element.needs.append(made[earlier])
         for number, element in ends.items():
             node = self.graph.nodes[number]
-            element.needs += needed((*_ports(node.inputs), *node.controls))
+            element.needs += needed((*ports_of(node.inputs), *node.controls))
         self.turns = Turns(self.graph, [*made.values(), *ends.values()])
         for key, element in made.items():
             self.items[key].turn = element.turn
@@ -204,7 +188,7 @@ class Items:
         for item in self.items.values():
             happens.setdefault(item.region, set()).add((item.phase, item.turn))
         self.visits: dict[Pair, set[tuple[int, int]]] = {}  # (phase, turn)
-        for pair, sides in sorted(self.pairs.items(), key=lambda entry: -entry[0][1]):
+        for pair, sides in sorted(self.index.branches.items(), key=lambda entry: -entry[0][1]):
             pred, parent = pair
             ends = self.ends.get(pair, ())
             visits = {visit for side in sides for visit in happens.get(side, ())}
@@ -219,7 +203,7 @@ class Items:
                 item = self.items[self.branch_key(pair, self.phases[number], self.end_turns[number])]
                 item.nodes.append(number)
                 if self.graph.nodes[number].op == "switch":
-                    item.needs += _ports(self.graph.nodes[number].inputs)
+                    item.needs += ports_of(self.graph.nodes[number].inputs)
 
     def branch_key(self, pair: Pair, phase: int, turn: int) -> Key:
         pred, parent = pair
@@ -227,17 +211,13 @@ class Items:
 
     def is_branch_merge(self, node: Node) -> bool:
         """Does a merge end a branch? Others are parameters and loop variables."""
-        if node.op != "merge":
-            return False
-        first = node.inputs[0]
-        assert isinstance(first, Port)
-        return not is_inward(self.graph.nodes[first.node], first.index)
+        return node.op == "merge" and not self.index.is_parameter(node)
 
     def pair_of(self, merge: Node) -> tuple[Port, int]:
         """The predicate of the branch that a merge ends, and the region that it stands in."""
         first = merge.inputs[0]
         assert isinstance(first, Port)
-        region = self.graph.regions[self.region_of(first)]
+        region = self.graph.regions[self.index.region_of(first)]
         if region.pred is None or region.parent is None:
             raise GraphError(f"{merge.name} does not take its values from the sides of one branch", merge.span)
         return region.pred, region.parent
@@ -249,12 +229,8 @@ class Items:
             return OP, number
         if node.op in _SINGLE:
             return _SINGLE[node.op], number
-        if node.op in _SITED:
-            return _SITED[node.op], node.attrs.integer("site"), phase_of(node)
+        if node.op in BACK:
+            return self._site_key(node)
         if self.is_branch_merge(node):
             return self.branch_key(self.pair_of(node), self.phases[number], self.end_turns[number])
         return None
-
-
-def _ports(operands: Iterable[object]) -> list[Port]:
-    return [operand for operand in operands if operand.__class__ is Port]

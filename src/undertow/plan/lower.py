@@ -6,13 +6,16 @@ the order of items says it. Names of operators, attributes and types become kern
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port, StaticGraph
-from undertow.ir.walk import components, phase_of
+from undertow.ir.index import StaticIndex
+from undertow.ir.structure import COLLECTS, INWARD, STARTS
+from undertow.ir.walk import components, phase_of, ports_of
 from undertow.ops.op import CATALOGUE
 from undertow.plan import plan as data
 from undertow.plan.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, GraphItem, Items
@@ -21,7 +24,7 @@ from undertow.types import CTL, Type
 
 _NOTHING = Const(np.False_)
 KernelKey = tuple[str, Attrs, tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
-_NO_SLOTS = {"call", "enter", "next", "hoist", "call_start", "enter_start", "fan_start", "start"}
+_NO_SLOTS = {*INWARD, *STARTS, "start"} - {"fan"}  # what is fanned out stands in the lanes
 _ENDS = {"input", "merge", "return"}
 ORDERS_ONLY = -1  # instead of a kernel: an operator that makes nothing but order tokens
 
@@ -43,18 +46,19 @@ class _Body:
 class _Lowering:
     def __init__(self, graph: StaticGraph) -> None:
         self.graph = graph
-        self.items = Items(graph)
+        self.index = StaticIndex(graph)
+        self.items = Items(self.index)
         self.kernels: dict[KernelKey, int] = {}
         self.constants: dict[Const, int] = {}
         self.slots: dict[Port, int] = {}
         self.slot_rows: list[list[Slot]] = [[] for _ in graph.regions]
         self.slot_names: list[set[str]] = [set() for _ in graph.regions]
-        self.groups = _groups(graph, self.items.owner)
+        self.groups = _groups(graph, self.index.owner)
         self.branch_numbers: dict[tuple[Port, int], int] = {}  # within the region
         self.site_numbers: dict[int, int] = {}  # of each site: within its region, among those of its kind
         self.bodies = {
             number: _Body([{} for _ in range(count)], [{} for _ in range(count)])
-            for number, (region, count) in enumerate(zip(graph.regions, self.items.phase_count, strict=True))
+            for number, (region, count) in enumerate(zip(graph.regions, self.index.phase_count, strict=True))
             if region.kind != "branch"
         }
         self.loop_merges: dict[int, list[int]] = {}  # of each loop's body: its variables
@@ -64,7 +68,7 @@ class _Lowering:
         self.taken = self.find_taken()
         self.find_slots()
         self.find_needs()
-        names = region_names(self.graph, self.items.owner)
+        names = region_names(self.graph, self.index.owner)
         regions = tuple(self.region(number, names[number]) for number in range(len(self.graph.regions)))
         groups = (data.Group(),) * (max(self.groups, default=0) + 1)
         kernels = tuple(Kernel(*key, acts_on_world(key[0])) for key in self.kernels)
@@ -73,18 +77,16 @@ class _Lowering:
     # -- numbers and slots ---------------------------------------------------------------------------------
 
     def number_things(self) -> None:
-        counts = [[0, 0, 0, 0] for _ in self.graph.regions]  # branches, calls, loops, maps
-        for pred, parent in self.items.pairs:
-            self.branch_numbers[pred, parent] = counts[parent][0]
-            counts[parent][0] += 1
+        counts: Counter[tuple[int, str]] = Counter()  # by region and kind
+        for pred, parent in self.index.branches:
+            self.branch_numbers[pred, parent] = counts[parent, "branch"]
+            counts[parent, "branch"] += 1
         for number, site in enumerate(self.graph.sites, 1):
-            at = {"call": 1, "loop": 2, "map": 3}[site.kind]
-            self.site_numbers[number] = counts[site.caller][at]
-            counts[site.caller][at] += 1
+            self.site_numbers[number] = counts[site.caller, site.kind]
+            counts[site.caller, site.kind] += 1
 
     def find_slots(self) -> None:
-        nodes, items = self.graph.nodes, self.items
-        for number, node in enumerate(nodes):
+        for number, node in enumerate(self.graph.nodes):
             op, region = node.op, node.region
             if op in _NO_SLOTS:
                 continue
@@ -92,10 +94,10 @@ class _Lowering:
                 for index in (0, 1):
                     port = Port(number, index)
                     if port in self.taken and not is_order(node.types[index]):
-                        self.add_slot(port, items.region_of(port), node)
+                        self.add_slot(port, self.index.region_of(port), node)
                 continue
             if op == "fan":
-                region = self.graph.sites[node.attrs.integer("site") - 1].callee
+                region = self.index.site(node).callee
             for index, type_ in enumerate(node.types):
                 if not is_order(type_):
                     self.add_slot(Port(number, index), region, node)
@@ -131,21 +133,17 @@ class _Lowering:
 
     def find_needs(self) -> None:
         """How many values of its entry a body needs, to read or to collect, itself or in what it enters."""
-        graph, owner = self.graph, self.items.owner
-        makers = {node.attrs.integer("site") for node in graph.nodes if node.op == "hoist"}
-        for node in graph.nodes:
-            if node.op in ("collect", "collect_rows"):
+        graph, owner, nodes = self.graph, self.index.owner, self.index.nodes
+        asked = [(node, node) for op in COLLECTS for _, node in self.index.of(op)]
+        asked += [(node, nodes[ports_of(node.inputs)[0].node]) for _, node in self.index.of("hoist_read")]
+        for node, maker in asked:
+            if maker.op == "hoist" or maker is node:
                 body = self.bodies[owner[node.region]]
-                body.hoisted = max(body.hoisted, node.attrs.integer("index") + 1)
-            elif node.op == "hoist_read" and isinstance(node.inputs[0], Port):
-                maker = graph.nodes[node.inputs[0].node]
-                if maker.op == "hoist":
-                    body = self.bodies[owner[node.region]]
-                    body.hoisted = max(body.hoisted, maker.attrs.integer("index") + 1)
+                body.hoisted = max(body.hoisted, maker.attrs.integer("index") + 1)
         handed = [
             (self.bodies[owner[site.caller]], self.bodies[site.callee])
             for number, site in enumerate(graph.sites, 1)
-            if number not in makers
+            if number not in self.index.hoists
         ]
         has_changed = True
         while has_changed:
@@ -162,14 +160,14 @@ class _Lowering:
         if node.op == "input":
             self.bodies[0].params[0][node.attrs.integer("index")] = Port(number)
         elif node.op == "merge" and not self.items.is_branch_merge(node):
-            maker = next(graph.nodes[x.node] for x in node.inputs if isinstance(x, Port))
+            maker = graph.nodes[ports_of(node.inputs)[0].node]
             if maker.op == "call":
                 phase, index = phase_of(maker), maker.attrs.integer("index")
                 self.bodies[node.region].params[phase][index] = Port(number)
             else:
                 self.loop_merges.setdefault(node.region, []).append(number)
         elif node.op == "return":
-            body = self.bodies[graph.sites[node.attrs.integer("site") - 1].callee]
+            body = self.bodies[self.index.site(node).callee]
             source = node.inputs[0]
             assert isinstance(source, Port)
             body.results[phase_of(node)][node.attrs.integer("index")] = source
@@ -186,7 +184,7 @@ class _Lowering:
     # -- regions and programs ------------------------------------------------------------------------------
 
     def region(self, number: int, name: str) -> Region:
-        region, owner = self.graph.regions[number], self.items.owner[number]
+        region, owner = self.graph.regions[number], self.index.owner[number]
         body = self.bodies[owner]
         programs = tuple(self.program(number, n, phase) for n, (phase, _) in enumerate(self.items.programs[number]))
         params: Sequence[Sequence[int]] = ()
@@ -259,124 +257,94 @@ class _Lowering:
             self.slots[pred],
             visits.index((phase, turn)),
             (phase, turn + 1) not in visits,
-            self.items.pairs[pred, parent],
+            self.index.branches[pred, parent],
             transfers,  # type: ignore[arg-type]
             merges,
         )
 
-    def by_index(self, item: GraphItem, op: str) -> list[tuple[int, int]]:
-        """The nodes of an item with some operator, by their index."""
+    def by_index(self, numbers: Sequence[int], op: str = "") -> list[tuple[int, int]]:
+        """Those of some nodes that have an operator, by their index."""
         nodes = self.graph.nodes
-        return sorted((nodes[n].attrs.integer("index"), n) for n in item.nodes if nodes[n].op == op)
+        return sorted((nodes[n].attrs.integer("index"), n) for n in numbers if not op or nodes[n].op == op)
 
     def call(self, item: GraphItem) -> data.Call:
         _, number, phase = item.key
-        site, nodes = self.graph.sites[number - 1], self.graph.nodes
-        body = self.bodies[site.callee]
-        calls = self.by_index(item, "call")
+        visit, nodes = self.index.visits[number, phase], self.graph.nodes
+        callee = self.graph.sites[number - 1].callee
+        calls = self.by_index(visit.arguments, "call")
         arguments = {index: nodes[n].inputs[0] for index, n in calls if nodes[n].types[0] != CTL}
-        taken = dict(self.by_index(item, "return"))
+        taken = dict(self.by_index(visit.backs))
         return data.Call(
             site=number,
             call=self.site_numbers[number],
             phase=phase,
-            callees=(site.callee,),
+            callees=(callee,),
             selector=NO_SLOT,
             asks=0,
-            arguments=tuple(self.slot(arguments[index]) for index in sorted(body.params[phase])),
-            hoists=tuple(self.hoisted(nodes[n]) for _, n in self.by_index(item, "hoist")),
+            arguments=tuple(self.slot(arguments[index]) for index in sorted(self.bodies[callee].params[phase])),
+            hoists=tuple(self.hoisted(nodes[n]) for _, n in self.by_index(visit.arguments, "hoist")),
             results=tuple(
                 self.slots.get(Port(taken[index]), NO_SLOT) if index in taken else NO_SLOT
-                for index in sorted(body.results[phase])
+                for index in sorted(self.bodies[callee].results[phase])
             ),
-            visits=self.visits(CALL, number, item.region) if phase == 0 else (),
+            visits=tuple(self.index.visited(number)) if phase == 0 else (),
         )
 
     def hoisted(self, hoist: Node) -> int:
         """What an entry is given; an order token has a place among these too, which nobody reads."""
         return self.slot(_NOTHING if hoist.types[0] == CTL else hoist.inputs[0])
 
-    def visits(self, kind: int, site: int, region: int) -> tuple[int, ...]:
-        """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
-        counts = []
-        for count in range(1, self.items.phase_count[self.items.owner[region]] + 1):
-            phases = [
-                item.key[2] + 1
-                for phase in range(self.items.phase_count[self.items.owner[self.graph.sites[site - 1].callee]])
-                if (item := self.items.items.get((kind, site, phase))) is not None and item.phase < count
-            ]
-            counts.append(max(phases, default=0))
-        return tuple(counts)
-
-    def outers(self, item: GraphItem) -> tuple[Transfer, ...]:
+    def outers(self, site: int) -> tuple[Transfer, ...]:
         nodes = self.graph.nodes
-        outers = [n for n in item.nodes if nodes[n].op == "outer" and nodes[n].types[0] != CTL]
+        outers = (n for n in self.index.outers.get(site, ()) if nodes[n].types[0] != CTL)
         return tuple(Transfer(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in outers)
 
     def loop(self, item: GraphItem) -> data.Loop:
         number, nodes = item.key[1], self.graph.nodes
         body = self.graph.sites[number - 1].callee
-        enters = {n for index, n in self.by_index(item, "enter") if nodes[n].types[0] != CTL}
         variables: list[Transfer] = []
         after: list[int] = []
-        pred: Port | None = None
         for at in self.loop_merges.get(body, ()):
-            enter, back = sorted(_ports(nodes[at].inputs), key=lambda x: x.node not in enters)
+            enter, back = sorted(ports_of(nodes[at].inputs), key=lambda x: nodes[x.node].op == "next")
             variables.append(Transfer(self.slot(nodes[enter.node].inputs[0]), self.slots[Port(at)]))
             after.append(self.slot(nodes[back.node].inputs[0]))
         exits = []
-        for at in item.nodes:
-            if nodes[at].op == "exit":
-                source = nodes[at].inputs[0]
-                assert isinstance(source, Port)
-                switch = nodes[source.node]
-                pred = switch.inputs[0] if isinstance(switch.inputs[0], Port) else pred
-                if Port(at) in self.slots:
-                    exits.append(Exit(self.slot(switch.inputs[1]), self.slots[Port(at)]))
-        if pred is None:
-            pred = self.loop_predicate(body)
+        for at in self.index.visits[number, 0].backs:
+            (source,) = ports_of(nodes[at].inputs)
+            if Port(at) in self.slots:
+                exits.append(Exit(self.slot(nodes[source.node].inputs[1]), self.slots[Port(at)]))
+        # Next values stand in the branch in which the loop goes on.
+        pred = self.graph.regions[nodes[self.index.nexts[number][0]].region].pred
+        assert pred is not None
         return data.Loop(
             number,
             self.site_numbers[number],
             body,
             self.branch_numbers[pred, body],
             tuple(variables),
-            self.outers(item),
+            self.outers(number),
             tuple(after),
             tuple(exits),
         )
 
-    def loop_predicate(self, body: int) -> Port:
-        """What decides whether a loop that gives nothing goes on: its next values stand in that branch."""
-        for node in self.graph.nodes:
-            if node.op == "next" and self.graph.regions[node.region].parent == body:
-                pred = self.graph.regions[node.region].pred
-                assert pred is not None
-                return pred
-        raise AssertionError("a loop without a way round")
-
     def map(self, item: GraphItem) -> data.Map:
         _, number, phase = item.key
-        site, nodes = self.graph.sites[number - 1], self.graph.nodes
-        starts = [n for n in item.nodes if nodes[n].op == "fan_start"]
+        visit, nodes = self.index.visits[number, phase], self.graph.nodes
+
+        def pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+            taken = (n for _, n in self.by_index(numbers) if Port(n) in self.slots)
+            return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in taken]
+
         return data.Map(
             number,
             self.site_numbers[number],
             phase,
-            site.callee,
-            self.slot(nodes[starts[0]].inputs[0]) if phase == 0 else 0,
-            tuple(
-                Transfer(self.slot(nodes[n].inputs[0]), self.slots[Port(n)])
-                for _, n in self.by_index(item, "fan")
-                if Port(n) in self.slots
-            ),
-            self.outers(item),
-            tuple(
-                Exit(self.slot(nodes[n].inputs[0]), self.slots[Port(n)])
-                for _, n in self.by_index(item, "gather")
-                if Port(n) in self.slots
-            ),
-            self.visits(MAP, number, item.region) if phase == 0 else (),
+            self.graph.sites[number - 1].callee,
+            self.slot(nodes[visit.start].inputs[0]) if phase == 0 else 0,
+            tuple(Transfer(*pair) for pair in pairs(visit.arguments)),
+            self.outers(number) if phase == 0 else (),
+            tuple(Exit(*pair) for pair in pairs(visit.backs)),
+            tuple(self.index.visited(number)) if phase == 0 else (),
         )
 
     def read(self, item: GraphItem) -> data.Read:
@@ -450,10 +418,6 @@ def region_names(graph: StaticGraph, owner: Sequence[int]) -> list[str]:
         taken.add(name)
         names.append(name)
     return names
-
-
-def _ports(operands: Iterable[Operand]) -> list[Port]:
-    return [operand for operand in operands if isinstance(operand, Port)]
 
 
 def _groups(graph: StaticGraph, owner: Sequence[int]) -> list[int]:

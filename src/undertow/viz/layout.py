@@ -18,7 +18,9 @@ from typing import NamedTuple
 import igraph
 
 from undertow.ir.graph import Node, Port, StaticGraph
-from undertow.ir.walk import body_of
+from undertow.ir.index import StaticIndex
+from undertow.ir.structure import BACK, READS
+from undertow.ir.walk import is_inward, ports_of
 from undertow.types import CTL
 
 LARGEST = 2_000  # nodes; above that a layered picture is neither quick nor readable
@@ -29,11 +31,7 @@ _PAD, _HEAD = 16.0, 20.0  # inside of a box, and above its content for the name
 _MARGIN = 24.0
 _TALL = 60.0  # a layer with such a box in it is aligned at the top
 _SWEEPS = 12
-
-_STARTS = frozenset(("call_start", "enter_start", "fan_start"))
-_INWARD = frozenset(("call", "hoist", "enter", "fan", "next"))
-_READS = frozenset(("outer", "hoist_read"))
-_BACK = frozenset(("return", "exit", "gather"))
+_BADNESS: dict[object, float] = {"node": 900.0, "box": 200.0}  # of a lane that crosses one
 
 
 class Point(NamedTuple):
@@ -100,13 +98,12 @@ def edges_of(graph: StaticGraph) -> list[Edge]:
     """All edges, by target."""
     found: list[Edge] = []
     for target, node in enumerate(graph.nodes):
-        ports = [operand for operand in node.inputs if isinstance(operand, Port)]
+        ports = ports_of(node.inputs)
         for slot, port in enumerate((*ports, *node.controls)):
-            maker = graph.nodes[port.node]
-            is_read = node.op in _READS and slot < len(ports)
-            if maker.op in _INWARD or (maker.op in _STARTS and port.index == 0) or is_read:
+            is_read = node.op in READS and slot < len(ports)
+            if is_inward(graph.nodes[port.node], port.index) or is_read:
                 kind = "call"
-            elif node.op in _BACK and slot == 0 and ports:
+            elif node.op in BACK and slot == 0 and ports:
                 kind = "return"
             else:
                 is_order = slot >= len(ports) or graph.type_of(port) == CTL
@@ -117,7 +114,7 @@ def edges_of(graph: StaticGraph) -> list[Edge]:
 
 def slots(node: Node) -> int:
     """How many edges come into a node."""
-    return sum(isinstance(operand, Port) for operand in node.inputs) + len(node.controls)
+    return len(ports_of(node.inputs)) + len(node.controls)
 
 
 def _spread(index: int, count: int, width: float) -> float:
@@ -168,8 +165,8 @@ class _Level:
     below: set[int] = field(default_factory=set)  # points on the lower border
     order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs that no edge may say
     sides: list[tuple[int, int]] = field(default_factory=list)  # boxes of the true and the false side of a branch
-    leaving: list[int] = field(default_factory=list)  # items whose edges run to the side below their layer
-    coming: list[int] = field(default_factory=list)  # items whose edges come from the side above their layer
+    # Items whose edges run to the side below their layer, and those whose edges come from the side above it.
+    sideways: dict[str, dict[int, None]] = field(default_factory=lambda: {"leaving": {}, "coming": {}})
     lanes: dict[tuple[str, int], float] = field(default_factory=dict)  # y of those
     width: float = 0.0
     height: float = 0.0
@@ -278,7 +275,7 @@ class _Level:
     def _find_y(self, rows: Sequence[Sequence[int]]) -> None:
         y = 0.0
         for layer, row in enumerate(rows):
-            coming = [number for number in row if number in self.coming]
+            coming = [number for number in row if number in self.sideways["coming"]]
             for lane, number in enumerate(coming):
                 self.lanes["coming", number] = y + lane * _LANE
             y += len(coming) * _LANE
@@ -289,7 +286,7 @@ class _Level:
                 item = self.items[number]
                 item.y = y if height > _TALL else y + (height - item.height) / 2
             y += height
-            leaving = [number for number in row if number in self.leaving]
+            leaving = [number for number in row if number in self.sideways["leaving"]]
             if layer < len(rows) - 1 or leaving:
                 y += _GAP / 2
             for lane, number in enumerate(leaving):
@@ -362,27 +359,24 @@ class _Picture:
         self.graph = graph
         self.sizes = sizes
         self.heads = heads
-        self.body = body_of(graph)
+        self.index = StaticIndex(graph)
+        self.body = self.index.owner
         self.boxes = self._find_boxes()  # region -> region whose box it is drawn in
         self.parents: dict[int, int | None] = {}  # of boxes
         self.levels: dict[int, _Level] = {}
         self.corners: dict[int, Point] = {}  # upper left corner of a box's content
         self.inside_body: dict[int, Point] = {}  # the same, measured from that of its body
         self.edges = edges_of(graph)
-        self.slots = self._find_slots()
+        self.slots = [slots(node) for node in graph.nodes]
 
     def _find_boxes(self) -> list[int]:
         depth: list[int] = []
         box: list[int] = []
         for number, region in enumerate(self.graph.regions):
-            inside = region.kind == "branch" and region.parent is not None
-            depth.append(depth[region.parent] + 1 if inside and region.parent is not None else 0)
-            too_deep = depth[number] > _DEEPEST and region.parent is not None
-            box.append(box[region.parent] if too_deep and region.parent is not None else number)
+            around = region.parent if region.kind == "branch" else None
+            depth.append(0 if around is None else depth[around] + 1)
+            box.append(number if around is None or depth[number] <= _DEEPEST else box[around])
         return box
-
-    def _find_slots(self) -> list[int]:
-        return [slots(node) for node in self.graph.nodes]
 
     def box(self, node: int) -> int:
         return self.boxes[self.graph.nodes[node].region]
@@ -406,27 +400,23 @@ class _Picture:
     def build(self) -> None:
         for number, node in enumerate(self.graph.nodes):
             self.open(self.boxes[node.region]).item(("node", number), *self.sizes[number])
-        pushes: dict[object, list[int]] = {}
-        for number, node in enumerate(self.graph.nodes):
-            if node.op in _INWARD | _STARTS and node.op != "next":
-                pushes.setdefault((node.attrs.get("site"), node.attrs.get("phase")), []).append(number)
-        for number, node in enumerate(self.graph.nodes):
-            if node.op in _BACK:  # results stand below the arguments that they come from
-                for push in pushes.get((node.attrs.get("site"), node.attrs.get("phase")), ()):
+        for visit in self.index.visits.values():  # results stand below the arguments that they come from
+            for number in visit.backs:
+                for push in sorted((*visit.starts, *visit.arguments)):
                     if self.box(push) == self.box(number):
                         level = self.levels[self.box(number)]
                         level.order.append((level.item(("node", push)), level.item(("node", number))))
-        for parts in self.graph.branches().values():
+        for parts in self.index.branches.values():
             if set(parts) <= self.levels.keys() and (around := self.parents[parts[0]]) is not None:
                 then, other = (self.levels[around].item(("box", part)) for part in parts)
                 self.levels[around].sides.append((then, other))
         for edge in self.edges:
             if edge.kind == "call":
-                self.leave_sideways(edge)
-                self.come_in(edge, None)
+                self.sideways("leaving", edge.port.node)
+                self.pass_borders("above", edge, None)
             elif edge.kind == "return":
-                self.go_out(edge, None)
-                self.come_sideways(edge)
+                self.pass_borders("below", edge, None)
+                self.sideways("coming", edge.target)
             else:
                 self.inside(edge)
 
@@ -443,43 +433,29 @@ class _Picture:
             at = parent
         return self.levels[box]
 
-    def go_out(self, edge: Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
-        """From the source down to the lower border of every box below `stop`; the last item on the way, and its box."""
-        at: int = self.box(edge.port.node)
-        key: tuple[object, ...] = ("node", edge.port.node)
-        while at != stop:
-            level = self.levels[at]
-            border = level.item(("below", edge.port))
-            level.below.add(border)
-            self.join(at, edge, key, ("below", edge.port))
-            key, parent = ("box", at), self.parents[at]
-            if parent is None:
-                break
-            at = parent
-        return at, key
+    def pass_borders(self, side: str, edge: Edge, stop: int | None) -> tuple[object, ...]:
+        """The way of an edge through the borders of all boxes below `stop`; its last item.
 
-    def come_in(self, edge: Edge, stop: int | None) -> tuple[int, tuple[object, ...]]:
-        """From the upper border of every box below `stop` down to the target."""
-        at: int = self.box(edge.target)
-        key: tuple[object, ...] = ("node", edge.target)
+        From the source down through the lower borders, or down to the target through the upper ones.
+        """
+        is_out = side == "below"
+        node = edge.port.node if is_out else edge.target
+        at, key, border = self.box(node), ("node", node), (side, edge.port)
         while at != stop:
             level = self.levels[at]
-            border = level.item(("above", edge.port))
-            level.above.add(border)
-            self.join(at, edge, ("above", edge.port), key)
+            (level.below if is_out else level.above).add(level.item(border))
+            self.join(at, edge, *((key, border) if is_out else (border, key)))
             key, parent = ("box", at), self.parents[at]
             if parent is None:
                 break
             at = parent
-        return at, key
+        return key
 
     def inside(self, edge: Edge) -> None:
         """An edge within a body: up to the box that holds both ends, and down again."""
-        around = self.chain(self.box(edge.target))
-        here = set(around)
+        here = set(self.chain(self.box(edge.target)))
         common = next((box for box in self.chain(self.box(edge.port.node)) if box in here), None)
-        _, source = self.go_out(edge, common)
-        _, target = self.come_in(edge, common)
+        source, target = (self.pass_borders(side, edge, common) for side in ("below", "above"))
         if common is not None:
             self.join(common, edge, source, target)
 
@@ -494,17 +470,10 @@ class _Picture:
             is_free = has_arrow and self.graph.nodes[edge.target].op == "merge"
             level.stretches.append(_Stretch(edge.kind, edge.port, *ends, source_at, target_at, has_arrow, is_free))
 
-    def leave_sideways(self, edge: Edge) -> None:
-        level = self.levels[self.box(edge.port.node)]
-        item = level.item(("node", edge.port.node))
-        if item not in level.leaving:
-            level.leaving.append(item)
-
-    def come_sideways(self, edge: Edge) -> None:
-        level = self.levels[self.box(edge.target)]
-        item = level.item(("node", edge.target))
-        if item not in level.coming:
-            level.coming.append(item)
+    def sideways(self, way: str, number: int) -> None:
+        """Let the edges of a node run to the side."""
+        level = self.levels[self.box(number)]
+        level.sideways[way][level.item(("node", number))] = None
 
     # -- coordinates ---------------------------------------------------------------------------------------
 
@@ -591,23 +560,19 @@ class _Outside:
         self.picture = picture
         self.bodies = bodies
         self.place_of = {body: place for place, body in enumerate(bodies)}
-        graph = picture.graph
         # One path for all edges of a source that come in from above; one for each that comes back.
         self.calls = list(dict.fromkeys(edge.port for edge in picture.edges if edge.kind == "call"))
         self.backs = [edge for edge in picture.edges if edge.kind == "return"]
         self.sources = list(dict.fromkeys(edge.port for edge in self.backs))
-        self.targets: dict[Port, list[int]] = {}  # bodies that a call goes to
+        self.targets: dict[Port, dict[int, None]] = {}  # bodies that a call goes to
         for edge in picture.edges:
             if edge.kind == "call":
-                to = picture.body[graph.nodes[edge.target].region]
-                found = self.targets.setdefault(edge.port, [])
-                if to not in found:
-                    found.append(to)
+                self.targets.setdefault(edge.port, {})[self.node_body(edge.target)] = None
         self.found: dict[int, list[tuple[float, float, float, float, float]]] = {}
         self.width = self.height = 0.0
 
     def node_body(self, number: int) -> int:
-        return self.picture.body[self.picture.graph.nodes[number].region]
+        return self.picture.index.bodies[number]
 
     def offset(self, number: int) -> Point:
         """A node's upper middle within the content of its body, before the bodies have places."""
@@ -667,17 +632,14 @@ class _Outside:
         if body not in self.found:
             picture = self.picture
             found = self.found.setdefault(body, [])
-            for number in range(len(picture.graph.nodes)):
-                if self.node_body(number) == body:
-                    (x, y), item = self.offset(number), picture.item(number)
-                    found.append((x - item.width / 2, x + item.width / 2, y, y + item.height, 900.0))
-            for box, parent in picture.parents.items():
-                if parent is not None and picture.body[box] == body:
-                    level = picture.levels[parent]
-                    item = level.items[level.keys["box", box]]
-                    inside = picture.inside_body[parent]
-                    x, y = inside.x + item.x, inside.y + item.y
-                    found.append((x - item.width / 2, x + item.width / 2, y, y + item.height, 200.0))
+            for box, level in picture.levels.items():
+                inside = picture.inside_body[box]
+                for key, number in level.keys.items() if picture.body[box] == body else ():
+                    if key[0] in _BADNESS:
+                        item = level.items[number]
+                        x, y = inside.x + item.x, inside.y + item.y
+                        edges = x - item.width / 2, x + item.width / 2, y, y + item.height
+                        found.append((*edges, _BADNESS[key[0]]))
         return self.found[body]
 
     def share_channel(self, channel: int, ways: Sequence[tuple[bool, int, int, float]]) -> None:
@@ -741,10 +703,9 @@ class _Outside:
 
 def _grid(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
     """Every body as rows of nodes in order, its edges as straight lines."""
-    body = body_of(graph)
     members: dict[int, list[int]] = {}
-    for number, node in enumerate(graph.nodes):
-        members.setdefault(body[node.region], []).append(number)
+    for number, body in enumerate(StaticIndex(graph).bodies):
+        members.setdefault(body, []).append(number)
     rects: dict[int, Rect] = {}
     regions: dict[int, Rect] = {}
     y, widest = _MARGIN, 0.0

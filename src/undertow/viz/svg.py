@@ -12,7 +12,9 @@ from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from undertow.ir.graph import Const, Node, Operand, Port, Region, StaticGraph
+from undertow.ir.structure import BACK, BODIES, INWARD, READS, SOURCES, STATIC, Role
 from undertow.ir.text import dump_nodes, show_const
+from undertow.ir.walk import is_parameter
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
 
@@ -42,26 +44,22 @@ class Style:
 
 _PRIMITIVE = Style("box", "#ffffff", "#8d949e")
 _ORDER = Style("pill", "#ececea", "#b3b5b8")  # what carries order only steps back
-STYLES = {
-    "start": _ORDER,
-    "input": Style("pill", "#d9e9fb", "#2f74c0"),
-    "switch": Style("widening", "#ffedbd", "#c08400"),
-    "merge": Style("narrowing", "#ffedbd", "#c08400"),
-    "call_start": Style("down", "#e6dcfb", "#7648cf"),
-    "call": Style("down", "#e6dcfb", "#7648cf"),
-    "hoist": Style("down", "#f1ecfc", "#7648cf"),
-    "hoist_read": Style("up", "#f1ecfc", "#7648cf"),
-    "return": Style("up", "#f8dcf0", "#b3368c"),
-    "enter_start": Style("down", "#d2efea", "#168577"),
-    "enter": Style("down", "#d2efea", "#168577"),
-    "next": Style("down", "#d2efea", "#168577"),
-    "exit": Style("up", "#d2efea", "#168577"),
-    "outer": Style("up", "#eef7f5", "#168577"),
-    "fan_start": Style("down", "#fde3d3", "#c2570c"),
-    "fan": Style("down", "#fde3d3", "#c2570c"),
-    "gather": Style("up", "#fde3d3", "#c2570c"),
+_BRANCH = ("#ffedbd", "#c08400")
+_SITES = {"call": ("#e6dcfb", "#7648cf"), "loop": ("#d2efea", "#168577"), "map": ("#fde3d3", "#c2570c")}
+_PALE = {"hoist": ("#f1ecfc", "#7648cf"), "hoist_read": ("#f1ecfc", "#7648cf"), "outer": ("#eef7f5", "#168577")}
+_SHAPES = {
+    Role.SOURCE: "pill",
+    Role.SWITCH: "widening",
+    Role.MERGE: "narrowing",
+    **dict.fromkeys((Role.START, Role.ARGUMENT, Role.NEXT, Role.HOIST), "down"),
+    **dict.fromkeys((Role.BACK, Role.READ), "up"),
 }
-_PARAMETER = Style("narrowing", "#e6dcfb", "#7648cf")  # the Merge that all Call nodes of an argument lead to
+STYLES = {
+    op: Style(_SHAPES[row.role], *_PALE.get(op, _SITES.get(row.site, _BRANCH)))
+    for op, row in STATIC.items()
+    if row.role in _SHAPES
+}
+STYLES |= {"start": _ORDER, "input": Style("pill", "#d9e9fb", "#2f74c0"), "return": Style("up", "#f8dcf0", "#b3368c")}
 _BODY_FILL = {"main": "#f1f5fa", "function": "#f5f2fb", "loop": "#edf7f5", "map": "#fdf4ee"}
 _BODY_LINE = {"main": "#c4d4e8", "function": "#cfc3ea", "loop": "#b4dbd4", "map": "#f0cdb6"}
 _SIDE_FILL = {True: "#e9f5e6", False: "#fbeae6"}
@@ -82,20 +80,13 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",
 
 def style_of(graph: StaticGraph, node: Node) -> Style:
     """The look of a node."""
-    if node.op == "merge" and _is_parameter(graph, node):
-        region = graph.regions[node.region]
-        found = STYLES["enter"] if region.kind == "loop" else _PARAMETER
-        found = Style("narrowing", found.fill, found.line)
+    if is_parameter(graph, node):
+        found = Style("narrowing", *_SITES["loop" if graph.regions[node.region].kind == "loop" else "call"])
     else:
         found = STYLES.get(node.op, _PRIMITIVE)
     if node.types and node.types[0] == CTL and found is not _PRIMITIVE:
         return Style(found.shape, _ORDER.fill, _ORDER.line if found is _ORDER else found.line)
     return found
-
-
-def _is_parameter(graph: StaticGraph, node: Node) -> bool:
-    makers = [graph.nodes[operand.node].op for operand in node.inputs if not isinstance(operand, Const)]
-    return any(maker in STYLES and STYLES[maker].shape == "down" for maker in makers)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -110,9 +101,9 @@ def label(graph: StaticGraph, number: int) -> tuple[str, str]:
         main, sub = f"{node.op.removesuffix('_start')} @{node.attrs['site']}", short
         if node.op.endswith("_start"):
             sub = "start"
-        elif node.op in ("call", "hoist", "enter", "fan", "next"):
+        elif node.op in INWARD:
             sub = short.rsplit(".", 1)[-1] if node.op != "next" else short.removesuffix(".next")
-    elif node.op in ("start", "input", "hoist_read") or (node.op == "merge" and _is_parameter(graph, node)):
+    elif node.op in SOURCES or node.op in READS or is_parameter(graph, node):
         main, sub = short, node.op
     elif node.op == "switch":
         main, sub = "switch", "start" if node.types[0] == CTL else short.rsplit(".if", 1)[0]
@@ -203,7 +194,7 @@ def _box(region: Region, rect: Rect) -> str:
     return f'<rect {place} rx="8" fill="{fill}" stroke="{line}"/>'
 
 
-_WAY_BACK = {"loop": "exit", "map": "gather"}
+_WAY_BACK = {BODIES[site]: op for op, site in BACK.items()}
 
 
 def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:

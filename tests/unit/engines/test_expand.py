@@ -60,7 +60,7 @@ def test_only_what_works_is_a_step() -> None:
 
 def test_later_phases_read_what_earlier_ones_have_left() -> None:
     found = Templates(ut.grad(power).graph(2.0, 5).static)
-    (body,) = [body for body, count in enumerate(found.facts.phase_count) if count == 2]
+    (body,) = [body for body, count in enumerate(found.index.phase_count) if count == 2]
     first, second = found.found[body, 0], found.found[body, 1]
     assert first.saves and not first.loads
     assert second.loads == first.saves and not second.saves

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.ir.facts import LIBRARY_FORMS, STATIC_FORMS
 from undertow.ir.spec import check
+from undertow.ir.structure import LIBRARY, STATIC
 from undertow.ops.op import CATALOGUE
 
 
@@ -373,7 +373,7 @@ def test_a_map_over_an_empty_list() -> None:
 
 def test_an_operator_may_not_have_the_name_of_a_structural_one() -> None:
     """`take_along_axis` was once called `gather`, like the operator that ends a map."""
-    structural = {*LIBRARY_FORMS, *STATIC_FORMS}
+    structural = {*LIBRARY, *STATIC}
     assert not CATALOGUE.keys() & structural
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from undertow.engines.checks import GO, Value, as_plain
-from undertow.engines.demand.facts import MOVES, SENDS, Facts
+from undertow.engines.demand.index import FAR, MOVES, DemandIndex
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
-from undertow.ir.walk import phase_of
+from undertow.ir.structure import INWARD, STARTS
+from undertow.ir.walk import is_inward, phase_of, ports_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
@@ -27,18 +28,11 @@ KERNEL, KERNELS, STATE, FORWARD, SIGNAL, COUNT, FAN, INPUT = range(8)
 BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(8, 16)
 
 _LOCAL = {
-    "switch": FORWARD,
-    "call": FORWARD,
-    "enter": FORWARD,
-    "next": FORWARD,
-    "call_start": SIGNAL,
-    "enter_start": SIGNAL,
-    "start": SIGNAL,
-    "fan_start": COUNT,
-    "fan": FAN,
-    "input": INPUT,
+    **dict.fromkeys(INWARD, FORWARD),
+    **dict.fromkeys(STARTS, SIGNAL),
+    **{"switch": FORWARD, "start": SIGNAL, "input": INPUT, "fan_start": COUNT, "fan": FAN},
 }
-_FAR = {"return": RETURN, "exit": EXIT, "gather": GATHER, "outer": OUTER}
+_FAR = {op: {"call": RETURN, "loop": EXIT, "map": GATHER}.get(site, OUTER) for op, site in FAR.items()}
 
 
 class Row(NamedTuple):
@@ -110,7 +104,7 @@ class Plan:
             what = f"{read.name}: demand looks for arguments where calls hand them on, but this one is hoisted"
             raise GraphError(what, read.span, hint="flatten the library as it was before `hoist`")
         self.graph = graph
-        self.facts = facts = Facts(graph)
+        self.index = index = DemandIndex(graph)
         self._layouts = {
             number: Layout(number, region.kind == "function")
             for number, region in enumerate(graph.regions)
@@ -118,7 +112,7 @@ class Plan:
         }
         self._sites: list[SitePlan] = []
         for number, site in enumerate(graph.sites, 1):
-            caller = self._layouts[facts.owner[site.caller]]
+            caller = self._layouts[index.owner[site.caller]]
             caller.cells.append(caller.slot(None))
             left = caller.slot(0) if site.kind == "loop" else 0
             self._sites.append(SitePlan(number, self._layouts[site.callee], caller.cells[-1], left))
@@ -126,11 +120,11 @@ class Plan:
         self._elements: dict[Port, int] = {}  # what fans send: slots in the lanes
         self._lay_out()
         self._orders: dict[tuple[int, int], list[int]] = {}  # (site, phase) -> slots of the order tokens it is given
+        for visit, operators in index.visits.items():
+            orders = (n for n in operators.arguments if graph.nodes[n].types[0] == CTL and not index.is_plain(Port(n)))
+            self._orders[visit] = [self._first[n] for n in orders]
         for number, node in enumerate(graph.nodes):
-            if node.op in ("call", "fan") and node.types[0] == CTL and not facts.is_plain(Port(number)):
-                self._orders.setdefault((node.attrs.integer("site"), phase_of(node)), []).append(self._first[number])
-        for number, node in enumerate(graph.nodes):
-            row, layout = self._row(number, node), self._layouts[facts.home[number]]
+            row, layout = self._row(number, node), self._layouts[index.bodies[number]]
             layout.rows[row.first : row.first + len(node.types)] = [row] * len(node.types)
         self.main = self._layouts[0]
         self.fetches = [self._fetch(port) for port in graph.fetches]
@@ -139,32 +133,32 @@ class Plan:
 
     def _lay_out(self) -> None:
         """Give every output a slot in its body, and another in the lanes to what a fan sends; count results."""
-        facts = self.facts
+        index = self.index
         for number, node in enumerate(self.graph.nodes):
-            layout = self._layouts[facts.home[number]]
+            layout = self._layouts[index.bodies[number]]
             self._first.append(len(layout.slots))
-            for index, type_ in enumerate(node.types):
-                slot = layout.slot(GO if facts.is_plain(Port(number, index)) else NONE)
+            for output, type_ in enumerate(node.types):
+                slot = layout.slot(GO if index.is_plain(Port(number, output)) else NONE)
                 if type_.shape or node.op == "fan":
                     layout.arrays.append(slot)
             if node.op in ("fan", "fan_start"):
-                lanes = self._layouts[facts.site(node).callee]
+                lanes = self._layouts[index.site(node).callee]
                 code = OUTER if node.types[0] == CTL else ELEMENT
-                slot = lanes.slot(GO if facts.is_plain(Port(number)) else NONE)
+                slot = lanes.slot(GO if index.is_plain(Port(number)) else NONE)
                 lanes.rows[slot] = Row(code, number, -1, (), self._first[number], None, slot)
                 self._elements[Port(number)] = slot
                 if node.op == "fan" and node.types[0].shape:
                     lanes.arrays.append(slot)
-            if facts.wanted[number] and not facts.is_plain(Port(number)):
+            if index.wanted[number] and not index.is_plain(Port(number)):
                 if node.op in ("return", "gather"):
                     self._site(node).owed += 1
                 elif node.op == "exit":
                     self._site(node).exits += 1
-                elif node.op == "merge" and node.region in facts.preds and number not in facts.deciders:
-                    layout.variables += number not in facts.last_only
+                elif node.op == "merge" and node.region in index.preds and number not in index.deciders:
+                    layout.variables += number not in index.last_only
 
     def _site(self, node: Node) -> SitePlan:
-        self.facts.site(node)
+        self.index.site(node)  # or it says that there is none
         return self._sites[node.attrs.integer("site") - 1]
 
     def _slot(self, port: Port) -> int:
@@ -176,16 +170,16 @@ class Plan:
         if isinstance(operand, Const):
             return self._layouts[body].slot(as_plain(operand.value))
         maker = self.graph.nodes[operand.node]
-        is_sent = maker.op in SENDS and operand.index == 0
-        if self.facts.lands(operand) != body or (is_sent and operand not in self._elements):
+        is_sent = is_inward(maker, operand.index)
+        if self.index.lands(operand) != body or (is_sent and operand not in self._elements):
             raise GraphError(f"{edge} from {maker.name} to {node.name} crosses frames", node.span)
         return self._elements.get(operand, self._slot(operand))
 
     def _fetch(self, port: Port) -> Fetch:
         node = self.graph.nodes[port.node]
-        if self.facts.lands(port) != 0:
+        if self.index.lands(port) != 0:
             raise GraphError(f"the fetch {node.name} does not stand in the main graph")
-        guards = tuple((self._slot(pred), side) for pred, side in self.facts.guards(port))
+        guards = tuple((self._slot(pred), side) for pred, side in self.index.guards(port))
         return Fetch(self._slot(port), guards, node.types[port.index].dtype.kind == "ctl")
 
     # -- rows ----------------------------------------------------------------------------------------------
@@ -193,12 +187,12 @@ class Plan:
     def _row(self, number: int, node: Node) -> Row:
         if node.op == "merge":
             return self._merge(number, node)
-        body = self.facts.home[number]
+        body = self.index.bodies[number]
         # What comes before an operator is demanded before what it works on.
         needs: list[int] = []
         for port in node.controls:
             slot = self._near(port, node, body, "a control edge")
-            if not self.facts.is_plain(port):
+            if not self.index.is_plain(port):
                 needs.append(slot)
         is_const = not any(isinstance(operand, Port) for operand in node.inputs)
         if is_const and not node.controls and node.op not in ("start", "input"):
@@ -215,7 +209,7 @@ class Plan:
         elif code == COUNT:
             extra = phase_of(node)
         elif code == FAN:
-            count = self._slot(self.facts.counts[node.attrs.integer("site")])
+            count = self._slot(self.index.counts[node.attrs.integer("site")])
             needs.append(count)
             if node.types[0] == CTL:
                 code = FORWARD
@@ -244,7 +238,7 @@ class Plan:
         code, site = _FAR[node.op], self._site(node)
         extra: Any = site
         if code == OUTER:
-            body = self.facts.owner[self.graph.sites[site.number - 1].caller]
+            body = self.index.owner[self.graph.sites[site.number - 1].caller]
         else:
             body = site.layout.region
         source = self._near(node.inputs[0], node, body)
@@ -252,34 +246,34 @@ class Plan:
             # What must come before a call happens before the call is looked into, however deep that goes.
             needs += self._orders.get((site.number, phase_of(node)), ())
         if code == EXIT:
-            site.layout.pred = self._near(self.facts.deciders[number], node, body)
-            extra = site, [(self._first[merge], lag) for merge, lag in self.facts.eager.get(number, ())]
+            site.layout.pred = self._near(self.index.deciders[number], node, body)
+            extra = site, [(self._first[merge], lag) for merge, lag in self.index.eager.get(number, ())]
         elif code == GATHER:
-            here = self._layouts[self.facts.home[number]]
-            count = self._slot(self.facts.counts[site.number])
+            here = self._layouts[self.index.bodies[number]]
+            count = self._slot(self.index.counts[site.number])
             here.parts.append(here.slot(None))
             extra = site, count, here.parts[-1], node.types[0]
             needs.append(count)
         return Row(code, number, number, _stacked(needs), source, extra, self._first[number])
 
     def _merge(self, number: int, node: Node) -> Row:
-        ports = [operand for operand in node.inputs if isinstance(operand, Port)]
+        ports = ports_of(node.inputs)
         if node.controls or len(ports) < len(node.inputs):
             raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
-        first, body = self._first[number], self.facts.home[number]
-        if number in self.facts.deciders:
-            pred = self._near(self.facts.deciders[number], node, body)
+        first, body = self._first[number], self.index.bodies[number]
+        if number in self.index.deciders:
+            pred = self._near(self.index.deciders[number], node, body)
             then, other = (self._near(port, node, body) for port in ports)
             return Row(BRANCH, number, number, (pred,), pred, (then, other), first)
         for port in ports:
-            if self.facts.lands(port) != body:
+            if self.index.lands(port) != body:
                 raise GraphError(
                     f"an edge from {self.graph.nodes[port.node].name} to {node.name} crosses frames", node.span
                 )
         makers = [self.graph.nodes[port.node] for port in ports]
         if "next" in (maker.op for maker in makers):
             enter, back = sorted(ports, key=lambda port: self.graph.nodes[port.node].op == "next")
-            extra = self._slot(back), number not in self.facts.last_only
+            extra = self._slot(back), number not in self.index.last_only
             return Row(VARIABLE, number, number, (), self._slot(enter), extra, first)
         arguments = {maker.attrs.integer("site"): self._slot(p) for maker, p in zip(makers, ports, strict=True)}
         return Row(PARAM, number, number, (), 0, arguments, first)

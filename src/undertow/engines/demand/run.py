@@ -75,7 +75,7 @@ class DemandPlan(Plan):
 def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400, options: Options | None = None) -> str:
     """A run, told step by step: what each EVAL asks for and what it gives, in no more than so many lines."""
     plan = DemandPlan(graph)
-    story = Story(plan.facts, lines)
+    story = Story(plan.index, lines)
     Run(plan, checks.check_inputs(graph, inputs), options or Options(), None, None, story).execute()
     return story.text()
 

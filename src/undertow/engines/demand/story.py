@@ -11,9 +11,10 @@ from collections import Counter
 from typing import NamedTuple
 
 from undertow.engines.checks import Value
-from undertow.engines.demand.facts import Facts
+from undertow.engines.demand.index import FAR, DemandIndex
 from undertow.engines.demand.store import Frame
 from undertow.ir.graph import Const, Node, Operand, Port
+from undertow.ir.structure import BACK
 from undertow.ir.trace import show_label, show_tag, show_value
 from undertow.ir.walk import phase_of
 from undertow.ops.op import CATALOGUE
@@ -41,15 +42,15 @@ Expression = tuple[str | Leaf, ...]
 class Story:
     """Told by a run, step by step; `text` gives the whole."""
 
-    def __init__(self, facts: Facts, longest: int) -> None:
-        self.facts = facts
-        self.nodes = facts.graph.nodes
+    def __init__(self, index: DemandIndex, longest: int) -> None:
+        self.index = index
+        self.nodes = index.graph.nodes
         self.longest = longest
         self.lines: list[str] = []
         self.left_out = 0
         self.waiting: list[tuple[str, int]] = []  # what has been asked for and is not known: left hand side, line
         self._results = {
-            (facts.site(node).callee, phase_of(node)): node.attrs.integer("index") + 1
+            (index.site(node).callee, phase_of(node)): node.attrs.integer("index") + 1
             for node in sorted(self.nodes, key=lambda node: node.attrs.get("index") or 0)
             if node.op == "return"
         }
@@ -69,12 +70,12 @@ class Story:
     # -- what the run tells --------------------------------------------------------------------------------
 
     def fetch(self, number: int) -> None:
-        port = self.facts.graph.fetches[number]
+        port = self.index.graph.fetches[number]
         if port.node not in self._equations:  # which have lines of their own
             self._ask(f"EVAL({_short(self.nodes[port.node])}, [])", _show(self._operand(port), "[]"))
 
     def fetched(self, number: int, value: Value) -> None:
-        port = self.facts.graph.fetches[number]
+        port = self.index.graph.fetches[number]
         if port.node not in self._equations:
             self._tell(port, value)
 
@@ -89,7 +90,7 @@ class Story:
 
     def _has_line(self, number: int, frame: Frame) -> bool:
         if self.nodes[number].op == "fan":  # in the lanes, not where it is given the whole
-            return frame.layout.region != self.facts.home[number]
+            return frame.layout.region != self.index.bodies[number]
         return self.nodes[number].op == "return" or number in self._equations
 
     def _ask(self, left: str, right: str) -> None:
@@ -118,7 +119,7 @@ class Story:
         node, tag = self.nodes[number], frame.tag()
         here, above = show_tag(tag), show_tag(tag[1:])
         left = f"EVAL({_short(node)}, {here})"
-        if node.op in ("return", "exit", "gather"):
+        if node.op in BACK:
             site = node.attrs.integer("site")
             below = _push(str(site) if node.op == "return" else f"{site}.k", here)
             right = _show(self._operand(node.inputs[0]), below)
@@ -126,13 +127,13 @@ class Story:
                 return f"EVAL({self._result(node)}, {below})", right
             if node.op == "gather":
                 return left, f"[{right} for each k]"
-            pred = _show(self._operand(self.facts.deciders[number]), below)
+            pred = _show(self._operand(self.index.deciders[number]), below)
             return left, f"{right} for the first k with {pred} = False"
         if node.op == "fan" and node.types[0] != CTL:
             return left, f"{_show(self._operand(node.inputs[0]), above)}[{frame.index}]"
         if node.op in ("outer", "fan"):
             return left, _show(self._operand(node.inputs[0]), above)
-        if node.op == "merge" and number not in self.facts.deciders:
+        if node.op == "merge" and number not in self.index.deciders:
             if frame.index > 0:
                 above = _push(show_label((frame.site, frame.index - 1)), above)
             given = self._operand(self._sender(node, frame).inputs[0])
@@ -153,8 +154,8 @@ class Story:
 
     def _result(self, node: Node) -> str:
         """The name of a result, for a node that returns it: that of the function, with numbers where there are more."""
-        callee, phase = self.facts.site(node).callee, phase_of(node)
-        name = self.facts.graph.regions[callee].name.rsplit(".", 1)[-1] + (f"~{phase}" if phase else "")
+        callee, phase = self.index.site(node).callee, phase_of(node)
+        name = self.index.graph.regions[callee].name.rsplit(".", 1)[-1] + (f"~{phase}" if phase else "")
         return name if self._results[callee, phase] == 1 else f"{name}#{node.attrs['index']}"
 
     # -- expressions ---------------------------------------------------------------------------------------
@@ -163,9 +164,9 @@ class Story:
         """How often each node is used. Switches only hand on, and a result is used once however many return it."""
         used = {
             (self._origin(port).node, "return" if self.nodes[number].op == "return" else number)
-            for number, is_wanted in enumerate(self.facts.wanted)
+            for number, is_wanted in enumerate(self.index.wanted)
             if is_wanted and self.nodes[number].op != "switch"
-            for port in self.facts.asks(number)
+            for port in self.index.asks(number)
         }
         return Counter(number for number, _ in used)
 
@@ -181,7 +182,7 @@ class Story:
         """The wanted nodes, each after those that its expression is made of."""
         order: list[int] = []
         seen: set[int] = set()
-        todo = [(number, False) for number, is_wanted in enumerate(self.facts.wanted) if is_wanted]
+        todo = [(number, False) for number, is_wanted in enumerate(self.index.wanted) if is_wanted]
         while todo:
             number, is_ready = todo.pop()
             if is_ready:
@@ -190,13 +191,13 @@ class Story:
                 seen.add(number)
                 todo.append((number, True))
                 if not self._is_from_elsewhere(number):
-                    todo += ((port.node, False) for port in self.facts.asks(number))
+                    todo += ((port.node, False) for port in self.index.asks(number))
         return order
 
     def _is_from_elsewhere(self, number: int) -> bool:
         op = self.nodes[number].op
-        is_tagged = op == "merge" and number not in self.facts.deciders
-        return is_tagged or op in ("input", "outer", "exit", "gather", "fan", "return")
+        is_tagged = op == "merge" and number not in self.index.deciders
+        return is_tagged or op in FAR or op in ("input", "fan")
 
     def _is_equation(self, number: int, made: Expression) -> bool:
         node = self.nodes[number]
@@ -212,8 +213,8 @@ class Story:
         node = self.nodes[number]
         if self._is_from_elsewhere(number):
             return (Leaf(_short(node)),)
-        if number in self.facts.deciders:
-            pred, then, other = (self._operand(p) for p in (self.facts.deciders[number], *node.inputs))
+        if number in self.index.deciders:
+            pred, then, other = (self._operand(p) for p in (self.index.deciders[number], *node.inputs))
             self._loose.add(number)
             return ("if ", *pred, " then ", *then, " else ", *other)
         if node.op in ("identity", "call", "enter", "next", "switch"):
@@ -234,7 +235,7 @@ class Story:
                 made += [", "] * (index > 0) + list(self._operand(operand))
             made.append(")")
         for port in node.controls:
-            if not self.facts.is_plain(port):
+            if not self.index.is_plain(port):
                 made += [" after ", *self._operand(port)]
         return tuple(made)
 
@@ -244,7 +245,7 @@ class Story:
             return (show_value(operand.value),)
         operand = self._origin(operand)
         node = self.nodes[operand.node]
-        if self.facts.is_plain(operand):
+        if self.index.is_plain(operand):
             return ("start",)
         if node.op == "return":
             return (Leaf(self._result(node), node.attrs.integer("site")),)

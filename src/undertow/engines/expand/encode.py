@@ -11,13 +11,13 @@ from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED,
 from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
 from undertow.engines.native import Encoded, Writer, type_row
 from undertow.ir.graph import Const, Port, StaticGraph
-from undertow.ir.walk import STARTS
+from undertow.ir.structure import BODIES, COLLECTED, COLLECTS
 from undertow.plan.lower import acts_on_world, kernel_of
 from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
 
 VERSION = 1
-_KINDS = {"call": 0, "loop": 1, "map": 2}
+_KINDS = {kind: number for number, kind in enumerate(BODIES)}
 _OP, _BRANCH, _ENTER, _AGAIN, _COLLECT, _COLLECTED, _PASS = range(7)
 _READY, _COUNT, _MOVE, _UP = range(4)  # what stands in programs
 
@@ -32,7 +32,7 @@ class _Encoder(Writer):
         super().__init__()
         self.graph = graph
         self.templates = Templates(graph)
-        self.facts = self.templates.facts
+        self.index = self.templates.index
         self.order = {key: number for number, key in enumerate(self.templates.found)}
         self.slots = {key: self._slots(template) for key, template in self.templates.found.items()}
         self.records = {body: self._arranged(values) for body, values in self.templates.records.items()}
@@ -123,7 +123,7 @@ class _Encoder(Writer):
         maker = self.graph.nodes[source.node]
         if maker.op == "hoist":
             return maker.attrs.integer("index"), 0
-        found = self.facts.value_of(source)
+        found = self.index.value_of(source)
         assert isinstance(found, Port)
         return self.slots[0, 0][found], 1
 
@@ -170,36 +170,36 @@ class _Encoder(Writer):
         program = self.program(event)
         if event[0] == NODE:
             node = self.graph.nodes[event[1]]
-            if node.op in ("collect", "collect_rows"):
-                values = [self.place(self.facts.value_of(x)) for x in node.inputs]
+            if node.op in COLLECTS:
+                values = [self.place(self.index.value_of(x)) for x in node.inputs]
                 index = node.attrs.integer("index")
                 return [_COLLECT, *program, event[1], index, len(values) - 1, values[0], values[-1]]
-            if node.op in ("collected", "collected_rows"):
+            if node.op in COLLECTED:
                 return [_COLLECTED, *program, *self.write_collected(event[1])]
             return [_OP, *program, *self.write_op(event[1])]
         if event[0] == DECIDED:
             pred = Port(event[1], event[2])
-            row = [_BRANCH, *program, self.place(self.facts.value_of(pred))]
-            for side in self.facts.pairs[pred, event[3]]:
+            row = [_BRANCH, *program, self.place(self.index.value_of(pred))]
+            for side in self.index.branches[pred, event[3]]:
                 row += [self.size_of(side), *self.program((ALIVE, side))]
             return row
         if event[0] == ENTERED:
             return [_ENTER, *program, *self.write_entering(event[1], event[2])]
         if event[0] == AGAIN:
-            given = [n for n in self.facts.nexts[event[1]] if self.graph.nodes[n].types[0] != CTL]
+            given = [n for n in self.index.nexts[event[1]] if self.graph.nodes[n].types[0] != CTL]
             moved = [(self.value(n), self.at(self.templates.arguments[n])) for n in given]
-            moved += [(slot, slot) for n in self.facts.outers.get(event[1], ()) for slot in [self.at(Port(n))]]
+            moved += [(slot, slot) for n in self.index.outers.get(event[1], ()) for slot in [self.at(Port(n))]]
             return [_AGAIN, *program, *pairs(pair for pair in moved if pair[1] != NO_SLOT)]
         assert event[0] == PASSED
         return [_PASS, *program]
 
     def value(self, number: int) -> int:
         """The place of the first operand of a node."""
-        return self.place(self.facts.value_of(self.graph.nodes[number].inputs[0]))
+        return self.place(self.index.value_of(self.graph.nodes[number].inputs[0]))
 
     def write_op(self, number: int) -> list[int]:
         node = self.graph.nodes[number]
-        inputs = [self.place(self.facts.value_of(x)) for x in node.inputs]
+        inputs = [self.place(self.index.value_of(x)) for x in node.inputs]
         outputs = [self.at(Port(number, k)) for k in range(len(node.types))]
         kernel = -1 if acts_on_world(node.op) else self.kernel(*kernel_of(self.graph, node))
         return [number, kernel, len(inputs), *inputs, len(outputs), *outputs]
@@ -212,46 +212,41 @@ class _Encoder(Writer):
 
     def write_entering(self, number: int, phase: int) -> list[int]:
         graph, nodes, templates = self.graph, self.graph.nodes, self.templates
-        site, members = graph.sites[number - 1], self.facts.entered[number, phase]
+        site, visit = graph.sites[number - 1], self.index.visits[number, phase]
         callee = self.slots[site.callee, phase]
         arguments: list[tuple[int, int]] = []
         mapped: list[tuple[int, int]] = []
-        hoists: dict[int, int] = {}
         counted = first = NO_SLOT
-        for n in members:
-            node = nodes[n]
-            if node.op in ("call_start", "enter_start"):
+        if site.kind == "map":
+            counted = self.value(visit.start) if phase == 0 else NO_SLOT
+            first = self.at(Port(visit.start, 1))
+        for n in visit.arguments:
+            if nodes[n].types[0] == CTL or nodes[n].op == "hoist":
                 continue
-            if node.op == "fan_start":
-                counted = self.value(n) if phase == 0 else NO_SLOT
-                first = self.at(Port(n, 1))
-            elif node.types[0] == CTL:
-                continue
-            elif node.op == "hoist":
-                hoists[node.attrs.integer("index")] = self.value(n)
+            if site.kind == "map":  # if nobody reads it, it must have as many elements all the same
+                mapped.append((self.value(n), callee.get(templates.arguments[n], NO_SLOT)))
             elif templates.arguments.get(n) in callee:
-                (mapped if node.op == "fan" else arguments).append((self.value(n), callee[templates.arguments[n]]))
-            elif node.op == "fan":
-                mapped.append((self.value(n), NO_SLOT))  # nobody reads it, but it must have as many elements
+                arguments.append((self.value(n), callee[templates.arguments[n]]))
+        given = self.index.hoists.get(number, {}) if phase == 0 else {}
+        hoists = [self.value(n) for _, n in sorted(given.items()) if nodes[n].types[0] != CTL]
         if phase == 0:
-            for n in self.facts.outers.get(number, ()):
+            for n in self.index.outers.get(number, ()):
                 if Port(n) in callee:
                     arguments.append((self.value(n), callee[Port(n)]))
-        start = next(n for n in members if nodes[n].op in STARTS)
         row = [
-            start,
+            visit.start,
             _KINDS[site.kind],
             number,
             phase,
             self.order[site.callee, phase],
             int(site.callee in self.has_path),
         ]
-        row += [len(hoists), *(hoists[index] for index in sorted(hoists)), self.at(Cell("entry", number))]
+        row += [len(hoists), *hoists, self.at(Cell("entry", number))]
         row += pairs(arguments) + pairs(mapped)
         row += [counted, self.at(Cell("lanes", number)), first]
         row += self.write_results(number, phase)
         row += self.program((DONE, number, phase))
-        visits = self.visits(number)
+        visits = self.index.visited(number)
         return [*row, len(visits), *visits]
 
     def write_results(self, site: int, phase: int) -> list[int]:
@@ -269,15 +264,6 @@ class _Encoder(Writer):
             n = taken[index]
             row += [1, n, int(graph.nodes[n].types[0] == CTL), self.at(Port(n)), *self.program((RESULT, n))]
         return row
-
-    def visits(self, site: int) -> list[int]:
-        """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
-        caller = self.facts.owner[self.graph.sites[site - 1].caller]
-        phases = [p for s, p in self.facts.entered if s == site]
-        return [
-            max((p + 1 for p in phases if self.facts.phase_entered(site, p) < count), default=0)
-            for count in range(1, self.facts.phase_count[caller] + 1)
-        ]
 
 
 def pairs(rows: Iterable[Sequence[int]]) -> list[int]:

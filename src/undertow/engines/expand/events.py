@@ -9,10 +9,13 @@ out, so that a copy moves as few tokens as its data need.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from undertow.errors import GraphError
-from undertow.ir.graph import Node, Operand, Port, StaticGraph
-from undertow.ir.walk import BACK, STARTS, body_of, is_inward, node_phases, phase_of, port_regions
+from undertow.ir.graph import Node, Operand, Port
+from undertow.ir.index import StaticIndex, Visit
+from undertow.ir.structure import BACK, COLLECTED, COLLECTS, READS, SOURCES, STARTS
+from undertow.ir.walk import awaited, is_inward, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
@@ -23,74 +26,34 @@ Event = tuple[int, ...]
 Events = frozenset[Event]
 NOW: Events = frozenset()  # there when a copy begins
 
-ARGUMENTS = ("call", "hoist", "enter", "fan")
-_THERE = ("start", "input", "outer", "hoist_read")
-_SINGLE = ("collect", "collect_rows", "collected", "collected_rows")
 
-
-class Facts:
+class ExpandIndex(StaticIndex):
     """What all templates need to know of a graph."""
 
-    def __init__(self, graph: StaticGraph) -> None:
-        self.graph = graph
-        self.owner = body_of(graph)
-        self.home = [self.owner[node.region] for node in graph.nodes]
-        self.phases = node_phases(graph)
-        self.region_of = port_regions(graph)
-        self.pairs = graph.branches()
-        self.phase_count = [1] * len(graph.regions)
-        self.entered: dict[tuple[int, int], list[int]] = {}  # (site, phase) -> its start and arguments
-        self.outers: dict[int, list[int]] = {}  # site -> what its body reads of the caller
-        self.nexts: dict[int, list[int]] = {}  # site of a loop -> what goes into the next iteration
-        self.nodes_of: dict[int, list[int]] = {}  # body -> nodes, each after what it takes
-        for number, node in enumerate(graph.nodes):
-            body = self.home[number]
-            self.phase_count[body] = max(self.phase_count[body], self.phases[number] + 1)
-            if node.op in STARTS or node.op in ARGUMENTS:
-                self.entered.setdefault((node.attrs.integer("site"), phase_of(node)), []).append(number)
-            elif node.op == "outer":
-                self.outers.setdefault(node.attrs.integer("site"), []).append(number)
-            elif node.op == "next":
-                self.nexts.setdefault(node.attrs.integer("site"), []).append(number)
-        for (site, phase), _ in self.entered.items():
-            callee = graph.sites[site - 1].callee
-            self.phase_count[callee] = max(self.phase_count[callee], phase + 1)
-        self._sort()
-
-    def _sort(self) -> None:
+    @cached_property
+    def nodes_of(self) -> dict[int, list[int]]:
         """The nodes of each body in an order in which every node comes after those that it takes tokens of."""
-        graph = self.graph
-        users: list[list[int]] = [[] for _ in graph.nodes]
-        missing = [0] * len(graph.nodes)
-        for number, node in enumerate(graph.nodes):
-            for port in self.taken(node):
-                if self.home[port.node] == self.home[number] and not is_inward(graph.nodes[port.node], port.index):
+        users: list[list[int]] = [[] for _ in self.nodes]
+        missing = [0] * len(self.nodes)
+        for number, node in enumerate(self.nodes):
+            for port in awaited(node):
+                maker = self.nodes[port.node]
+                if self.bodies[port.node] == self.bodies[number] and not is_inward(maker, port.index):
                     users[port.node].append(number)
                     missing[number] += 1
-        ready = [number for number in reversed(range(len(graph.nodes))) if missing[number] == 0]
-        count = 0
+        ready = [number for number in reversed(range(len(self.nodes))) if missing[number] == 0]
+        ordered: dict[int, list[int]] = {}
         while ready:
             number = ready.pop()
-            count += 1
-            self.nodes_of.setdefault(self.home[number], []).append(number)
+            ordered.setdefault(self.bodies[number], []).append(number)
             for user in users[number]:
                 missing[user] -= 1
                 if missing[user] == 0:
                     ready.append(user)
-        if count != len(graph.nodes):
-            late = next(node for node, m in zip(graph.nodes, missing, strict=True) if m)
-            raise GraphError(f"{late.name} waits for itself", late.span)
-
-    def taken(self, node: Node) -> list[Port]:
-        """The ports of its own frame that a node waits for."""
-        is_elsewhere = node.op in BACK or node.op in ("outer", "hoist_read")
-        operands = node.controls if is_elsewhere else (*node.inputs, *node.controls)
-        return [port for port in operands if isinstance(port, Port)]
-
-    def is_tag_merge(self, node: Node) -> bool:
-        """Does a merge join what sites send? Others join the sides of a branch."""
-        first = node.inputs[0]
-        return isinstance(first, Port) and is_inward(self.graph.nodes[first.node], first.index)
+        stuck = next((node for node, count in zip(self.nodes, missing, strict=True) if count), None)
+        if stuck is not None:
+            raise GraphError(f"{stuck.name} waits for itself", stuck.span)
+        return ordered
 
     def is_order_only(self, node: Node) -> bool:
         """Does an operator do nothing but wait?"""
@@ -105,31 +68,31 @@ class Facts:
 
     def phase_entered(self, site: int, phase: int) -> int:
         """The phase of the caller in which it visits a phase of a site."""
-        return max(self.phases[number] for number in self.entered[site, phase])
+        return self.phases[self.visits[site, phase].start]
 
 
 class Timing:
     """The events of one phase of one body."""
 
-    def __init__(self, facts: Facts, body: int, phase: int, awaited: dict[int, set[Port]]) -> None:
-        self.facts, self.body, self.phase = facts, body, phase
-        self.graph = facts.graph
+    def __init__(self, index: ExpandIndex, body: int, phase: int, shared: dict[int, set[Port]]) -> None:
+        self.index, self.body, self.phase = index, body, phase
+        self.graph = index.graph
         self.when: dict[Port, Events] = {}  # of ports of this phase
         self.waits: dict[Event, Events] = {}  # of what fires
         self.arrivals: dict[Event, list[Events]] = {}  # of merges: one for each side
         self.numbers: dict[Event, int] = {}
         self.implied: list[int] = []  # bits, by number
-        nodes = [n for n in facts.nodes_of.get(body, ()) if facts.phases[n] == phase]
+        nodes = [n for n in index.nodes_of.get(body, ()) if index.phases[n] == phase]
         for number in nodes:
             self._note_ports(number, self.graph.nodes[number])
         for number in nodes:
             self._note_waits(number, self.graph.nodes[number])
-        for (site, part), members in facts.entered.items():
-            if facts.home[members[0]] == body and facts.phase_entered(site, part) == phase:
-                self._note_entering(site, part, members, awaited)
-        for site, members in facts.nexts.items():
+        for (site, part), visit in index.visits.items():
+            if index.bodies[visit.start] == body and index.phase_entered(site, part) == phase:
+                self._note_entering(site, part, visit, shared)
+        for site, members in index.nexts.items():
             if self.graph.sites[site - 1].callee == body:
-                taken = [port for n in members for port in facts.taken(self.graph.nodes[n])]
+                taken = [port for n in members for port in awaited(self.graph.nodes[n])]
                 self.waits[AGAIN, site] = self._all(taken, self.graph.nodes[members[0]].region)
         self._imply()
 
@@ -139,7 +102,7 @@ class Timing:
         """What must have happened before an operand is there."""
         if not isinstance(port, Port) or is_inward(self.graph.nodes[port.node], port.index):
             return NOW
-        if self.facts.phases[port.node] < self.phase:
+        if self.index.phases[port.node] < self.phase:
             return NOW  # the copy of that phase has ended
         return self.when[port]
 
@@ -154,59 +117,59 @@ class Timing:
         return frozenset().union(self.alive(region), *(self.look(x) for x in operands))
 
     def _note_branch(self, region: int) -> None:
-        facts, graph = self.facts, self.graph
+        index, graph = self.index, self.graph
         while region != self.body and (ALIVE, region) not in self.waits:
             side = graph.regions[region]
             assert side.pred is not None and side.parent is not None
             decided = (DECIDED, *side.pred, side.parent)
-            for both in facts.pairs[side.pred, side.parent]:
+            for both in index.branches[side.pred, side.parent]:
                 self.waits[ALIVE, both] = frozenset([decided])
             above: Events = NOW if side.parent == self.body else frozenset([(ALIVE, side.parent)])
             self.waits[decided] = self.look(side.pred) | above
             region = side.parent
 
     def _note_ports(self, number: int, node: Node) -> None:
-        facts = self.facts
-        for index in range(len(node.types)):
-            port = Port(number, index)
+        index = self.index
+        for output in range(len(node.types)):
+            port = Port(number, output)
             found: Events = frozenset([(NODE, number)])
-            if is_inward(node, index):
+            if is_inward(node, output):
                 continue
             if node.op in STARTS:
                 found = frozenset([(ENTERED, node.attrs.integer("site"), phase_of(node))])
             elif node.op in BACK:
                 found = frozenset([(RESULT, number)])
-            elif node.op in _THERE or (node.op == "merge" and facts.is_tag_merge(node)):
+            elif node.op in SOURCES or node.op in READS or index.is_parameter(node):
                 found = NOW
             elif node.op == "merge":
                 found = frozenset([(MERGED, number)])
             elif node.op == "switch":
-                found = self.look(node.inputs[1]) | self.alive(facts.region_of(port))
-            elif facts.is_order_only(node):
+                found = self.look(node.inputs[1]) | self.alive(index.region_of(port))
+            elif index.is_order_only(node):
                 found = self._all((*node.inputs, *node.controls), node.region)
             self.when[port] = found
 
     def _note_waits(self, number: int, node: Node) -> None:
-        facts = self.facts
+        index = self.index
         if node.op in BACK:
             site = node.attrs.integer("site")
             self.waits[RESULT, number] = frozenset([(ENTERED, site, phase_of(node))])
-        elif node.op == "merge" and not facts.is_tag_merge(node):
-            sides = [self._all([x], facts.region_of(x)) for x in node.inputs if isinstance(x, Port)]
+        elif node.op == "merge" and not index.is_parameter(node):
+            sides = [self._all([x], index.region_of(x)) for x in node.inputs if isinstance(x, Port)]
             self.arrivals[MERGED, number] = sides
-        elif node.op in _SINGLE or (node.op in CATALOGUE and not facts.is_order_only(node)):
+        elif node.op in COLLECTS or node.op in COLLECTED or (node.op in CATALOGUE and not index.is_order_only(node)):
             self.waits[NODE, number] = self._all((*node.inputs, *node.controls), node.region)
 
-    def _note_entering(self, site: int, part: int, members: list[int], awaited: dict[int, set[Port]]) -> None:
-        facts, graph = self.facts, self.graph
-        taken: list[Operand] = [x for n in members for x in (*graph.nodes[n].inputs, *graph.nodes[n].controls)]
+    def _note_entering(self, site: int, part: int, visit: Visit, shared: dict[int, set[Port]]) -> None:
+        index, graph = self.index, self.graph
+        members = [graph.nodes[n] for n in (visit.start, *visit.arguments)]
+        taken: list[Operand] = [x for node in members for x in (*node.inputs, *node.controls)]
         if part == 0:
-            taken += [x for n in facts.outers.get(site, ()) for x in graph.nodes[n].inputs]
+            taken += [x for n in index.outers.get(site, ()) for x in graph.nodes[n].inputs]
         if self.body == 0:
-            taken += sorted(awaited.get(graph.sites[site - 1].callee, ()))
-        start = next(n for n in members if graph.nodes[n].op in STARTS)
-        waits = self._all(taken, graph.nodes[start].region)
-        if part > 0 and (site, part - 1) in facts.entered and facts.phase_entered(site, part - 1) == self.phase:
+            taken += sorted(shared.get(graph.sites[site - 1].callee, ()))
+        waits = self._all(taken, members[0].region)
+        if part > 0 and (site, part - 1) in index.visits and index.phase_entered(site, part - 1) == self.phase:
             waits |= {(DONE, site, part - 1)}
             self.waits[DONE, site, part - 1] = frozenset([(ENTERED, site, part - 1)])
         self.waits[ENTERED, site, part] = waits

@@ -20,11 +20,12 @@ from undertow.engines.expand.events import (
     PASSED,
     Event,
     Events,
-    Facts,
+    ExpandIndex,
     Timing,
 )
 from undertow.ir.graph import Operand, Port, StaticGraph
-from undertow.ir.walk import BACK, STARTS, is_inward, phase_of
+from undertow.ir.structure import COLLECTED
+from undertow.ir.walk import ports_of
 from undertow.types import CTL
 
 T = TypeVar("T")
@@ -91,18 +92,18 @@ class Templates:
 
     def __init__(self, graph: StaticGraph) -> None:
         self.graph = graph
-        self.facts = Facts(graph)
+        self.index = ExpandIndex(graph)
         self.arguments = self._find_arguments()
         self.results = self._find_results()
         awaited = self._find_awaited()
         shared = (port for ports in awaited.values() for port in ports)
         self.shared = set(self._values(shared))  # of main, read by others
         self.found: dict[tuple[int, int], Template] = {}
-        for body, count in enumerate(self.facts.phase_count):
+        for body, count in enumerate(self.index.phase_count):
             if graph.regions[body].kind == "branch":
                 continue
             for phase in range(count):
-                timing = Timing(self.facts, body, phase, awaited)
+                timing = Timing(self.index, body, phase, awaited)
                 self.found[body, phase] = Template(body, phase, timing)
         for template in self.found.values():
             self._find_steps(template)
@@ -110,7 +111,7 @@ class Templates:
         self.records: dict[int, list[Port | Cell]] = {}  # of a body: what later phases read of earlier ones
         for body in {body for body, _ in self.found}:
             self._find_uses(body)
-            phases = range(self.facts.phase_count[body])
+            phases = range(self.index.phase_count[body])
             self.records[body] = [value for phase in phases for value in self.found[body, phase].saves]
 
     # -- between bodies ------------------------------------------------------------------------------------
@@ -118,42 +119,39 @@ class Templates:
     def _find_arguments(self) -> dict[int, Port]:
         """For each node that hands an argument in: the value of the body entered that it becomes."""
         found: dict[int, Port] = {}
-        for number, node in enumerate(self.graph.nodes):
-            if node.op == "merge" and self.facts.is_tag_merge(node):
-                found.update({x.node: Port(number) for x in node.inputs if isinstance(x, Port)})
-            elif node.op == "fan":
-                found[number] = Port(number)
-        return found
+        for number, node in self.index.of("merge"):
+            if self.index.is_parameter(node):
+                found.update({x.node: Port(number) for x in ports_of(node.inputs)})
+        return found | {number: Port(number) for number, _ in self.index.of("fan")}
 
     def _find_results(self) -> dict[tuple[int, int], dict[int, Operand]]:
         """(body, phase) -> index -> what is given up to the caller; of main, to the run."""
         found: dict[tuple[int, int], dict[int, Operand]] = {(0, 0): dict(enumerate(self.graph.fetches))}
-        for node in self.graph.nodes:
-            if node.op in BACK:
-                body = self.graph.sites[node.attrs.integer("site") - 1].callee
-                found.setdefault((body, phase_of(node)), {})[node.attrs.integer("index")] = node.inputs[0]
+        for (site, phase), visit in self.index.visits.items():
+            results = found.setdefault((self.graph.sites[site - 1].callee, phase), {})
+            for node in (self.graph.nodes[n] for n in visit.backs):
+                results[node.attrs.integer("index")] = node.inputs[0]
         return found
 
     def _find_awaited(self) -> dict[int, set[Port]]:
         """For each body the values of main that it, or what it enters, reads: they are there before it is entered."""
-        graph, owner = self.graph, self.facts.owner
+        graph, owner = self.graph, self.index.owner
         found: dict[int, set[Port]] = {}
-        for node in graph.nodes:
-            if node.op == "hoist_read":
-                source = node.inputs[0]
-                if isinstance(source, Port) and graph.nodes[source.node].op != "hoist":
-                    found.setdefault(owner[node.region], set()).add(source)
+        for _, node in self.index.of("hoist_read"):
+            source = ports_of(node.inputs)[0]
+            if graph.nodes[source.node].op != "hoist":
+                found.setdefault(owner[node.region], set()).add(source)
         return closed(found, self._callers())
 
     def _callers(self) -> dict[int, set[int]]:
         found: dict[int, set[int]] = {}
         for site in self.graph.sites:
-            found.setdefault(site.callee, set()).add(self.facts.owner[site.caller])
+            found.setdefault(site.callee, set()).add(self.index.owner[site.caller])
         return found
 
     def has_path(self) -> set[int]:
         """The bodies whose copies must know their path: those that are visited again, and what leads to them."""
-        again = {body: {0} for body, count in enumerate(self.facts.phase_count) if count > 1}
+        again = {body: {0} for body, count in enumerate(self.index.phase_count) if count > 1}
         return set(closed(again, self._callers()))
 
     # -- within a template ---------------------------------------------------------------------------------
@@ -169,15 +167,14 @@ class Templates:
             elif event[0] == DECIDED:
                 region = event[3]
             elif event[0] == AGAIN:
-                region = graph.nodes[self.facts.nexts[event[1]][0]].region
+                region = graph.nodes[self.index.nexts[event[1]][0]].region
             else:
-                members = self.facts.entered[event[1], event[2]]
-                region = next(graph.nodes[n].region for n in members if graph.nodes[n].op in STARTS)
+                region = graph.nodes[self.index.visits[event[1], event[2]].start].region
             template.regions[event] = region
 
     def _find_programs(self, template: Template) -> None:
         """What each event sets off. Merges last: what arrives at one goes on at once."""
-        timing, facts = template.timing, self.facts
+        timing, index = template.timing, self.index
         own: Programs = {}
 
         def attach(action: Action, events: Events, region: int) -> None:
@@ -193,11 +190,11 @@ class Templates:
             node = self.graph.nodes[event[1]]
             for operand, events in zip(node.inputs, sides, strict=True):
                 assert isinstance(operand, Port)
-                source = None if node.types[0] == CTL else facts.value_of(operand)
-                attach(Move(source, Port(event[1])), events, facts.region_of(operand))
-        for index, operand in self.results.get((template.body, template.phase), {}).items():
-            source = None if self.graph.type_of(operand) == CTL else facts.value_of(operand)
-            attach(Up(index, source), timing.look(operand), template.body)
+                source = None if node.types[0] == CTL else index.value_of(operand)
+                attach(Move(source, Port(event[1])), events, index.region_of(operand))
+        for result, operand in self.results.get((template.body, template.phase), {}).items():
+            source = None if self.graph.type_of(operand) == CTL else index.value_of(operand)
+            attach(Up(result, source), timing.look(operand), template.body)
         for event, waits in template.steps.items():
             others: list[Event | None] = [*waits] or [None]
             for other in others:
@@ -212,7 +209,7 @@ class Templates:
     def _find_uses(self, body: int) -> None:
         """Which values each phase reads, hands on, or keeps for later phases; the last phase first."""
         needed: set[Port | Cell] = set()  # by later phases
-        for phase in reversed(range(self.facts.phase_count[body])):
+        for phase in reversed(range(self.index.phase_count[body])):
             template = self.found[body, phase]
             template.saves = [value for value in sorted_values(needed) if self.phase_of_value(value) == phase]
             uses = template.uses
@@ -243,28 +240,29 @@ class Templates:
 
     def _operands(self, event: Event) -> Iterator[Place]:
         """The values that a step reads, and the cells that it uses. Order tokens are no values."""
-        graph, facts = self.graph, self.facts
+        graph, index = self.graph, self.index
         if event[0] == NODE:
             node = graph.nodes[event[1]]
             yield from self._values(node.inputs)
-            if node.op in ("collected", "collected_rows"):
+            if node.op in COLLECTED:
                 yield Cell("entry", node.attrs.integer("site"))
         elif event[0] == DECIDED:
-            yield facts.value_of(Port(event[1], event[2]))
+            yield index.value_of(Port(event[1], event[2]))
         elif event[0] == AGAIN:
-            for number in facts.nexts[event[1]]:
+            for number in index.nexts[event[1]]:
                 yield from self._values(graph.nodes[number].inputs)
             yield from (
-                Port(number) for number in facts.outers.get(event[1], ()) if graph.nodes[number].types[0] != CTL
+                Port(number) for number in index.outers.get(event[1], ()) if graph.nodes[number].types[0] != CTL
             )
         elif event[0] == ENTERED:
             site, phase = event[1:]
-            for number in facts.entered[site, phase]:
+            visit = index.visits[site, phase]
+            for number in (visit.start, *visit.arguments):
                 yield from self._values(graph.nodes[number].inputs)
-                if graph.nodes[number].op == "hoist" or (phase > 0 and self.makes_entry(site)):
-                    yield Cell("entry", site)
+            if site in index.hoists:
+                yield Cell("entry", site)
             if phase == 0:
-                for number in facts.outers.get(site, ()):
+                for number in index.outers.get(site, ()):
                     yield from self._values(graph.nodes[number].inputs)
             elif graph.sites[site - 1].kind == "map":
                 yield Cell("lanes", site)
@@ -272,17 +270,13 @@ class Templates:
     def _values(self, operands: Iterable[Operand]) -> Iterator[Operand]:
         for operand in operands:
             if self.graph.type_of(operand) != CTL:
-                yield self.facts.value_of(operand)
-
-    def makes_entry(self, site: int) -> bool:
-        return any(self.graph.nodes[n].op == "hoist" for n in self.facts.entered[site, 0])
+                yield self.index.value_of(operand)
 
     def phase_of_value(self, value: Port | Cell) -> int:
         """The phase of its body in which a value comes to be."""
         if isinstance(value, Cell):
-            return self.facts.phase_entered(value.site, 0)
-        node = self.graph.nodes[value.node]
-        return phase_of(node) if is_inward(node, value.index) else self.facts.phases[value.node]
+            return self.index.phase_entered(value.site, 0)
+        return self.index.waits_for(value)
 
 
 def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:

@@ -22,7 +22,9 @@ from undertow.engines.reference.rows import (
 )
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Port, Site, StaticGraph
-from undertow.ir.walk import BACK, INWARD, STARTS, body_of, is_inward, node_phases, phase_of
+from undertow.ir.index import StaticIndex
+from undertow.ir.structure import BACK, COLLECTED, COLLECTS, INWARD, SOURCES, STARTS
+from undertow.ir.walk import phase_of, ports_of
 from undertow.ops.op import CATALOGUE
 
 _ONE_OF_SEVERAL = ("merge", "hoist_read")  # have one slot, whatever the number of their inputs
@@ -68,8 +70,8 @@ class _Planner:
 
     def __init__(self, graph: StaticGraph) -> None:
         self.graph = graph
-        self.owner = body_of(graph)
-        self.home = [self.owner[node.region] for node in graph.nodes]
+        self.index = StaticIndex(graph)
+        self.home = self.index.bodies
         self.layouts = {number: Layout() for number, region in enumerate(graph.regions) if region.kind != "branch"}
         self.local = [0] * len(graph.nodes)  # the number of each node within its body
         self.first = [0] * len(graph.nodes)  # the first slot of each node
@@ -82,9 +84,8 @@ class _Planner:
         self.connect()
         for number, node in enumerate(self.graph.nodes):
             self.layouts[self.home[number]].rows.append(self.row(number, node))
-        phases = node_phases(self.graph)
-        first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in ("start", "input"))
-        return Rows(self.graph, phases, self.kinds(phases), tuple(first_ready), len(self.shared))
+        first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in SOURCES)
+        return Rows(self.graph, self.index.phases, self.kinds(self.index.phases), tuple(first_ready), len(self.shared))
 
     # -- places --------------------------------------------------------------------------------------------
 
@@ -101,53 +102,40 @@ class _Planner:
             else:
                 layout.slots += [as_plain(i.value) if isinstance(i, Const) else None for i in node.inputs]
         for number, site in enumerate(self.graph.sites, 1):
-            caller = self.layouts[self.owner[site.caller]]
+            caller = self.layouts[self.index.owner[site.caller]]
             plan = SitePlan(number, caller.cell())
             if site.kind != "call":
                 caller.contexts.append(plan.cell)
             if site.kind == "loop":
                 plan.after = self.layouts[site.callee].cell()
             self.sites.append(plan)
-        for node in self.graph.nodes:
-            if node.op == "hoist":
-                plan = self.site(node)[0]
-                plan.hoisted = max(plan.hoisted, node.attrs.integer("index") + 1)
+        for _, node in self.index.of("hoist"):
+            plan = self.site(node)[0]
+            plan.hoisted = max(plan.hoisted, node.attrs.integer("index") + 1)
 
     def count(self, node: Node) -> int:
         """The number of tokens that a node waits for."""
-        ports = [operand for operand in (*node.inputs, *node.controls) if isinstance(operand, Port)]
+        ports = ports_of((*node.inputs, *node.controls))
         if node.op == "merge":
             if node.controls or len(ports) < len(node.inputs):
                 raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
-            if ports and self.is_tag_merge(node):
+            if self.index.is_parameter(node):
                 return 1
         if node.op == "hoist_read":
             if not node.controls or not node.inputs or len(ports) < len(node.inputs) + len(node.controls):
                 raise GraphError(f"{node.name}: a hoist_read takes ports and a control edge", node.span)
             return 1 + len(node.controls)
-        if not ports and node.op not in ("start", "input"):
+        if not ports and node.op not in SOURCES:
             raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
         if len(ports) > COUNT:
             raise GraphError(f"{node.name} has more than {COUNT} inputs", node.span)
         return len(ports)
 
-    def is_tag_merge(self, node: Node) -> bool:
-        """Does a merge join what sites send? Such a one takes one token in each frame."""
-        source = node.inputs[0]
-        return isinstance(source, Port) and is_inward(self.graph.nodes[source.node], source.index)
-
     # -- edges ---------------------------------------------------------------------------------------------
 
     def site(self, node: Node) -> tuple[SitePlan, Site]:
-        number = node.attrs.integer("site")
-        if not 1 <= number <= len(self.sites):
-            raise GraphError(f"{node.name} names site {number}, which does not exist", node.span)
-        return self.sites[number - 1], self.graph.sites[number - 1]
-
-    def lands(self, port: Port) -> int:
-        """The body in whose frames a port's tokens arrive."""
-        node = self.graph.nodes[port.node]
-        return self.site(node)[1].callee if is_inward(node, port.index) else self.home[port.node]
+        site = self.index.site(node)
+        return self.sites[node.attrs.integer("site") - 1], site
 
     def connect(self) -> None:
         """Tell every port who consumes it."""
@@ -155,17 +143,17 @@ class _Planner:
             for index, operand in enumerate(node.inputs):
                 if isinstance(operand, Port):
                     body = self.connect_input(number, node, index, operand)
-                    if self.lands(operand) != body:
+                    if self.index.lands(operand) != body:
                         source = self.graph.nodes[operand.node]
                         raise GraphError(f"an edge from {source.name} to {node.name} crosses frames", node.span)
             for port in node.controls:
                 edges = self.edges[port.node][port.index]
                 (edges.gates if node.op in BACK else edges.controls).append(self.local[number])
-                if self.lands(port) != self.home[number]:
+                if self.index.lands(port) != self.home[number]:
                     source = self.graph.nodes[port.node]
                     raise GraphError(f"a control edge from {source.name} to {node.name} crosses frames", node.span)
         for index, port in enumerate(self.graph.fetches):
-            if self.lands(port) != 0:
+            if self.index.lands(port) != 0:
                 raise GraphError(f"the fetch {self.graph.nodes[port.node].name} does not stand in the main graph")
             self.edges[port.node][port.index].fetches.append(index)
 
@@ -186,7 +174,7 @@ class _Planner:
             plan, site = self.site(node)
             edges.down.append((plan, len(plan.outers)))
             plan.outers.append((at, slot))
-            return self.owner[site.caller]
+            return self.index.owner[site.caller]
         if node.op == "hoist_read":
             return self.connect_read(number, node, index, port)
         if node.op == "merge":
@@ -234,9 +222,9 @@ class _Planner:
                 extra = extra, node.attrs.integer("index")
             elif node.op == "fan":
                 extra = extra, phase_of(node)
-        elif node.op in ("collect", "collect_rows"):
+        elif node.op in COLLECTS:
             extra = node.attrs.integer("index")
-        elif node.op in ("collected", "collected_rows"):
+        elif node.op in COLLECTED:
             extra = self.site(node)[0], node.attrs.integer("index")
         elif node.op == "input":
             extra = self.graph.inputs.index(number) + 1

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from undertow.engines.checks import Value
 from undertow.ir.graph import StaticGraph
+from undertow.ir.structure import BODIES, STATIC, Role
 
 DEAD = 1 << 20
 COUNT = DEAD - 1  # the part of `pend` that counts tokens
@@ -23,28 +24,18 @@ COUNT = DEAD - 1  # the part of `pend` that counts tokens
 # What a row does when it fires. A forward hands its one value on: merge, return, exit, outer, hoist_read.
 KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
 FAN, FAN_START, GATHER, KERNELS, STATE, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS = range(9, 18)
+_BY_SITE = {  # of a call, a loop, a map
+    Role.START: (CALL_START, ENTER_START, FAN_START),
+    Role.ARGUMENT: (CALL, ENTER, FAN),
+    Role.BACK: (FORWARD, FORWARD, GATHER),
+}
+_BY_ROLE = {Role.SOURCE: INPUT, Role.SWITCH: SWITCH, Role.NEXT: NEXT, Role.HOIST: HOIST, Role.COLLECT: COLLECT}
+_OTHERS = {"collected": COLLECTED, "collected_rows": COLLECTED_ROWS}
 CODES = {
-    "merge": FORWARD,
-    "return": FORWARD,
-    "exit": FORWARD,
-    "outer": FORWARD,
-    "hoist_read": FORWARD,
-    "hoist": HOIST,
-    "collect": COLLECT,
-    "collect_rows": COLLECT,
-    "collected": COLLECTED,
-    "collected_rows": COLLECTED_ROWS,
-    "switch": SWITCH,
-    "call": CALL,
-    "call_start": CALL_START,
-    "enter": ENTER,
-    "enter_start": ENTER_START,
-    "next": NEXT,
-    "start": INPUT,
-    "input": INPUT,
-    "fan": FAN,
-    "fan_start": FAN_START,
-    "gather": GATHER,
+    op: _BY_SITE[row.role][[*BODIES].index(row.site)]
+    if row.role in _BY_SITE
+    else _BY_ROLE.get(row.role, _OTHERS.get(op, FORWARD))
+    for op, row in STATIC.items()
 }
 
 

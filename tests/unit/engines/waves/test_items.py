@@ -13,6 +13,7 @@ import undertow as ut
 from undertow.engines.reference import ReferencePlan
 from undertow.engines.waves import WavesPlan
 from undertow.ir.graph import StaticGraph
+from undertow.ir.index import StaticIndex
 from undertow.passes.flatten import flatten
 from undertow.plan.items import BRANCH, Items
 from undertow.plan.lower import lower
@@ -95,7 +96,7 @@ def static(function: Any, *args: Any) -> StaticGraph:
 def test_branches_have_turns(function: Any, cases: list[tuple[Any, ...]], turns: int) -> None:
     """Values, lane by lane and in lanes of a map, are those that Python gives."""
     graph = static(function, *cases[0])
-    items = Items(graph)
+    items = Items(StaticIndex(graph))
     assert max(key[-1] for key in items.items if key[0] == BRANCH) + 1 >= turns
     for args in cases:
         inputs = [np.asarray(value)[()] for value in args]
@@ -116,7 +117,7 @@ def test_most_branches_have_one_turn() -> None:
         y = x + 1 if p else x - 1
         return y * 2 if q else y
 
-    assert {key[-1] for key in Items(static(plain, True, True, 1)).items if key[0] == BRANCH} == {0}
+    assert {key[-1] for key in Items(StaticIndex(static(plain, True, True, 1))).items if key[0] == BRANCH} == {0}
 
 
 # --------------------------------------------------------------------------------------------------------------

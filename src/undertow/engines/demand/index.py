@@ -12,50 +12,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from undertow.errors import GraphError
-from undertow.ir.graph import Node, Port, Site, StaticGraph
-from undertow.ir.walk import body_of, phase_of, port_regions
+from undertow.ir.graph import Node, Port, StaticGraph
+from undertow.ir.index import StaticIndex
+from undertow.ir.structure import BACK, SITED
+from undertow.ir.walk import phase_of, ports_of
 from undertow.types import CTL
 
-_TAGGING = ("call", "call_start", "enter", "enter_start", "next")  # a merge over these takes one token per frame
-SENDS = ("call", "call_start", "enter", "enter_start", "fan", "fan_start")  # output 0 goes into another frame
-_FAR = ("return", "exit", "gather", "outer")  # take their value from another frame
-MOVES = frozenset((*SENDS, *_FAR, "start", "merge", "switch", "next"))  # compute nothing
+FAR = {**BACK, "outer": ""}  # take their value from another frame
+MOVES = {*SITED, *FAR, "start", "merge", "switch"}  # compute nothing
 _PATIENCE = 64  # a loop whose variables change places may repeat late; it is left lazy
 
 
-class Facts:
+class DemandIndex(StaticIndex):
     """One static graph, looked at from where values are demanded."""
 
     def __init__(self, graph: StaticGraph) -> None:
-        self.graph = graph
-        self.owner = body_of(graph)  # region -> body
-        self.home = [self.owner[node.region] for node in graph.nodes]  # node -> body
-        self._region_of = port_regions(graph)
+        super().__init__(graph)
         self._plain = self._find_plain()
         self.counts = {  # of each map: the port of its number of lanes
-            node.attrs.integer("site"): Port(n, 1)
-            for n, node in enumerate(graph.nodes)
-            if node.op == "fan_start" and phase_of(node) == 0
+            node.attrs.integer("site"): Port(n, 1) for n, node in self.of("fan_start") if phase_of(node) == 0
         }
         self.deciders = {n: p for n, node in enumerate(graph.nodes) if (p := self._decider(node)) is not None}
         self.wanted = self._find_wanted()
-        self.preds = {
-            self.site(graph.nodes[n]).callee: p for n, p in self.deciders.items() if graph.nodes[n].op == "exit"
-        }
+        self.preds = {self.site(node).callee: self.deciders[n] for n, node in self.of("exit") if n in self.deciders}
         self.eager = self._find_eager()
         self.last_only = self._find_last_only()
-
-    def site(self, node: Node) -> Site:
-        """The site that a node belongs to."""
-        number = node.attrs.integer("site")
-        if not 1 <= number <= len(self.graph.sites):
-            raise GraphError(f"{node.name} names site {number}, which does not exist", node.span)
-        return self.graph.sites[number - 1]
-
-    def lands(self, port: Port) -> int:
-        """The body in whose frames a port's tokens arrive."""
-        node = self.graph.nodes[port.node]
-        return self.site(node).callee if node.op in SENDS and port.index == 0 else self.home[port.node]
 
     # -- order tokens --------------------------------------------------------------------------------------
 
@@ -87,15 +68,13 @@ class Facts:
 
     def _decider(self, node: Node) -> Port | None:
         """The predicate that decides a merge over branches, or whether a loop is left; other nodes have none."""
-        ports = _ports(node)
-        makers = [self.graph.nodes[port.node].op for port in ports]
         if node.op == "exit":
             wanted = [("branch", False)]
-        elif node.op == "merge" and not any(maker in _TAGGING for maker in makers):
+        elif node.op == "merge" and not self.is_parameter(node):
             wanted = [("branch", True), ("branch", False)]
         else:
             return None
-        sides = [self.graph.regions[self._region_of(port)] for port in ports]
+        sides = [self.graph.regions[self.region_of(port)] for port in ports_of(node.inputs)]
         if [(side.kind, side.side) for side in sides] != wanted or len({side.pred for side in sides}) > 1:
             raise GraphError(f"{node.name} does not take its values from the sides of one branch", node.span)
         return sides[0].pred
@@ -126,7 +105,7 @@ class Facts:
     def guards(self, port: Port) -> list[tuple[Port, bool]]:
         """The predicates, outermost first, and the sides that they must take for a port to be live."""
         found: list[tuple[Port, bool]] = []
-        region = self.graph.regions[self._region_of(port)]
+        region = self.graph.regions[self.region_of(port)]
         while region.kind == "branch" and region.parent is not None:
             assert region.pred is not None
             found.append((region.pred, region.side))
@@ -144,24 +123,25 @@ class Facts:
         """
         nodes = self.graph.nodes
         exits: dict[int, list[int]] = {}  # by the body of the loop
-        for number, node in enumerate(nodes):
-            if node.op == "exit" and _ports(node):
+        for number, node in self.of("exit"):
+            if ports_of(node.inputs):
                 exits.setdefault(self.site(node).callee, []).append(number)
         enters: dict[int, int] = {}  # of each variable
         nexts: dict[int, int] = {}
-        for number, node in enumerate(nodes):
-            if node.op == "merge" and node.region in exits and number not in self.deciders and not self._plain[number]:
-                for port in _ports(node):
+        for number, node in self.of("merge"):
+            if node.region in exits and number not in self.deciders and not self._plain[number]:
+                for port in ports_of(node.inputs):
                     (nexts if nodes[port.node].op == "next" else enters)[number] = port.node
         certain = {merge: frozenset((merge,)) for merge in nexts}
         through: dict[int, list[int]] = {}  # of each exit: the enters that it needs however often the loop goes round
         eager: dict[int, list[tuple[int, int]]] = {}
         for body in sorted(exits, reverse=True):  # a loop inside of another comes after it
             pred = self.preds[body].node
-            back = [number for merge, number in nexts.items() if self.home[merge] == body]
-            self._find_certain([pred, *back, *(_ports(nodes[n])[0].node for n in exits[body])], certain, through)
-            for number in exits[body]:
-                needed, history = certain[_ports(nodes[number])[0].node], list[frozenset[int]]()
+            back = [number for merge, number in nexts.items() if self.bodies[merge] == body]
+            taken = {number: ports_of(nodes[number].inputs)[0].node for number in exits[body]}
+            self._find_certain([pred, *back, *taken.values()], certain, through)
+            for number, source in taken.items():
+                needed, history = certain[source], list[frozenset[int]]()
                 while needed not in history and len(history) < _PATIENCE:
                     history.append(needed)
                     needed = frozenset[int]().union(*(certain[nexts[merge]] for merge in needed))
@@ -187,8 +167,8 @@ class Facts:
 
         return {
             number
-            for number, node in enumerate(self.graph.nodes)
-            if node.op == "merge" and (pred := self.preds.get(node.region)) is not None
+            for number, node in self.of("merge")
+            if (pred := self.preds.get(node.region)) is not None
             if all(leaves(user, pred) for user in users.get(Port(number), ()))
         }
 
@@ -199,8 +179,8 @@ class Facts:
             number, is_ready = todo.pop()
             node = self.graph.nodes[number]
             # What comes from other frames is asked for there, and those may do without what this one gives them.
-            ports = node.controls if node.op in _FAR else tuple(self.asks(number))
-            near = [port.node for port in ports if not self.is_plain(port) and self.lands(port) == self.home[number]]
+            ports = node.controls if node.op in FAR else tuple(self.asks(number))
+            near = [port.node for port in ports if not self.is_plain(port) and self.lands(port) == self.bodies[number]]
             near += through.get(number, ())
             if is_ready:
                 parts = [found[n] for n in near]
@@ -211,10 +191,6 @@ class Facts:
                 found[number] = frozenset()  # ends a walk round a cycle, which no valid graph has
                 todo.append((number, True))
                 todo += ((n, False) for n in near)
-
-
-def _ports(node: Node) -> list[Port]:
-    return [operand for operand in node.inputs if isinstance(operand, Port)]
 
 
 def _lag(merge: int, history: list[frozenset[int]]) -> int:

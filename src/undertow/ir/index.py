@@ -1,0 +1,344 @@
+"""Indexes of one graph: where its tokens live, who visits what, each derived once, when it is first asked for.
+
+`spec`, planners and engines share them. What is derived relies on rules, so the rows of `spec` that ask for it come
+after the rows that it relies on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from undertow.errors import GraphError
+from undertow.ir.graph import Const, FunctionGraph, Graph, Library, Node, Operand, Phase, Port, Site, StaticGraph
+from undertow.ir.structure import BACK, ENTERS, LIBRARY, LINKED, PRIMITIVE, SITED, STARTS, STATIC, Structural
+from undertow.ir.walk import body_of, is_inward, is_parameter, node_phases, phase_of, port_regions
+from undertow.types import Type
+
+
+class GraphIndex:
+    """What function graphs and static graphs are asked for."""
+
+    operators = LIBRARY
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes = graph.nodes
+        self.regions = graph.regions
+
+    def form(self, node: Node) -> Structural:
+        return self.operators.get(node.op, PRIMITIVE)
+
+    def exists(self, operand: Operand) -> bool:
+        if isinstance(operand, Const):
+            return True
+        return 0 <= operand.node < len(self.nodes) and 0 <= operand.index < len(self.nodes[operand.node].types)
+
+    def type(self, operand: Operand) -> Type:
+        return self.graph.type_of(operand)
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        numbers: dict[str, list[int]] = {}
+        for number, node in enumerate(self.nodes):
+            numbers.setdefault(node.op, []).append(number)
+        return numbers
+
+    def of(self, op: str) -> Iterator[tuple[int, Node]]:
+        """The nodes of one operator, with their numbers."""
+        return ((number, self.nodes[number]) for number in self._numbers.get(op, ()))
+
+    @cached_property
+    def names(self) -> Counter[str]:
+        return Counter(node.name for node in self.nodes)
+
+    @cached_property
+    def branches(self) -> dict[tuple[Port, int], tuple[int, int]]:
+        """(predicate, region around) -> the regions of the true and the false side."""
+        return self.graph.branches()
+
+    @cached_property
+    def sides(self) -> Counter[tuple[Port | None, int | None, bool]]:
+        return Counter((r.pred, r.parent, r.side) for r in self.regions if r.kind == "branch")
+
+    @cached_property
+    def owner(self) -> list[int]:
+        """The body of each region."""
+        return body_of(self.graph)
+
+    @cached_property
+    def bodies(self) -> list[int]:
+        """The body of each node."""
+        owner = self.owner
+        return [owner[node.region] for node in self.nodes]
+
+    @cached_property
+    def region_of(self) -> Callable[[Port], int]:
+        """The region of a port: that of its node, or the branch that a switch hands it to."""
+        return port_regions(self.graph)
+
+    def home(self, port: Port) -> int:
+        """The region that a port's tokens live in."""
+        return self.region_of(port)
+
+    def lives(self, operand: Operand, region: int) -> bool:
+        return isinstance(operand, Const) or self.home(operand) == region
+
+    def side(self, region: int) -> tuple[int | None, bool] | None:
+        """What a branch region is a side of: (parent, which side); None for other regions."""
+        found = self.regions[region]
+        return (found.parent, found.side) if found.kind == "branch" else None
+
+    @cached_property
+    def phases(self) -> list[int]:
+        """For each node, the last phase of its frame that it waits for."""
+        return node_phases(self.graph)
+
+
+class FunctionIndex(GraphIndex):
+    """A function graph, and the library that it stands in."""
+
+    graph: FunctionGraph
+
+    def __init__(self, graph: FunctionGraph, library: Library) -> None:
+        super().__init__(graph)
+        self.library = library
+
+    def entered(self, node: Node) -> FunctionGraph | None:
+        """The graph that a call, resume, loop, map or tangent enters; None if the library has none."""
+        if node.op in LINKED:
+            node = self.nodes[self.link(node).node]
+        name = node.attrs.get(ENTERS.get(node.op, ""))
+        return self.library.functions.get(name) if isinstance(name, str) else None
+
+    def callee(self, node: Node) -> FunctionGraph:
+        """The same, of a node that is known to enter one."""
+        callee = self.entered(node)
+        assert callee is not None
+        return callee
+
+    def link(self, node: Node) -> Port:
+        port = node.inputs[0]
+        assert isinstance(port, Port)
+        return port
+
+    def visit(self, node: Node) -> Phase:
+        """The phase that a call, resume, loop, map or tangent begins."""
+        return self.callee(node).phases[phase_of(node)]
+
+    def params(self, node: Node) -> list[Type]:
+        """What a call, resume, loop, map or tangent hands over: not what its entry was given already."""
+        callee = self.callee(node)
+        types = [callee.nodes[param].types[0] for param in self.visit(node).params]
+        if node.op == "tangent":
+            return types + [types[index] for index in node.attrs.integers("given")]
+        return types if node.op == "resume" else types[: len(types) - self.graph.omitted(callee)]
+
+    def results(self, node: Node) -> list[Type]:
+        """The types that the callee gives; a loop's predicate is its own affair."""
+        given = [self.callee(node).type_of(port) for port in self.visit(node).results]
+        if node.op == "tangent":
+            return given + [given[index] for index in node.attrs.integers("wanted")]
+        return given[1:] if node.op == "loop" else given
+
+    def hoisted(self, graph: FunctionGraph) -> list[Type]:
+        """The types of what an entry is given."""
+        return [graph.nodes[param].types[0] for param in graph.params[len(graph.params) - graph.hoisted :]]
+
+    def shared(self, node: Node) -> Type | None:
+        """The type of the value of the run that a node reads; None if there is none."""
+        main, index = self.library.functions[self.library.main], node.attrs.integer("index")
+        return main.type_of(main.shared[index]) if 0 <= index < len(main.shared) else None
+
+    def collected(self, node: Node) -> Type | None:
+        """The type of what a collect adds to, or collected takes: a value that an entry is given."""
+        types = self.hoisted(self.callee(node) if node.op in LINKED else self.graph)
+        index = node.attrs.integer("index")
+        return types[index] if 0 <= index < len(types) else None
+
+    @cached_property
+    def gradients(self) -> Counter[int]:
+        """How many gradients each call has."""
+        return Counter(self.link(node).node for _, node in self.of("gradient"))
+
+    @cached_property
+    def resumes(self) -> dict[tuple[int, int], list[int]]:
+        """The resume nodes of each (call or map, later phase)."""
+        resumes: dict[tuple[int, int], list[int]] = {}
+        for number, node in self.of("resume"):
+            resumes.setdefault((self.link(node).node, phase_of(node)), []).append(number)
+        return resumes
+
+    def before(self, node: Node) -> int | None:
+        """The node that makes the visit before that of a resume."""
+        call, phase = self.link(node).node, phase_of(node) - 1
+        return call if phase == 0 else self.resumes.get((call, phase), [None])[0]
+
+
+@dataclass(slots=True, eq=False)
+class Visit:
+    """The operators of one site and phase: numbers of nodes."""
+
+    starts: list[int] = field(default_factory=list)  # one, in a valid graph
+    arguments: list[int] = field(default_factory=list)  # and what it hoists
+    backs: list[int] = field(default_factory=list)
+
+    @property
+    def start(self) -> int:
+        return self.starts[0]
+
+
+class StaticIndex(GraphIndex):
+    """A static graph."""
+
+    graph: StaticGraph
+    operators = STATIC
+
+    def __init__(self, graph: StaticGraph) -> None:
+        super().__init__(graph)
+        self.sites = graph.sites
+        self._entry_sites: dict[int, frozenset[int]] = {}
+
+    def site(self, node: Node) -> Site:
+        """The site that a node belongs to."""
+        number = node.attrs.integer("site")
+        if not 1 <= number <= len(self.sites):
+            raise GraphError(f"{node.name} names site {number}, which does not exist", node.span)
+        return self.sites[number - 1]
+
+    def home(self, port: Port) -> int:
+        node = self.nodes[port.node]
+        return self.site(node).callee if is_inward(node, port.index) else self.region_of(port)
+
+    def lands(self, port: Port) -> int:
+        """The body in whose frames a port's tokens arrive."""
+        node = self.nodes[port.node]
+        return self.site(node).callee if is_inward(node, port.index) else self.bodies[port.node]
+
+    def waits_for(self, port: Port) -> int:
+        """The last phase, of the frame that a port's tokens arrive in, that they wait for."""
+        node = self.nodes[port.node]
+        return phase_of(node) if is_inward(node, port.index) else self.phases[port.node]
+
+    def is_parameter(self, node: Node) -> bool:
+        return is_parameter(self.graph, node)
+
+    def visit_key(self, node: Node) -> tuple[int, int]:
+        return node.attrs.integer("site"), phase_of(node)
+
+    @cached_property
+    def visits(self) -> dict[tuple[int, int], Visit]:
+        """The operators of each (site, phase)."""
+        visits: dict[tuple[int, int], Visit] = {}
+        for number, node in enumerate(self.nodes):
+            if node.op in SITED and node.op != "next":
+                visit = visits.setdefault(self.visit_key(node), Visit())
+                parts = visit.starts if node.op in STARTS else visit.backs if node.op in BACK else visit.arguments
+                parts.append(number)
+        return visits
+
+    @cached_property
+    def starts(self) -> dict[tuple[int, int], list[int]]:
+        """The start tokens of each (site, phase)."""
+        return {key: visit.starts for key, visit in self.visits.items() if visit.starts}
+
+    def before(self, node: Node) -> int | None:
+        """The start token of the visit before that of a later one."""
+        site, phase = self.visit_key(node)
+        return self.starts.get((site, phase - 1), [None])[0]
+
+    @cached_property
+    def phase_count(self) -> list[int]:
+        """The number of phases of each body: those that nodes wait for, and those that are visited for nothing."""
+        counts = [1] * len(self.regions)
+        for body, phase in zip(self.bodies, self.phases, strict=True):
+            counts[body] = max(counts[body], phase + 1)
+        for site, phase in self.visits:
+            callee = self.sites[site - 1].callee
+            counts[callee] = max(counts[callee], phase + 1)
+        return counts
+
+    def visits_of(self, site: int) -> list[tuple[int, Visit]]:
+        """The phases in which a site is visited, and its operators in each."""
+        phases = range(self.phase_count[self.sites[site - 1].callee])
+        return [(phase, self.visits[site, phase]) for phase in phases if (site, phase) in self.visits]
+
+    def visited(self, site: int) -> list[int]:
+        """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
+        made = [(self.phases[visit.start], phase + 1) for phase, visit in self.visits_of(site)]
+        counts = range(1, self.phase_count[self.owner[self.sites[site - 1].caller]] + 1)
+        return [max((visits for phase, visits in made if phase < count), default=0) for count in counts]
+
+    @cached_property
+    def sites_into(self) -> dict[int, list[int]]:
+        """The sites that enter each body."""
+        into: dict[int, list[int]] = {}
+        for number, site in enumerate(self.sites, 1):
+            into.setdefault(site.callee, []).append(number)
+        return into
+
+    @cached_property
+    def hoists(self) -> dict[int, dict[int, int]]:
+        """Of each site that makes an entry: what it is given, index -> number of the hoist."""
+        hoists: dict[int, dict[int, int]] = {}
+        for number, node in self.of("hoist"):
+            hoists.setdefault(node.attrs.integer("site"), {})[node.attrs.integer("index")] = number
+        return hoists
+
+    def entry_sites(self, region: int) -> frozenset[int]:
+        """The sites that make the entries above a region; 0 stands for main, where there is none."""
+        body = self.owner[region]
+        if body not in self._entry_sites:
+            entries: set[int] = set()
+            seen, todo = {body}, [body]
+            while todo:
+                at = todo.pop()
+                if at == 0:
+                    entries.add(0)
+                for number in self.sites_into.get(at, ()):
+                    above = self.owner[self.sites[number - 1].caller]
+                    if number in self.hoists:
+                        entries.add(number)
+                    elif above not in seen:
+                        seen.add(above)
+                        todo.append(above)
+            self._entry_sites[body] = frozenset(entries)
+        return self._entry_sites[body]
+
+    @cached_property
+    def outers(self) -> dict[int, list[int]]:
+        """What the body of each loop or map reads of its caller."""
+        return self._by_site("outer")
+
+    @cached_property
+    def nexts(self) -> dict[int, list[int]]:
+        """What goes into the next iteration of each loop."""
+        return self._by_site("next")
+
+    def _by_site(self, op: str) -> dict[int, list[int]]:
+        numbers: dict[int, list[int]] = {}
+        for number, node in self.of(op):
+            numbers.setdefault(node.attrs.integer("site"), []).append(number)
+        return numbers
+
+    @cached_property
+    def carriers(self) -> Counter[tuple[object, ...]]:
+        """How many nodes carry each argument and result of each visit."""
+        nodes = (node for op in SITED if "index" in STATIC[op].integers for _, node in self.of(op))
+        return Counter((node.op, *self.visit_key(node), node.attrs["index"]) for node in nodes)
+
+    @cached_property
+    def _uses(self) -> dict[Port, list[tuple[Node, bool]]]:
+        uses: dict[Port, list[tuple[Node, bool]]] = {}
+        for node in self.nodes:
+            for is_control, ports in ((False, node.inputs), (True, node.controls)):
+                for port in ports:
+                    if isinstance(port, Port) and self.nodes[port.node].op in SITED:
+                        uses.setdefault(port, []).append((node, is_control))
+        return uses
+
+    def uses(self, number: int, index: int = 0) -> list[tuple[Node, bool]]:
+        """The consumers of what an operator between tags emits, and whether they consume it as control."""
+        return self._uses.get(Port(number, index), [])
