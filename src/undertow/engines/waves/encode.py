@@ -30,9 +30,8 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
     try:
         _writer()(plan, out, {name: number for number, name in enumerate(nodes)})
     except KeyError as error:
-        raise GraphError(
-            f"the static graph has no node {error.args[0]!r}", hint="name one that it has, behind the item: `; node=NAME`"
-        ) from None
+        what = f"the static graph has no node {error.args[0]!r}"
+        raise GraphError(what, hint="name one that it has, behind the item: `; node=NAME`") from None
     return writer.encoded([VERSION, len(nodes)], out)
 
 
