@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
-from undertow.ir.draft import Copy, Draft
+from undertow.ir.draft import Copy
 from undertow.ir.facts import is_primitive
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.walk import ENTERS, phase_of
 from undertow.ops.op import CATALOGUE
 
 
@@ -276,8 +276,7 @@ def _arguments(node: Node) -> tuple[Operand, ...]:
 
 def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
     graph = body.graph
-    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
-    phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+    copy = Copy(graph)
     ranks = [{index: rank for rank, index in enumerate(kept)} for kept in body.kept_params]
     for number, node in enumerate(graph.nodes):
         outputs = list(range(len(node.types)))
@@ -322,7 +321,7 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
             node = replace(node, attrs=Attrs(**{**node.attrs, "index": index}))
         elif node.op == "shared":
             node = replace(node, attrs=Attrs(index=needs.main.kept_shared.index(node.attrs.integer("index"))))
-        copy.add(number, node, outputs, phases_of[number])
+        copy.add(number, node, outputs)
     phases: list[Phase] = []
     for phase, visit in enumerate(graph.phases):
         kept = body.kept_results[phase]
@@ -335,5 +334,5 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
     carried = sum(index < graph.carried for index in body.kept_params[0])
     hoisted = sum(index >= len(graph.params) - graph.hoisted for index in body.kept_params[0])
     shared = (copy.ports[graph.shared[index]] for index in body.kept_shared)
-    made = copy.draft.freeze(graph, phases, carried, shared)
-    return replace(made, hoisted=hoisted, group=graph.group if hoisted else "")
+    made = copy.freeze(phases, shared)
+    return replace(made, carried=carried, hoisted=hoisted, group=graph.group if hoisted else "")

@@ -108,8 +108,8 @@ def _as_function(loop: FunctionGraph, name: str) -> FunctionGraph:
     assert not loop.group, "a loop with hoisted parameters: loops become calls before `hoist`"
     copy = Copy(loop, Draft("function", name))
     draft = copy.draft
-    for number, node in enumerate(loop.nodes):
-        copy.add(number, node)
+    for number in range(len(loop.nodes)):
+        copy.add(number)
     pred, *following = (copy.ports[port] for port in loop.results)
     params = [copy.ports[Port(param)] for param in loop.params]
     then = _true_side(copy, pred)

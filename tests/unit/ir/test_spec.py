@@ -19,7 +19,7 @@ from undertow.ir import spec
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port, Region, Site, StaticGraph
 from undertow.ir.spec import check
 from undertow.ir.text import dump, parse
-from undertow.passes.extend import extend
+from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.types import CTL, Type, f32, f64
 

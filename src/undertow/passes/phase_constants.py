@@ -1,4 +1,4 @@
-"""Settle later phases: an argument of a resume that is one constant wherever the phase is asked for becomes that.
+"""Constant propagation across phases: what every resume hands over as one and the same constant becomes that.
 
 The cotangent of a loss is 1 where it is asked for, and additions hand it on as it is: so in all activations that only
 add to the loss it is 1, and what the way back makes of it and of forward values alone can be computed on the way there.
@@ -8,7 +8,7 @@ gives it something, a constant while all give that one, and otherwise nothing. L
 of equal rows is one constant for them.
 
 >>> from undertow.ir.text import dump, parse
->>> library, count = settle(parse('''
+>>> library, count = propagate_constants(parse('''
 ... library 1 main=main
 ... main main(x: f64) -> (f, d.f)
 ...   f: f64 = call x callee="f.grad"
@@ -30,12 +30,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from undertow.ir.draft import Copy, Draft
-from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.draft import Copy
+from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Port
+from undertow.ir.walk import ENTERS, phase_of
 from undertow.types import CTL, Type
 
 Param = tuple[str, int, int]  # graph, phase, index
@@ -49,7 +50,7 @@ NOTHING = _Nothing()
 Value = Const | _Nothing
 
 
-def settle(library: Library) -> tuple[Library, Counter[str]]:
+def propagate_constants(library: Library) -> tuple[Library, Counter[str]]:
     """The library with constants where arguments of later phases are always the same, and how many these are."""
     given = _arguments(library)
     known: dict[Param, Value] = {}
@@ -154,19 +155,17 @@ def _with_constants(graph: FunctionGraph, constants: dict[Param, Const]) -> Func
     }
     if not found:
         return graph
-    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
-    phases = node_phases(graph)
+    copy = Copy(graph)
     params: dict[int, int] = {}
     for number, node in enumerate(graph.nodes):
-        copy.add(number, node, phase=phases[number])
+        new = copy.add(number)
         if node.op == "param":
-            params[number] = copy.ports[Port(number)].node
+            params[number] = new
         if number in found:
             stand_in = Node("identity", (found[number],), node.types, node.name, span=node.span)
-            made = copy.draft.add(copy.draft.triggered(stand_in, phase_of(node)))
-            copy.ports[Port(number)] = Port(made)
-    made_phases = [
-        Phase(tuple(params[param] for param in visit.params), tuple(copy.ports[port] for port in visit.results))
-        for visit in graph.phases
+            copy.ports[Port(number)] = Port(copy.draft.add(copy.draft.triggered(stand_in, phase_of(node))))
+    phases = [
+        replace(copy.phase(number), params=tuple(params[param] for param in visit.params))
+        for number, visit in enumerate(graph.phases)
     ]
-    return copy.draft.freeze(graph, made_phases, graph.carried, (copy.ports[port] for port in graph.shared))
+    return copy.freeze(phases)
