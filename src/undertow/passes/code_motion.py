@@ -16,7 +16,7 @@ from undertow.errors import UndertowError
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.implied import param_node
-from undertow.ir.walk import ENTERS, callees_first, node_phases
+from undertow.ir.walk import ENTERS, callees_first, components, node_phases, reachable, target_of
 from undertow.ops.faults import may_fault
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import Type
@@ -76,15 +76,15 @@ def _worth_moving(candidates: dict[_Key, list[_Key]], uses: Mapping[_Key, int]) 
 
     Operators that share operands are taken together if they can be, else one by one.
     """
-    parts = _Parts()
+    users: dict[_Key, list[_Key]] = {}
     for result, operands in candidates.items():
         for operand in operands:
-            parts.join(result, operand)
-    by_part: dict[_Key, list[_Key]] = {}
-    for result in candidates:
-        by_part.setdefault(parts.find(result), []).append(result)
+            users.setdefault(operand, []).append(result)
+    together = components(candidates, lambda key: (*candidates.get(key, ()), *users.get(key, ())))
+    order = {result: number for number, result in enumerate(candidates)}
     moved: set[_Key] = set()
-    for results in by_part.values():
+    for part in together:
+        results = sorted((key for key in part if key in order), key=order.__getitem__)
         left = Counter({key: uses[key] for result in results for key in (result, *candidates[result])})
         before = sum(key not in candidates for key in left)
         for result in results:
@@ -101,24 +101,6 @@ def _worth_moving(candidates: dict[_Key, list[_Key]], uses: Mapping[_Key, int]) 
                 known.add(result)
                 moved.add(result)
     return moved
-
-
-class _Parts:
-    """Sets of keys that are joined step by step."""
-
-    def __init__(self) -> None:
-        self.above: dict[_Key, _Key] = {}
-
-    def find(self, key: _Key) -> _Key:
-        path: list[_Key] = []
-        while self.above.setdefault(key, key) != key:
-            path.append(key)
-            key = self.above[key]
-        self.above.update(dict.fromkeys(path, key))
-        return key
-
-    def join(self, one: _Key, other: _Key) -> None:
-        self.above[self.find(one)] = self.find(other)
 
 
 def _as_moved(node: Node, name: str, inputs: tuple[Operand, ...], type_: Type, region: int) -> Node:
@@ -258,21 +240,19 @@ def _put_before(copy: Copy, number: int, move: _Move) -> None:
 # To main
 
 
-def _certain(library: Library) -> Iterator[FunctionGraph]:
+def _certain(library: Library) -> list[FunctionGraph]:
     """The graphs that every run runs: those that main, or another such graph, enters in its body."""
-    seen, todo = {library.main}, [library.main]
-    while todo:
-        graph = library.functions[todo.pop()]
-        if graph.name != library.main:
-            yield graph
+
+    def entered(name: str) -> Iterator[str]:
+        graph = library.functions[name]
         phases = node_phases(graph)
         for number, node in enumerate(graph.nodes):
-            if node.op not in ENTERS or node.region or phases[number]:
-                continue
-            name = node.attrs.text(ENTERS[node.op])
-            if name not in seen and (node.op != "map" or _has_lanes(graph, node, library.functions[name].carried)):
-                seen.add(name)
-                todo.append(name)
+            if node.op in ENTERS and not node.region and not phases[number]:
+                target = target_of(graph, node)
+                if node.op != "map" or _has_lanes(graph, node, library.functions[target].carried):
+                    yield target
+
+    return [library.functions[name] for name in reachable([library.main], entered) if name != library.main]
 
 
 def _has_lanes(graph: FunctionGraph, node: Node, carried: int) -> bool:

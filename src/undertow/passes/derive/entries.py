@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import phase_of
 from undertow.passes.derive.activity import Activity, Request
+from undertow.passes.lattice import VARIES, Varies, propagate
 from undertow.types import Type, join
-
-_CHANGES = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,38 +46,26 @@ def find_entries(
 
     The arguments of it that are `sparse` are hoisted even if they are not handed on: rows come only from an entry.
     """
-    known: dict[tuple[Request, int], int] = {(root, k): k for k in range(len(plain[root.graph].params))}
+    sources: dict[tuple[Request, int], list[object]] = {(root, k): [k] for k in range(len(plain[root.graph].params))}
     origins = {request: _origins(plain[request.graph]) for request in activities}
-    edges = [
-        (request, target, index, plain[request.graph].nodes[call].inputs[index])
-        for request, activity in activities.items()
-        for call, target in activity.requests.items()
-        for index in range(len(plain[target.graph].params))
-    ]
-    has_changed = True
-    while has_changed:
-        has_changed = False
-        for request, target, index, operand in edges:
-            is_mapped = index < plain[target.graph].carried
-            source = None if is_mapped else origins[request].get(operand)
-            value = _CHANGES if source is None else known.get((request, source))
-            if value is None:
-                continue
-            before = known.get((target, index), value)
-            after = value if before == value else _CHANGES
-            if known.get((target, index)) != after:
-                known[target, index] = after
-                has_changed = True
-    handed = {k for k in sparse if k in root.params[0]}
-    handed |= {k for (request, index), k in known.items() if k != _CHANGES and (request, index) != (root, k)}
-    handed |= {k for request, target, index, operand in edges if target == root and (k := known[root, index]) == index}
+    for request, activity in activities.items():
+        for call, target in activity.requests.items():
+            for index in range(len(plain[target.graph].params)):
+                is_mapped = index < plain[target.graph].carried
+                operand = plain[request.graph].nodes[call].inputs[index]
+                source = None if is_mapped else origins[request].get(operand)
+                sources.setdefault((target, index), []).append(VARIES if source is None else (request, source))
+    known: dict[tuple[Request, int], int | Varies] = propagate(sources)
+    handed: set[int] = {k for k in sparse if k in root.params[0]}
+    handed |= {k for k in range(len(plain[root.graph].params)) if len(sources[root, k]) > 1}
+    handed |= {k for (request, _), k in known.items() if request != root and not isinstance(k, Varies)}
     indices = tuple(k for k in sorted(handed) if known[root, k] == k)
     if not indices:
         return NO_ENTRIES
     place = {k: at for at, k in enumerate(indices)}
     values: dict[Request, dict[int, int]] = {request: {} for request in activities}
     for (request, index), k in known.items():
-        if k in place:
+        if not isinstance(k, Varies) and k in place:
             values[request][index] = place[k]
     graph = plain[root.graph]
     params = [replace(graph.nodes[graph.params[k]], region=0) for k in indices]
