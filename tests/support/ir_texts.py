@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Phase, Port, Region
 from undertow.ir.text import dump, parse
-from undertow.passes.extend import extend
+from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.types import CTL, Type, bool_
 

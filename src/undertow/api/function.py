@@ -31,10 +31,10 @@ from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
-from undertow.passes.extend import extend
+from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
-from undertow.passes.settle import settle
+from undertow.passes.phase_constants import propagate_constants
 from undertow.passes.simplify import simplify
 from undertow.types import Type
 
@@ -87,10 +87,10 @@ def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Libr
         return library
     if report.counts:
         library, _ = simplify(library)
-        library, count = settle(library)
+        library, count = propagate_constants(library)
         while count:  # what is constant now makes others so
             library, _ = simplify(library)
-            library, count = settle(library)
+            library, count = propagate_constants(library)
     if takes_hoisted:
         library, report = hoist(library)
         if report.counts:

@@ -10,8 +10,9 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, Region
+from undertow.ir.names import Names
 from undertow.ir.structure import ENTERING
-from undertow.ir.walk import phase_of
+from undertow.ir.walk import node_phases, phase_of
 from undertow.types import CTL, Type
 
 
@@ -26,12 +27,13 @@ class Draft:
         self._homes: dict[Port, int] = {}  # of outputs of Switch
         self._pivots: dict[tuple[int, int], Port] = {}  # (region, phase) -> pivot
         self._starts: set[Port] = set()  # every pivot: a second Switch of one is one too
-        self._names: dict[str, int] = {}
+        self._names = Names()
 
     def add(self, node: Node) -> int:
         """Append a node, renamed where its name is taken; its number."""
         number = len(self.nodes)
-        self.nodes.append(self._named(node))
+        name = self._names.fresh(node.name)
+        self.nodes.append(node if name == node.name else replace(node, name=name))
         self.phases.append(phase_of(node) if node.op in ("start", "param") else self.waits_for(node))
         if node.op == "start":
             self._starts.add(Port(number))
@@ -59,14 +61,6 @@ class Draft:
         if node.op in ("start", "param") or (is_triggered and not is_early):
             return node
         return replace(node, controls=(*node.controls, self.make_pivot(node.region, phase)))
-
-    def _named(self, node: Node) -> Node:
-        name = node.name
-        while name in self._names:
-            self._names[node.name] += 1
-            name = f"{node.name}_{self._names[node.name]}"
-        self._names[name] = 1
-        return node if name == node.name else replace(node, name=name)
 
     def branch(self, pred: Port, parent: int, names: tuple[str, str]) -> tuple[int, int]:
         """Two new regions: where `pred` is true, and where it is false."""
@@ -133,15 +127,19 @@ class Draft:
 
 
 class Copy:
-    """One graph on its way into a draft: where its regions and ports went. A branch is made when it is first needed."""
+    """One graph on its way into a draft: where its regions and ports went. A branch is made when it is first needed.
 
-    def __init__(self, graph: FunctionGraph, draft: Draft, region: int = 0, prefix: str = "") -> None:
+    Without a draft it gets one of its own: the pass adds the nodes that it keeps, and freezes it.
+    """
+
+    def __init__(self, graph: FunctionGraph, draft: Draft | None = None, region: int = 0, prefix: str = "") -> None:
         self.graph = graph
-        self.draft = draft
+        self.draft = Draft(graph.kind, graph.regions[0].name) if draft is None else draft
         self.prefix = prefix  # of the names of branches
         self.ports: dict[Port, Port] = {}
         self.places = {0: region}
         self.branches = graph.branches()
+        self.phases = node_phases(graph)  # of each old node: the last phase that it waits for
 
     def operand(self, operand: Operand) -> Operand:
         return operand if isinstance(operand, Const) else self.ports[operand]
@@ -163,21 +161,39 @@ class Copy:
         made = self.draft.pairs.get(key) or self.draft.branch(*key, (names[0], names[1]))
         self.places.update(zip(sides, made, strict=True))
 
-    def add(self, number: int, node: Node, outputs: Iterable[int] | None = None, phase: int = 0) -> None:
-        """Add a node of the graph, as changed by the caller: `outputs` it still has, `phase` it waited for."""
+    def add(self, number: int, node: Node | None = None, outputs: Iterable[int] | None = None) -> int:
+        """Add a node of the graph, as it is or as changed by the caller: `outputs` it still has. Its new number."""
+        if node is None:
+            node = self.graph.nodes[number]
+        return self.add_moved(number, replace(node, inputs=tuple(map(self.operand, node.inputs))), outputs)
+
+    def add_moved(self, number: int, node: Node, outputs: Iterable[int] | None = None) -> int:
+        """Add a node whose inputs are of the draft already."""
         if node.op == "switch":
-            pred = node.inputs[0]
+            pred = self.graph.nodes[number].inputs[0]
             assert isinstance(pred, Port)
             self.place(self.branches[pred, node.region][0])
-        moved = replace(
-            node,
-            inputs=tuple(map(self.operand, node.inputs)),
-            controls=tuple(self.ports[port] for port in node.controls),
-            region=self.place(node.region),
-        )
-        new = self.draft.add(self.draft.triggered(moved, phase))
+        controls = tuple(self.ports[port] for port in node.controls)
+        moved = replace(node, controls=controls, region=self.place(node.region))
+        new = self.draft.add(self.draft.triggered(moved, self.phases[number]))
         for index, old in enumerate(range(len(node.types)) if outputs is None else outputs):
             self.ports[Port(number, old)] = Port(new, index)
+        return new
+
+    def phase(self, number: int) -> Phase:
+        """Where the parameters and results of a phase went."""
+        phase = self.graph.phases[number]
+        return Phase(
+            tuple(self.ports[Port(p)].node for p in phase.params), tuple(self.ports[port] for port in phase.results)
+        )
+
+    def freeze(self, phases: Iterable[Phase] | None = None, shared: Iterable[Port] | None = None) -> FunctionGraph:
+        """The finished graph; without `phases`, and `shared` values, of its own: those that the old one has."""
+        if phases is None:
+            phases = map(self.phase, range(len(self.graph.phases)))
+        if shared is None:
+            shared = (self.ports[port] for port in self.graph.shared)
+        return self.draft.freeze(self.graph, phases, self.graph.carried, shared)
 
 
 def way_down(graph: FunctionGraph, region: int, known: Container[int]) -> list[int]:

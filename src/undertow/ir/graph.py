@@ -86,6 +86,13 @@ class Attrs(Mapping[str, Attr]):
     def __repr__(self) -> str:
         return f"Attrs({', '.join(f'{k}={v!r}' for k, v in self._items.items())})"
 
+    def __or__(self, others: Mapping[str, Attr]) -> Attrs:
+        return Attrs(**{**self._items, **others})
+
+    def without(self, *keys: str) -> Attrs:
+        """The same without some attributes; those that are not there need not be."""
+        return Attrs(**{key: value for key, value in self._items.items() if key not in keys})
+
     def integer(self, key: str) -> int:
         """An attribute that must be an integer."""
         value = self._items[key]

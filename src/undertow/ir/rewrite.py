@@ -89,7 +89,7 @@ class _Engine:
         self.reasons: dict[int, str] = {}  # old node that is now constants -> the rule that made it so
         self.branches = graph.branches()
         self.home = port_regions(graph)
-        self.phases = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+        self.phases = node_phases(graph)
         # Branches from which a Merge takes a value of a narrower type: they must stay, or the type would change.
         self.narrow = {
             self.home(port)

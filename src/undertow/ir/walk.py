@@ -5,6 +5,7 @@ Every walk is a loop over a list; nothing here recurses, whatever the depth of t
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
@@ -108,8 +109,62 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
     return groups
 
 
+def reachable(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -> dict[Name, None]:
+    """These and all that edges lead to from them, in the order in which they are found.
+
+    >>> list(reachable("a", {"a": "bc", "b": "", "c": "da", "d": ""}.__getitem__))
+    ['a', 'b', 'c', 'd']
+    """
+    found = dict.fromkeys(names)
+    todo = list(found)
+    for name in todo:  # which grows
+        for other in edges(name):
+            if other not in found:
+                found[other] = None
+                todo.append(other)
+    return found
+
+
+def fixpoint(names: Iterable[Name], update: Callable[[Name], bool], users: Callable[[Name], Iterable[Name]]) -> None:
+    """Update each, then again the users of what has changed, until nothing does (a worklist).
+
+    >>> least = {"a": 3, "b": 1, "c": 2}
+    >>> edges = {"a": "b", "b": "c", "c": ""}  # who has at least as much
+    >>> def update(name: str) -> bool:
+    ...     before = least[name]
+    ...     least[name] = max([before, *(least[other] for other in edges if name in edges[other])])
+    ...     return least[name] > before
+    >>> fixpoint("cba", update, edges.__getitem__)
+    >>> least
+    {'a': 3, 'b': 3, 'c': 3}
+    """
+    waiting = OrderedDict.fromkeys(names)
+    while waiting:
+        name, _ = waiting.popitem(last=False)
+        if update(name):
+            waiting.update(dict.fromkeys(users(name)))
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Libraries
+
+
+def link_of(node: Node) -> int:
+    """The call or map that a resume, or a gradient, goes on with."""
+    port = node.inputs[0]
+    assert isinstance(port, Port)
+    return port.node
+
+
+def arguments(node: Node) -> tuple[Operand, ...]:
+    """What a call, loop, map or resume hands over."""
+    return node.inputs[1:] if node.op == "resume" else node.inputs
+
+
+def target_of(graph: FunctionGraph, node: Node) -> str:
+    """The name of the graph that a call, loop, map or tangent enters, or what goes on with one of these."""
+    entering = node if node.op in ENTERS else graph.nodes[link_of(node)]
+    return entering.attrs.text(ENTERS[entering.op])
 
 
 def entered_by(graph: FunctionGraph) -> list[str]:
@@ -143,11 +198,11 @@ def node_phases(graph: Graph) -> list[int]:
     below v. What comes from other frames does not count: a Return waits for what its start token waits for.
     """
     is_static = isinstance(graph, StaticGraph)
-    phases = [0] * len(graph.nodes)
+    phases = [phase_of(node) if node.op in SOURCES else 0 for node in graph.nodes]
+    if not is_static and not any(phases):
+        return phases
     users: list[list[int]] = [[] for _ in graph.nodes]  # in the same frame
     for number, node in enumerate(graph.nodes):
-        if node.op in SOURCES:
-            phases[number] = phase_of(node)
         # As `awaited` says, which would be called for every node.
         for port in node.controls if node.op in BACK or node.op in READS else (*node.inputs, *node.controls):
             if port.__class__ is not Port:

@@ -1,28 +1,29 @@
-"""Remove what no result and no effect needs: nodes, branches, arguments, results, loop variables, whole functions.
+"""Dead-code elimination: nodes, branches, arguments, results, loop variables and functions that nothing needs go.
 
-One fixpoint over the library marks what is needed, from the results of main and the operators that act on the world. An
+One fixpoint over the library marks what is live, from the results of main and the operators that act on the world. An
 argument that only serves to compute itself in recursive calls is never marked. What is left is renumbered.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
-from undertow.ir.draft import Copy, Draft
+from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
 from undertow.ir.structure import is_primitive
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.walk import ENTERS, arguments, entered_by, link_of, phase_of, reachable, target_of
 from undertow.ops.op import CATALOGUE
 
 
 def remove_dead(library: Library, effects: bool = True) -> tuple[Library, Counter[str]]:
     """The library without what is not needed, and counts of what went. `effects=False`: effects are not needed."""
-    needs = _Needs(library, effects)
-    needs.run()
+    live = _Liveness(library, effects)
+    live.run()
     count: Counter[str] = Counter()
-    functions = {name: _rebuild(needs, body, count) for name, body in needs.bodies.items() if body.is_entered}
+    functions = {name: _rebuild(live, body, count) for name, body in live.bodies.items() if body.is_entered}
     count["dead function"] += len(library.functions) - len(functions)
     return Library(functions, library.main), +count
 
@@ -67,7 +68,7 @@ class _Body:
         self.kept_shared = sorted(self.shared)
 
 
-class _Needs:
+class _Liveness:
     """The fixpoint. Each port, node, parameter and result is marked at most once."""
 
     def __init__(self, library: Library, effects: bool) -> None:
@@ -75,37 +76,26 @@ class _Needs:
         for body in self.bodies.values():
             body.visits = [[] for _ in body.graph.phases]
             resumes = ((number, node) for number, node in enumerate(body.graph.nodes) if node.op == "resume")
-            body.resumes = {(_link(node).node, phase_of(node)): number for number, node in resumes}
+            body.resumes = {(link_of(node), phase_of(node)): number for number, node in resumes}
         self.main = self.bodies[library.main]
         self.groups: dict[str, list[_Body]] = {}
         for body in self.bodies.values():
             self.groups.setdefault(body.graph.group, []).append(body)
-        self.acting = self.find_acting() if effects else frozenset()
+        self.acting = self.find_acting() if effects else ()
         self.todo: deque[tuple[_Body, Port]] = deque()
 
     def target(self, body: _Body, node: Node) -> _Body:
         """The body that a call, resume, loop or map enters."""
-        if node.op not in ENTERS:
-            node = body.graph.nodes[_link(node).node]
-        return self.bodies[node.attrs.text(ENTERS[node.op])]
+        return self.bodies[target_of(body.graph, node)]
 
-    def find_acting(self) -> frozenset[int]:
-        """The bodies, by identity, that act on the world, in themselves or in what they enter."""
-        enters: dict[int, list[_Body]] = {}
-        acting: dict[int, _Body] = {}
-        for body in self.bodies.values():
-            for node in body.graph.nodes:
-                if node.op in ENTERS:
-                    enters.setdefault(id(self.target(body, node)), []).append(body)
-                elif _acts(node.op):
-                    acting[id(body)] = body
-        todo = list(acting.values())
-        while todo:
-            for caller in enters.get(id(todo.pop()), ()):
-                if id(caller) not in acting:
-                    acting[id(caller)] = caller
-                    todo.append(caller)
-        return frozenset(acting)
+    def find_acting(self) -> Container[str]:
+        """The graphs that act on the world, in themselves or in what they enter."""
+        callers: dict[str, list[str]] = {name: [] for name in self.bodies}
+        for name, body in self.bodies.items():
+            for target in entered_by(body.graph):
+                callers[target].append(name)
+        acting = [name for name, body in self.bodies.items() if any(_acts(node.op) for node in body.graph.nodes)]
+        return reachable(acting, callers.__getitem__)
 
     def run(self) -> None:
         self.enter(self.main)
@@ -192,15 +182,15 @@ class _Needs:
         self.enter(target)
         if node.op == "resume":
             self.need(body, node.inputs[0])
-            before = body.resumes.get((_link(node).node, phase - 1))
+            before = body.resumes.get((link_of(node), phase - 1))
             if before is not None:  # phases are visited in order
                 self.need_node(body, before)
         if node.op == "tangent":
             self.need_all(body, node)
-        arguments, given = _arguments(node), target.given(body, node)
+        given = target.given(body, node)
         for at, index in list(target.params):
             if at == phase and index < given:
-                self.need(body, arguments[index])
+                self.need(body, arguments(node)[index])
 
     def need_entry(self, body: _Body, index: int) -> None:
         """What entries are given, as what is collected belongs to it."""
@@ -213,7 +203,7 @@ class _Needs:
             self.need(body, operand)
         for index in node.attrs.integers("given"):
             self.need_result(target, 0, index)
-            self.need(body, Port(_link(node).node, index))
+            self.need(body, Port(link_of(node), index))
 
     def enter(self, body: _Body) -> None:
         """A body that runs: its effects happen, and a loop's predicate is asked."""
@@ -222,10 +212,10 @@ class _Needs:
         body.is_entered = True
         if body.graph.kind == "loop":
             self.need(body, body.graph.results[0])
-        if id(body) in self.acting:
+        if body.graph.name in self.acting:
             for number, node in enumerate(body.graph.nodes):
                 enters = node.op in ENTERS or node.op == "resume"
-                if id(self.target(body, node)) in self.acting if enters else _acts(node.op):
+                if target_of(body.graph, node) in self.acting if enters else _acts(node.op):
                     self.need_node(body, number)
 
     def need_param(self, body: _Body, phase: int, index: int) -> None:
@@ -244,7 +234,7 @@ class _Needs:
         self.need(body, Port(body.graph.phases[phase].params[index]))
         for caller, node in body.visits[phase]:
             if index < body.given(caller, node):
-                self.need(caller, _arguments(node)[index])
+                self.need(caller, arguments(node)[index])
         if body.graph.kind == "loop" and index < body.graph.carried:
             self.need(body, body.graph.results[1 + index])
 
@@ -259,25 +249,13 @@ def _acts(op: str) -> bool:
     return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
 
 
-def _link(node: Node) -> Port:
-    """What a resume goes on with: an output of the call."""
-    port = node.inputs[0]
-    assert isinstance(port, Port)
-    return port
-
-
-def _arguments(node: Node) -> tuple[Operand, ...]:
-    return node.inputs[1:] if node.op == "resume" else node.inputs
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What is left
 
 
-def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
+def _rebuild(live: _Liveness, body: _Body, count: Counter[str]) -> FunctionGraph:
     graph = body.graph
-    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
-    phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+    copy = Copy(graph)
     ranks = [{index: rank for rank, index in enumerate(kept)} for kept in body.kept_params]
     for number, node in enumerate(graph.nodes):
         outputs = list(range(len(node.types)))
@@ -287,42 +265,41 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
                 is_variable = graph.kind == "loop" and index < graph.carried
                 count["dead loop variable" if is_variable else "dead argument"] += 1
                 continue
-            node = replace(node, attrs=Attrs(**{**node.attrs, "index": rank[index]}))
+            node = replace(node, attrs=node.attrs | {"index": rank[index]})
         elif node.op != "start" and number not in body.nodes:
             count["dead node"] += 1
             continue
         elif node.op == "tangent":
             pass  # nothing of its callee is gone
         elif node.op in ENTERS or node.op == "resume":
-            target, phase, arguments = needs.target(body, node), phase_of(node), _arguments(node)
+            target, phase, handed = live.target(body, node), phase_of(node), arguments(node)
             outputs = target.kept_results[phase]
             if node.op == "loop":
                 outputs = [index - 1 for index in outputs[1:]]
-            link = node.inputs[: len(node.inputs) - len(arguments)]
+            link = node.inputs[: len(node.inputs) - len(handed)]
             given = target.given(body, node)
-            inputs = (*link, *(arguments[index] for index in target.kept_params[phase] if index < given))
+            inputs = (*link, *(handed[index] for index in target.kept_params[phase] if index < given))
             node = replace(node, inputs=inputs, types=tuple(node.types[index] for index in outputs))
         elif node.op == "gradient":
-            target, belongs = needs.target(body, node), gradient_arguments(node)
+            target, belongs = live.target(body, node), gradient_arguments(node)
             wanted = dict.fromkeys(belongs[k] for k in outputs if Port(number, k) in body.ports)
             outputs = [k for k in outputs if belongs[k] in wanted]  # numbers and rows stay together
-            attrs = {
-                **{name: value for name, value in node.attrs.items() if name != "sparse"},
+            sparse = tuple(target.kept_params[0].index(k) for k in sparse_of(node) if k in wanted)
+            attrs = node.attrs.without("sparse") | {
                 "given": tuple(target.kept_results[0].index(k) for k in node.attrs.integers("given")),
                 "wanted": tuple(target.kept_params[0].index(k) for k in wanted),
+                **sparse_attr(sparse),
             }
-            sparse = tuple(target.kept_params[0].index(k) for k in sparse_of(node) if k in wanted)
-            types = tuple(node.types[k] for k in outputs)
-            node = replace(node, types=types, attrs=Attrs(**attrs, **sparse_attr(sparse)))
+            node = replace(node, types=tuple(node.types[k] for k in outputs), attrs=attrs)
         elif node.op in ("collect", "collect_rows", "collected", "collected_rows"):
             is_outside = node.op in ("collected", "collected_rows")
-            entered = (needs.target(body, node) if is_outside else body).graph
-            first, kept = len(entered.params) - entered.hoisted, needs.bodies[entered.name].kept_params[0]
+            entered = (live.target(body, node) if is_outside else body).graph
+            first, kept = len(entered.params) - entered.hoisted, live.bodies[entered.name].kept_params[0]
             index = kept.index(first + node.attrs.integer("index")) - sum(k < first for k in kept)
-            node = replace(node, attrs=Attrs(**{**node.attrs, "index": index}))
+            node = replace(node, attrs=node.attrs | {"index": index})
         elif node.op == "shared":
-            node = replace(node, attrs=Attrs(index=needs.main.kept_shared.index(node.attrs.integer("index"))))
-        copy.add(number, node, outputs, phases_of[number])
+            node = replace(node, attrs=Attrs(index=live.main.kept_shared.index(node.attrs.integer("index"))))
+        copy.add(number, node, outputs)
     phases: list[Phase] = []
     for phase, visit in enumerate(graph.phases):
         kept = body.kept_results[phase]
@@ -335,5 +312,5 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
     carried = sum(index < graph.carried for index in body.kept_params[0])
     hoisted = sum(index >= len(graph.params) - graph.hoisted for index in body.kept_params[0])
     shared = (copy.ports[graph.shared[index]] for index in body.kept_shared)
-    made = copy.draft.freeze(graph, phases, carried, shared)
-    return replace(made, hoisted=hoisted, group=graph.group if hoisted else "")
+    made = copy.freeze(phases, shared)
+    return replace(made, carried=carried, hoisted=hoisted, group=graph.group if hoisted else "")

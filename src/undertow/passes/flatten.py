@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from undertow.errors import GraphError, Span
+from undertow.errors import GraphError
 from undertow.ir.graph import (
     EMPTY,
     Attrs,
@@ -32,8 +32,9 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
+from undertow.ir.names import Names
 from undertow.ir.structure import BODIES, ENTERING, ENTERS
-from undertow.ir.walk import node_phases, phase_attr, phase_of, port_regions
+from undertow.ir.walk import arguments, link_of, node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
 
@@ -109,26 +110,42 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Drafts: nodes that are still being wired
+# Nodes that are still being wired
 
 
 @dataclass(slots=True, eq=False)
-class _Draft:
-    """A static node in the making. Inputs name drafts, so that a merge can be wired before its callers exist."""
+class _StaticNode:
+    """A node of the static graph in the making.
 
-    op: str
-    name: str  # within its body
+    `ir.draft` writes nodes after what they use. Here a merge stands before the calls that it takes arguments from, so
+    inputs name nodes that have no number yet, and are added as sites are found.
+    """
+
     body: _Body
-    region: int  # within its body
-    types: tuple[Type, ...]
-    inputs: list[_Source] = field(default_factory=list)
-    controls: list[_Wire] = field(default_factory=list)
-    attrs: Attrs = EMPTY
-    span: Span | None = None
+    node: Node  # all but its inputs and controls; the name and region are those within the body
+    inputs: list[_Source]
+    controls: list[_Wire]
     number: int = -1
 
 
-_Wire = tuple[_Draft, int]
+def _made(
+    op: str,
+    body: _Body,
+    like: Node,
+    inputs: Iterable[_Source] = (),
+    controls: Iterable[_Wire] = (),
+    attrs: Attrs = EMPTY,
+    name: str = "",
+    types: tuple[Type, ...] | None = None,
+    region: int | None = None,
+) -> _StaticNode:
+    """A static node like one of the library, but for what is said."""
+    where = like.region if region is None else region
+    node = Node(op, (), like.types if types is None else types, name or like.name, where, attrs, (), like.span)
+    return _StaticNode(body, node, list(inputs), list(controls))
+
+
+_Wire = tuple[_StaticNode, int]
 _Source = Const | _Wire
 _Gate = tuple[_Wire, list[_Wire]]  # the pivot of a site, and the control edges that the user or a pass put on it
 
@@ -148,11 +165,11 @@ class _Body:
     regions: list[Region] = field(default_factory=list)
     places: list[int] = field(default_factory=list)  # region -> static region, or -1 if it is not visited
     branches: dict[tuple[Port, int], tuple[int, int]] = field(default_factory=dict)
-    own: dict[int, _Draft] = field(default_factory=dict)  # drafts for nodes of the library, by their number
+    own: dict[int, _StaticNode] = field(default_factory=dict)  # nodes for nodes of the library, by their number
     ports: dict[Port, _Source] = field(default_factory=dict)
     pivots: dict[tuple[int, int], _Wire] = field(default_factory=dict)  # by region and phase
     sites: dict[int, tuple[int, _Body]] = field(default_factory=dict)  # of each call and map
-    exits: list[_Draft] = field(default_factory=list)  # of a loop: to be wired to the variables' last values
+    exits: list[_StaticNode] = field(default_factory=list)  # of a loop: to be wired to the variables' last values
 
     def is_visited(self, node: int) -> bool:
         return self.phases[node] < self.visited
@@ -167,18 +184,9 @@ class _Visit:
     callee: _Body
     phase: int
     arguments: tuple[Operand, ...]
-    start: _Draft
+    start: _StaticNode
     gate: _Gate
     attrs: dict[str, int]  # of all nodes: the site, and the phase if it is not the first
-
-
-@dataclass(slots=True, eq=False)
-class _SiteDraft:
-    kind: str
-    label: str
-    caller: int
-    callee: _Body
-    span: Span | None
 
 
 def _merged(first: Iterable[_Wire], then: Iterable[_Wire]) -> list[_Wire]:
@@ -200,12 +208,12 @@ class _Flattener:
         self.visited, self.phases = _visited(library)
         self.functions: dict[str, _Body] = {}
         self.bodies: list[_Body] = []
-        self.order: list[_Draft] = []  # placed drafts, in the order of the static graph
-        self.sites: list[_SiteDraft] = []
-        self.results: list[tuple[_Draft, _Body, Port]] = []  # Return nodes and the result that each waits for
+        self.order: list[_StaticNode] = []  # placed nodes, in the order of the static graph
+        self.sites: list[tuple[Site, _Body]] = []  # and what it enters
+        self.results: list[tuple[_StaticNode, _Body, Port]] = []  # Return nodes and the result that each waits for
         self.hoists: dict[tuple[str, int], list[_Source]] = {}  # what entries are given, by group and index
-        self.reads: list[tuple[_Draft, str, int]] = []  # who reads it; without a group: what main shares
-        self.names: dict[str, int] = {}  # names taken; how often each was asked for
+        self.reads: list[tuple[_StaticNode, str, int]] = []  # who reads it; without a group: what main shares
+        self.names = Names()
         self.region_count = 0
 
     def run(self, name: str) -> StaticGraph:
@@ -214,17 +222,17 @@ class _Flattener:
         while todo < len(self.bodies):
             self.wire(self.bodies[todo])
             todo += 1
-        for draft, body, port in self.results:
-            draft.inputs.append(body.ports[port])
-        for draft, group, index in self.reads:
-            draft.inputs += self.hoists[group, index] if group else [main.ports[main.graph.shared[index]]]
-        for number, draft in enumerate(self.order):
-            draft.number = number
+        for made, body, port in self.results:
+            made.inputs.append(body.ports[port])
+        for made, group, index in self.reads:
+            made.inputs += self.hoists[group, index] if group else [main.ports[main.graph.shared[index]]]
+        for number, made in enumerate(self.order):
+            made.number = number
         return StaticGraph(
-            nodes=tuple(self.freeze(draft) for draft in self.order),
+            nodes=tuple(self.freeze(made) for made in self.order),
             regions=tuple(region for body in self.bodies for region in self.freeze_regions(body)),
             name=name,
-            sites=tuple(Site(s.kind, s.label, s.caller, s.callee.places[0], s.span) for s in self.sites),
+            sites=tuple(replace(site, callee=callee.places[0]) for site, callee in self.sites),
             inputs=tuple(main.own[param].number for param in main.graph.params),
             fetches=tuple(self.freeze_port(main.ports[port]) for port in main.graph.results),
         )
@@ -232,9 +240,9 @@ class _Flattener:
     # -- bodies --------------------------------------------------------------------------------------------
 
     def body(self, name: str) -> _Body:
-        """A new body, with drafts for its starts and parameters."""
+        """A new body, with nodes for its starts and parameters."""
         graph = self.library.functions[name]
-        body = _Body(graph, name, self.unique(name), self.visited[name], self.phases[name])
+        body = _Body(graph, name, self.names.fresh(name), self.visited[name], self.phases[name])
         body.regions = list(graph.regions)
         body.branches = graph.branches()
         if graph.kind in ("main", "function"):
@@ -278,15 +286,13 @@ class _Flattener:
             used.update(node.controls)
         for index, param in enumerate(graph.params[len(graph.params) - graph.hoisted :]):
             if Port(param) in used:
-                node = graph.nodes[param]
-                draft = _Draft("hoist_read", node.name, body, 0, node.types, span=node.span)
-                draft.controls = [body.pivots[0, 0]]
-                body.own[param] = draft
-                body.ports[Port(param)] = draft, 0
-                self.reads.append((draft, graph.group, index))
+                made = _made("hoist_read", body, graph.nodes[param], controls=[body.pivots[0, 0]])
+                body.own[param] = made
+                body.ports[Port(param)] = made, 0
+                self.reads.append((made, graph.group, index))
 
     def reserve(self, body: _Body, number: int, is_main: bool = False) -> _Wire:
-        """The draft that stands for a node of the library, which may not have been reached yet; its first output."""
+        """The made that stands for a node of the library, which may not have been reached yet; its first output."""
         if number not in body.own:
             node = body.graph.nodes[number]
             op, attrs = node.op, node.attrs
@@ -295,11 +301,13 @@ class _Flattener:
                     op, attrs = ("start", EMPTY) if op == "start" else ("input", Attrs(index=attrs.integer("index")))
                 else:
                     op, attrs = "merge", EMPTY
-            draft = _Draft(op, node.name, body, node.region, node.types, attrs=attrs, span=node.span)
-            body.own[number] = draft
-            for index in range(len(node.types)):
-                body.ports[Port(number, index)] = draft, index
+            body.own[number] = self.stand_in(body, number, _made(op, body, node, attrs=attrs))
         return body.own[number], 0
+
+    def stand_in(self, body: _Body, number: int, made: _StaticNode) -> _StaticNode:
+        """What gives the values of a node of the library from now on."""
+        body.ports.update({Port(number, index): (made, index) for index in range(len(made.node.types))})
+        return made
 
     def wire(self, body: _Body) -> None:
         """Put a body into the graph."""
@@ -325,10 +333,8 @@ class _Flattener:
             elif node.op == "loop":
                 self.wire_loop(body, number, node)
             elif node.op == "shared":
-                draft = _Draft("hoist_read", node.name, body, node.region, node.types, span=node.span)
-                draft.controls = self.controls(body, node)
-                body.ports[Port(number)] = self.place(draft), 0
-                self.reads.append((draft, "", node.attrs.integer("index")))
+                made = _made("hoist_read", body, node, controls=self.controls(body, node))
+                self.reads.append((self.place(self.stand_in(body, number, made)), "", node.attrs.integer("index")))
             elif node.op in ("collected", "collected_rows"):
                 self.wire_collected(body, number, node)
             else:
@@ -341,12 +347,12 @@ class _Flattener:
         assert region.pred is not None and region.parent is not None
         for port in region.starts:
             if body.is_visited(port.node):
-                draft, _ = self.reserve(body, port.node)
+                made, _ = self.reserve(body, port.node)
                 phase = body.phases[port.node]
-                body.pivots[number, phase] = draft, port.index
+                body.pivots[number, phase] = made, port.index
                 for side, other in enumerate(body.branches[region.pred, region.parent]):
                     if other >= 0:
-                        body.pivots.setdefault((other, phase), (draft, side))
+                        body.pivots.setdefault((other, phase), (made, side))
 
     def pivot(self, body: _Body, region: int, node: int | None = None) -> _Wire:
         """The pivot of a region in the phase that `node` waits for, made if it is not there."""
@@ -361,10 +367,9 @@ class _Flattener:
             inner = path.pop()
             pred = body.regions[inner].pred
             assert pred is not None
-            span = body.graph.nodes[pred.node].span
             name = "start.if" if region == 0 else f"{body.regions[region].name}/start.if"
-            inputs: list[_Source] = [body.ports[pred], body.pivots[region, phase]]
-            switch = self.place(_Draft("switch", name, body, region, (CTL, CTL), inputs, span=span))
+            like = Node("switch", (), (CTL, CTL), name, region, span=body.graph.nodes[pred.node].span)
+            switch = self.place(_made("switch", body, like, [body.ports[pred], body.pivots[region, phase]]))
             for side, number in enumerate(body.branches[pred, region]):
                 if number >= 0:
                     body.pivots[number, phase] = switch, side
@@ -373,9 +378,9 @@ class _Flattener:
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
-    def place(self, draft: _Draft) -> _Draft:
-        self.order.append(draft)
-        return draft
+    def place(self, made: _StaticNode) -> _StaticNode:
+        self.order.append(made)
+        return made
 
     def source(self, body: _Body, operand: Operand) -> _Source:
         return operand if isinstance(operand, Const) else body.ports[operand]
@@ -389,16 +394,16 @@ class _Flattener:
         return _merged(found, ())
 
     def wire_plain(self, body: _Body, number: int, node: Node) -> None:
-        draft, _ = self.reserve(body, number)
-        draft.inputs = [self.source(body, operand) for operand in node.inputs]
-        draft.controls = self.controls(body, node)
-        if not draft.controls and all(isinstance(source, Const) for source in draft.inputs):
-            draft.controls = [self.pivot(body, node.region, number)]
-        self.place(draft)
+        made, _ = self.reserve(body, number)
+        made.inputs = [self.source(body, operand) for operand in node.inputs]
+        made.controls = self.controls(body, node)
+        if not made.controls and all(isinstance(source, Const) for source in made.inputs):
+            made.controls = [self.pivot(body, node.region, number)]
+        self.place(made)
 
     def site(self, kind: str, body: _Body, node: Node, callee: _Body) -> int:
-        label = f"{body.name}/{node.name}"
-        self.sites.append(_SiteDraft(kind, label, body.places[node.region], callee, node.span))
+        site = Site(kind, f"{body.name}/{node.name}", body.places[node.region], -1, node.span)
+        self.sites.append((site, callee))
         return len(self.sites)
 
     def push(
@@ -412,34 +417,29 @@ class _Flattener:
         if is_early or isinstance(source, Const):
             controls = _merged((pivot,), controls)
         name = f"{node.name}.{param.name}"
-        draft = _Draft(op, name, body, node.region, param.types, [source], controls, Attrs(**attrs), node.span)
-        return self.place(draft), 0
+        return self.place(_made(op, body, node, [source], controls, Attrs(**attrs), name, param.types)), 0
 
-    def begin(self, op: str, body: _Body, number: int, node: Node, **attrs: int) -> tuple[_Draft, _Gate]:
+    def begin(self, op: str, body: _Body, number: int, node: Node, **attrs: int) -> tuple[_StaticNode, _Gate]:
         """The start token of a site: created under the pivot of the region that the site stands in."""
         gate = self.pivot(body, node.region, number), self.controls(body, node)
         controls = _merged((gate[0],), gate[1])
-        name = f"{node.name}.start"
-        draft = _Draft(op, name, body, node.region, (CTL, CTL), [], controls, Attrs(**attrs), node.span)
-        return self.place(draft), gate
+        made = _made(op, body, node, (), controls, Attrs(**attrs), f"{node.name}.start", (CTL, CTL))
+        return self.place(made), gate
 
-    def pop(self, op: str, body: _Body, number: int, node: Node, start: _Draft, **attrs: int) -> list[_Draft]:
+    def pop(self, op: str, body: _Body, number: int, node: Node, start: _StaticNode, **attrs: int) -> list[_StaticNode]:
         """The nodes that bring the results back under the shorter tag: return, exit or gather."""
-        drafts: list[_Draft] = []
+        made: list[_StaticNode] = []
         for index, type in enumerate(node.types):
             name = node.name if len(node.types) == 1 else f"{node.name}.{index}"
-            attributes = Attrs(index=index, **attrs)
-            drafts.append(_Draft(op, name, body, node.region, (type,), [], [(start, 1)], attributes, node.span))
-            body.ports[Port(number, index)] = self.place(drafts[-1]), 0
-        return drafts
+            made.append(_made(op, body, node, (), [(start, 1)], Attrs(index=index, **attrs), name, (type,)))
+            body.ports[Port(number, index)] = self.place(made[-1]), 0
+        return made
 
     def wire_visit(self, body: _Body, number: int, node: Node) -> None:
         """A call or map, or a later phase of one: the start token, what goes in, and the way back."""
-        arguments, phase = node.inputs, phase_of(node)
+        phase = phase_of(node)
         if node.op == "resume":
-            link, arguments = node.inputs[0], node.inputs[1:]
-            assert isinstance(link, Port)
-            site, callee = body.sites[link.node]
+            site, callee = body.sites[link_of(node)]
         elif node.op == "call":
             callee = self.function(node.attrs.text("callee"))
             site = self.site("call", body, node, callee)
@@ -450,7 +450,7 @@ class _Flattener:
         is_map = callee.graph.kind == "map"
         attrs = {"site": site, **phase_attr(phase)}
         start, gate = self.begin("fan_start" if is_map else "call_start", body, number, node, **attrs)
-        visit = _Visit(body, number, callee, phase, arguments, start, gate, attrs)
+        visit = _Visit(body, number, callee, phase, arguments(node), start, gate, attrs)
         if is_map:
             self.hand_to_lanes(visit)
         else:
@@ -474,7 +474,7 @@ class _Flattener:
     def hand_to_lanes(self, visit: _Visit) -> None:
         """One Fan node for each array. Its elements need no merge: a map body has one site."""
         lanes, graph, start = visit.callee, visit.callee.graph, visit.start
-        start.types = (CTL, Type(i64))
+        start.node = replace(start.node, types=(CTL, Type(i64)))
         lanes.pivots[0, visit.phase] = start, 0
         lanes.ports[graph.regions[0].starts[visit.phase]] = start, 0
         params, mapped = graph.phases[visit.phase].params, len(visit.arguments)
@@ -496,14 +496,10 @@ class _Flattener:
 
     def wire_collected(self, body: _Body, number: int, node: Node) -> None:
         """What was collected below the entry that a call made."""
-        link, value = node.inputs
-        assert isinstance(link, Port)
-        attrs = Attrs(site=body.sites[link.node][0], index=node.attrs.integer("index"))
-        draft = _Draft(node.op, node.name, body, node.region, node.types, attrs=attrs, span=node.span)
-        draft.inputs, draft.controls = [self.source(body, value)], self.controls(body, node)
-        for index in range(len(node.types)):
-            body.ports[Port(number, index)] = draft, index
-        self.place(draft)
+        attrs = Attrs(site=body.sites[link_of(node)][0], index=node.attrs.integer("index"))
+        value = self.source(body, node.inputs[1])
+        made = _made(node.op, body, node, [value], self.controls(body, node), attrs)
+        self.place(self.stand_in(body, number, made))
 
     def wire_loop(self, body: _Body, number: int, node: Node) -> None:
         loop = self.inner("loop", body, node)
@@ -527,27 +523,25 @@ class _Flattener:
         graph, pred = loop.graph, loop.graph.results[0]
         then, _ = loop.branches[pred, 0]
         home = port_regions(graph)
-        switches: dict[Operand, _Draft] = {
+        switches: dict[Operand, _StaticNode] = {
             node.inputs[1]: loop.own[number]
             for number, node in enumerate(graph.nodes)
             if node.op == "switch" and node.region == 0 and node.inputs[0] == pred
         }
 
-        def switch(port: Port) -> _Draft:
+        def switch(port: Port) -> _StaticNode:
             if port not in switches:
                 node = graph.nodes[port.node]
-                types = (node.types[port.index],) * 2
+                name, types = f"{node.name}.while", (node.types[port.index],) * 2
                 inputs = [loop.ports[pred], loop.ports[port]]
-                draft = _Draft("switch", f"{node.name}.while", loop, 0, types, inputs, span=node.span)
-                switches[port] = self.place(draft)
+                switches[port] = self.place(_made("switch", loop, node, inputs, name=name, types=types, region=0))
             return switches[port]
 
         def back(param: int, source: _Source) -> None:
             node = graph.nodes[param]
-            name = f"{loop.regions[then].name}/{node.name}.next"
-            draft = _Draft("next", name, loop, then, node.types, [source], span=node.span)
-            draft.attrs = Attrs(site=loop.site)
-            loop.own[param].inputs.append((self.place(draft), 0))
+            name, attrs = f"{loop.regions[then].name}/{node.name}.next", Attrs(site=loop.site)
+            made = _made("next", loop, node, [source], attrs=attrs, name=name, region=then)
+            loop.own[param].inputs.append((self.place(made), 0))
 
         for param, exit in zip(graph.params, loop.exits, strict=False):
             exit.inputs.append((switch(Port(param)), 1))
@@ -565,35 +559,18 @@ class _Flattener:
             if isinstance(source, Const) and Port(param) not in named:
                 inner.ports[Port(param)] = source
                 continue
-            draft = _Draft("outer", formal.name, inner, 0, formal.types, [source], [inner.pivots[0, 0]])
-            draft.attrs, draft.span = Attrs(site=inner.site), formal.span
-            inner.own[param] = draft
-            inner.ports[Port(param)] = draft, 0
+            made = _made("outer", inner, formal, [source], [inner.pivots[0, 0]], Attrs(site=inner.site))
+            inner.own[param] = made
+            inner.ports[Port(param)] = made, 0
 
     # -- the end -------------------------------------------------------------------------------------------
 
-    def unique(self, name: str) -> str:
-        """The name itself, or with a number behind it where it is taken."""
-        fresh = name
-        while fresh in self.names:
-            self.names[name] += 1
-            fresh = f"{name}_{self.names[name]}"
-        self.names[fresh] = 1
-        return fresh
-
-    def freeze(self, draft: _Draft) -> Node:
-        body = draft.body
-        inputs = tuple(s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in draft.inputs)
-        return Node(
-            draft.op,
-            inputs,
-            draft.types,
-            self.unique(f"{body.name}/{draft.name}"),
-            body.places[draft.region],
-            draft.attrs,
-            tuple(Port(d.number, index) for d, index in draft.controls),
-            draft.span,
-        )
+    def freeze(self, made: _StaticNode) -> Node:
+        body, node = made.body, made.node
+        inputs = tuple(s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in made.inputs)
+        controls = tuple(Port(other.number, index) for other, index in made.controls)
+        name, region = self.names.fresh(f"{body.name}/{node.name}"), body.places[node.region]
+        return Node(node.op, inputs, node.types, name, region, node.attrs, controls, node.span)
 
     def freeze_port(self, source: _Source) -> Port:
         assert not isinstance(source, Const), "a result that is a constant"
@@ -601,8 +578,8 @@ class _Flattener:
 
     def freeze_regions(self, body: _Body) -> list[Region]:
         starts: dict[int, dict[int, Port]] = {}
-        for (number, phase), (draft, index) in body.pivots.items():
-            starts.setdefault(number, {})[phase] = Port(draft.number, index)
+        for (number, phase), (made, index) in body.pivots.items():
+            starts.setdefault(number, {})[phase] = Port(made.number, index)
         regions: list[Region] = []
         for number, region in enumerate(body.regions):
             if body.places[number] < 0:

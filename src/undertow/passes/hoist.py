@@ -3,8 +3,8 @@
 Such an argument belongs to the *entry*, the activation that entered a set of mutually recursive graphs from outside;
 `invariants` finds them. If all entries are given one constant, that stands in its place; if all are given one value
 of the run, the argument is gone altogether and main *shares* the value; otherwise it becomes a hoisted parameter.
-Operators on such values alone follow them (`outward`). Activations, and the values that they compute, stay the same,
-and there are never more firings. A graph whose arguments all change is left as it is.
+Operators on such values alone follow them (`code_motion`). Activations, and the values that they compute, stay the
+same, and there are never more firings. A graph whose arguments all change is left as it is.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, report = hoist(parse('''
@@ -46,12 +46,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from undertow.ir.draft import Copy, Draft
-from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases
+from undertow.ir.draft import Copy
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Port
+from undertow.ir.walk import ENTERS
+from undertow.passes.code_motion import move_operators
 from undertow.passes.dead import remove_dead
 from undertow.passes.invariants import Cycle, Invariants
-from undertow.passes.outward import move_outward
 from undertow.passes.report import Report, size
 
 
@@ -63,7 +63,7 @@ def hoist(library: Library) -> tuple[Library, Report]:
     made, count = _hoist_arguments(library)
     if count:
         made, dead = remove_dead(made)  # the Switches that only brought arguments to recursive calls
-        made, moved = move_outward(made)
+        made, moved = move_operators(made)
         count += dead + moved
         if moved:
             made, dead = remove_dead(made)
@@ -136,13 +136,11 @@ def _decide(
 def _rebuild(graph: FunctionGraph, changes: dict[str, _Change], shared: list[Port]) -> FunctionGraph:
     """A graph with its parameters in their new order, and with what it calls given just what that takes now."""
     own = changes[graph.name]
-    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
-    phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+    copy = Copy(graph)
     start = graph.regions[0].starts[0].node
     first = [graph.params[index] for index in (*own.kept, *own.hoisted)]
-    copy.add(start, graph.nodes[start])
-    for new, param in enumerate(first):
-        copy.add(param, replace(graph.nodes[param], attrs=Attrs(index=new)))
+    copy.add(start)
+    params = [copy.add(param, replace(graph.nodes[param], attrs=Attrs(index=new))) for new, param in enumerate(first)]
     for index, value in own.values.items():
         param = graph.params[index]
         copy.add(param, _stand_in(graph.nodes[param], value, Port(start)))
@@ -155,12 +153,10 @@ def _rebuild(graph: FunctionGraph, changes: dict[str, _Change], shared: list[Por
             is_entry = change.group != own.group
             chosen = (*change.kept, *(change.hoisted if is_entry else ()))
             node = replace(node, inputs=tuple(node.inputs[index] for index in chosen))
-        copy.add(number, node, phase=phases_of[number])
-    phases: list[Phase] = []
-    for phase, visit in enumerate(graph.phases):
-        params = tuple(copy.ports[Port(param)].node for param in (visit.params if phase else first))
-        phases.append(Phase(params, tuple(copy.ports[port] for port in visit.results)))
-    made = copy.draft.freeze(graph, phases, graph.carried, (copy.ports[port] for port in shared))
+        copy.add(number, node)
+    phases = [copy.phase(number) for number in range(len(graph.phases))]
+    phases[0] = replace(phases[0], params=tuple(params))
+    made = copy.freeze(phases, (copy.ports[port] for port in shared))
     return replace(made, group=own.group if own.hoisted else "", hoisted=len(own.hoisted))
 
 

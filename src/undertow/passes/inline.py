@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from undertow.ir.draft import Copy, Draft
-from undertow.ir.graph import Const, FunctionGraph, Library, Node, Phase, Port
+from undertow.ir.draft import Copy
+from undertow.ir.graph import Const, FunctionGraph, Library, Node, Port
 from undertow.ir.structure import LINKED
-from undertow.ir.walk import callees_first, entered_by, node_phases
+from undertow.ir.walk import callees_first, entered_by
 
 SMALL = 30  # nodes of a function that is inlined wherever it is called
 GROWTH = 1000  # nodes that a library may gain on top of doubling
@@ -71,25 +71,20 @@ def _is_plain(graph: FunctionGraph, pivots: set[Port], node: Node, callee: Funct
 
 def _replace_calls(graph: FunctionGraph, inlined: dict[int, FunctionGraph]) -> FunctionGraph:
     """The graph with the bodies of callees in place of some calls."""
-    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
-    phases_of = node_phases(graph)
-    for number, node in enumerate(graph.nodes):
+    copy = Copy(graph)
+    for number in range(len(graph.nodes)):
         if number in inlined:
-            _put_body(copy, number, inlined[number], phases_of[number])
+            _put_body(copy, number, inlined[number])
         else:
-            copy.add(number, node)
-    phases = [
-        Phase(tuple(copy.ports[Port(p)].node for p in phase.params), tuple(copy.ports[r] for r in phase.results))
-        for phase in graph.phases
-    ]
-    return copy.draft.freeze(graph, phases, graph.carried, (copy.ports[port] for port in graph.shared))
+            copy.add(number)
+    return copy.freeze()
 
 
-def _put_body(outer: Copy, number: int, callee: FunctionGraph, phase: int) -> None:
+def _put_body(outer: Copy, number: int, callee: FunctionGraph) -> None:
     """Put a body where a call was: arguments for parameters, the pivot of the place for its start."""
     call, draft = outer.graph.nodes[number], outer.draft
     region = outer.place(call.region)
-    pivot = draft.make_pivot(region, phase)
+    pivot = draft.make_pivot(region, outer.phases[number])
     inner = Copy(callee, draft, region, call.name.replace("/", ".") + ".")
     inner.ports[callee.regions[0].starts[0]] = pivot
     for param, operand in zip(callee.params, call.inputs, strict=True):

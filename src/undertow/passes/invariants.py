@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Port
-from undertow.ir.walk import ENTERS, callees_first, entered_by, node_phases, phase_of
+from undertow.ir.walk import ENTERS, callees_first, components, entered_by, node_phases, phase_of, reachable
 
 Param = tuple[str, int]  # a graph and the index of one of its parameters in the first phase
 
@@ -66,13 +66,8 @@ class Invariants:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        reachable, todo = {library.main}, [library.main]
-        while todo:
-            for name in entered_by(library.functions[todo.pop()]):
-                if name not in reachable:
-                    reachable.add(name)
-                    todo.append(name)
-        self.bodies = {name: Body(library.functions[name]) for name in library.functions if name in reachable}
+        found = reachable([library.main], lambda name: entered_by(library.functions[name]))
+        self.bodies = {name: Body(graph) for name, graph in library.functions.items() if name in found}
         self._order = {name: number for number, name in enumerate(library.functions)}
         self.main = self.bodies[library.main]
         self.main_phases = node_phases(self.main.graph)
@@ -80,7 +75,7 @@ class Invariants:
         for name, body in self.bodies.items():
             for node, target in body.entering:
                 self.visits[target].append((name, node))
-        self.components = [component for component in callees_first(library) if component[0] in reachable]
+        self.components = [component for component in callees_first(library) if component[0] in found]
         self.cycles = [cycle for component in self.components if (cycle := self._cycle(component)) is not None]
         self._values: dict[Param, Operand] = {}
         self._find_run_wide()
@@ -130,17 +125,9 @@ class Invariants:
                 if source in good and target_param in good:
                     linked[source].append(target_param)
                     linked[target_param].append(source)
-        seen: set[Param] = set()
-        for first in sorted(good, key=lambda param: (self._order[param[0]], param[1])):
-            if first in seen:
-                continue
-            members, todo = {first}, [first]
-            while todo:
-                for other in linked[todo.pop()]:
-                    if other not in members:
-                        members.add(other)
-                        todo.append(other)
-            seen |= members
+        for members in components(
+            sorted(good, key=lambda param: (self._order[param[0]], param[1])), linked.__getitem__
+        ):
             if len(members) == len(names):
                 yield dict(members)
 

@@ -42,6 +42,8 @@ from dataclasses import replace
 
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.names import Names
+from undertow.ir.walk import reachable
 
 
 def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
@@ -53,11 +55,11 @@ def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
     graphs, chosen = library.functions, set(names)
     turned = _bodies(graphs, chosen)
     kept = _bodies(graphs, [name for name in graphs if name not in turned | chosen], unfollowed=chosen)
-    taken = set(graphs)
+    taken = Names(graphs)
     callees: dict[str, str] = {}
     for body in graphs:
         if body in turned:
-            callees[body] = _fresh(body, taken) if body in kept else body
+            callees[body] = taken.fresh(f"{body}.calls") if body in kept else body
     functions: dict[str, FunctionGraph] = {}
     for name, graph in graphs.items():
         if name in kept or name not in turned:
@@ -71,25 +73,12 @@ def _bodies(
     graphs: Mapping[str, FunctionGraph], names: Iterable[str], unfollowed: Container[str] = frozenset()
 ) -> set[str]:
     """The loop graphs that the loops of some graphs enter, and that the loops of those enter in turn."""
-    found: set[str] = set()
-    todo = list(names)
-    while todo:
-        for node in graphs[todo.pop()].nodes:
-            if node.op == "loop" and (body := node.attrs.text("body")) not in found:
-                found.add(body)
-                if body not in unfollowed:
-                    todo.append(body)
-    return found
 
+    def entered(name: str) -> list[str]:
+        return [node.attrs.text("body") for node in graphs[name].nodes if node.op == "loop"]
 
-def _fresh(name: str, taken: set[str]) -> str:
-    """A name for the function beside a loop graph that stays."""
-    fresh, count = f"{name}.calls", 1
-    while fresh in taken:
-        count += 1
-        fresh = f"{name}.calls_{count}"
-    taken.add(fresh)
-    return fresh
+    first = [body for name in names for body in entered(name)]
+    return set(reachable(first, lambda name: () if name in unfollowed else entered(name)))
 
 
 def _call_loops(graph: FunctionGraph, callees: Mapping[str, str]) -> FunctionGraph:
@@ -99,8 +88,7 @@ def _call_loops(graph: FunctionGraph, callees: Mapping[str, str]) -> FunctionGra
 
 
 def _call(loop: Node, callees: Mapping[str, str]) -> Node:
-    others = {key: value for key, value in loop.attrs.items() if key != "body"}
-    return replace(loop, op="call", attrs=Attrs(**others, callee=callees[loop.attrs.text("body")]))
+    return replace(loop, op="call", attrs=loop.attrs.without("body") | {"callee": callees[loop.attrs.text("body")]})
 
 
 def _as_function(loop: FunctionGraph, name: str) -> FunctionGraph:
@@ -108,8 +96,8 @@ def _as_function(loop: FunctionGraph, name: str) -> FunctionGraph:
     assert not loop.group, "a loop with hoisted parameters: loops become calls before `hoist`"
     copy = Copy(loop, Draft("function", name))
     draft = copy.draft
-    for number, node in enumerate(loop.nodes):
-        copy.add(number, node)
+    for number in range(len(loop.nodes)):
+        copy.add(number)
     pred, *following = (copy.ports[port] for port in loop.results)
     params = [copy.ports[Port(param)] for param in loop.params]
     then = _true_side(copy, pred)

@@ -15,9 +15,8 @@ from undertow.ir.graph import Library
 from undertow.ir.spec import check
 from undertow.ir.text import dump, parse
 from undertow.ops.vet import type_rule
-from undertow.passes.extend import extend
+from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
-from undertow.passes.forward import forward
 from undertow.passes.hoist import hoist
 from undertow.passes.report import Report
 from undertow.passes.simplify import simplify
@@ -33,7 +32,7 @@ def extend_simply(library: Library) -> tuple[Library, Report]:
 PASSES: dict[str, Callable[[Library], tuple[Library, Report]]] = {
     "simplify": simplify,
     "hoist": hoist,
-    "forward": forward,
+    "forward": extend,
     "extend": extend_simply,
 }
 FILES = sorted(Path(__file__).parent.glob("*.txt"))

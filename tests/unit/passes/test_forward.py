@@ -19,8 +19,8 @@ from undertow.ir.graph import Library
 from undertow.ir.spec import check
 from undertow.ir.text import dump, dump_constants, parse
 from undertow.ops.vet import vet
-from undertow.passes import forward as forward_pass
-from undertow.passes.forward import forward
+from undertow.passes.derive import extend as extend_pass
+from undertow.passes.derive.extend import extend
 from undertow.passes.simplify import simplify
 
 
@@ -34,7 +34,7 @@ def read(text: str) -> Library:
 
 def pushed(library: Library) -> Library:
     """The library without tangent nodes; it is valid, and so is what `simplify` makes of it."""
-    made, _ = forward(library)
+    made, _ = extend(library)
     valid(simplify(valid(made))[0])
     return made
 
@@ -657,7 +657,7 @@ def test_an_operator_without_a_row_names_the_line(monkeypatch: pytest.MonkeyPatc
 
 
 def test_derivatives_that_grow_without_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forward_pass, "MOST_NODES", 100)
+    monkeypatch.setattr(extend_pass, "MOST_NODES", 100)
     f: Any = power
     for _ in range(4):
         f = (lambda g: lambda x: ut.jvp(g, (x, 3) if g is power else (x,), (1.0, None) if g is power else (1.0,))[1])(f)
@@ -717,6 +717,6 @@ def test_both_modes_in_both_orders(case: str) -> None:
 
 def test_libraries_without_tangents_stay_as_they_are() -> None:
     library = power.library(2.0, 3)
-    made, report = forward(library)
+    made, report = extend(library)
     check(made)
-    assert made == library and str(report) == "forward: 16 nodes -> 16"
+    assert made == library and str(report) == "extend: 16 nodes -> 16"

@@ -24,7 +24,7 @@ from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port
 from undertow.ir.walk import ENTERS
 from undertow.ops.op import CATALOGUE
-from undertow.passes.activity import is_smooth
+from undertow.passes.derive.activity import is_smooth
 from undertow.types import said
 
 __all__ = ["gradients"]

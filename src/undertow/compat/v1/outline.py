@@ -18,6 +18,7 @@ from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_node
+from undertow.ir.names import Names
 from undertow.ir.walk import ENTERS, entered_by
 from undertow.ops.op import CATALOGUE
 
@@ -27,25 +28,17 @@ _CALL, _GRADIENT = -1, -2  # what is written besides nodes
 def outline_derivatives(library: Library) -> Library:
     """The library with a call and a `gradient` for every derivative."""
     functions = dict(library.functions)
+    taken = Names(functions, "~")
     todo = list(functions)
     while todo:
         name = todo.pop()
         while any(node.op == DERIVATIVE for node in functions[name].nodes):
             scene = _Scene(functions[name], Library(functions, library.main))
             way, in_place = _choose(scene)
-            functions[name], made = _write(scene, way, in_place, _fresh(name, functions))
+            functions[name], made = _write(scene, way, in_place, taken.fresh(f"{name}.differentiated"))
             functions[made.name] = made
             todo.append(made.name)  # derivatives of higher order have moved into it
     return Library(functions, library.main)
-
-
-def _fresh(name: str, functions: dict[str, FunctionGraph]) -> str:
-    stem = fresh = f"{name}.differentiated"
-    number = 1
-    while fresh in functions:
-        number += 1
-        fresh = f"{stem}~{number}"
-    return fresh
 
 
 # --------------------------------------------------------------------------------------------------------------

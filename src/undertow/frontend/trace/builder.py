@@ -3,16 +3,20 @@
 The builder knows regions. A value that is used inside a branch is brought there by a chain of Switch nodes,
 made once per branch and value; a node without inputs is triggered by its region's pivot; a value that
 belongs to an enclosing graph is lifted: it becomes a parameter of this one.
+
+Passes write through `ir.draft` instead: what they add stays, so a draft numbers and names it at once. What users
+write may be taken back (`rollback`) or get a better name (`rename`) until the graph is finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.errors import CaptureError, InternalError, Span
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port, Region
+from undertow.ir.names import Names
 from undertow.types import CTL, Type, bool_
 
 START = Port(0)
@@ -290,17 +294,17 @@ class Builder:
             return Port(place[port.node], port.index)
 
         nodes: list[Node] = []
-        names = _unique(self.nodes[old].name for old in order)
-        for old, name in zip(order, names, strict=True):
+        names = Names()
+        for old in order:
             node = self.nodes[old]
             inputs = tuple(i if isinstance(i, Const) else moved(i) for i in node.inputs)
             attrs = node.attrs
             if node.op == "param":
-                attrs = Attrs(**{**attrs, "index": list(params).index(old)})
+                attrs |= {"index": list(params).index(old)}
             nodes.append(
                 replace(
                     node,
-                    name=name,
+                    name=names.fresh(node.name),
                     inputs=inputs,
                     controls=tuple(moved(c) for c in node.controls),
                     region=region_of[node.region],
@@ -318,17 +322,3 @@ class Builder:
         ]
         phase = Phase(tuple(place[p] for p in params), tuple(moved(r) for r in results))
         return FunctionGraph(tuple(nodes), tuple(regions), self.name, self.kind, (phase,), carried, self.span)
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    """Each name, with a number behind it where it is taken."""
-    found: list[str] = []
-    taken: dict[str, int] = {}
-    for name in names:
-        full = name
-        while full in taken:
-            taken[name] += 1
-            full = f"{name}_{taken[name]}"
-        taken[full] = 1
-        found.append(full)
-    return found

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import phase_of
-from undertow.passes.activity import Ask, Slice
+from undertow.passes.derive.activity import Activity, Request
+from undertow.passes.lattice import VARIES, Varies, propagate
 from undertow.types import Type, join
-
-_CHANGES = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,61 +22,59 @@ class Entries:
     """One group: what its entries are given."""
 
     group: str
-    root: Ask
     params: tuple[Node, ...]  # the hoisted parameters, as the root has them, of a type that suits all graphs
     indices: tuple[int, ...]  # of these, among the root's
-    values: Mapping[Ask, Mapping[int, int]]  # of each graph: parameter -> its place among the hoisted ones
+    values: Mapping[Request, Mapping[int, int]]  # of each graph: parameter -> its place among the hoisted ones
     collects: frozenset[int]  # the places of those that want a cotangent
+
+    def hoisted(self, request: Request) -> Mapping[int, int]:
+        """The parameters of a graph that it reads from the entry, each with its place among what that is given."""
+        return self.values.get(request, {})
+
+
+NO_ENTRIES = Entries("", (), (), {}, frozenset())
 
 
 def find_entries(
-    root: Ask, slices: Mapping[Ask, Slice], plain: Mapping[str, FunctionGraph], group: str, sparse: Collection[int] = ()
-) -> Entries | None:
-    """What can be hoisted below a differentiated call; None where nothing is handed on at all.
+    root: Request,
+    activities: Mapping[Request, Activity],
+    plain: Mapping[str, FunctionGraph],
+    group: str,
+    sparse: Collection[int] = (),
+) -> Entries:
+    """What can be hoisted below a differentiated call; nothing where nothing is handed on at all.
 
     The arguments of it that are `sparse` are hoisted even if they are not handed on: rows come only from an entry.
     """
-    known: dict[tuple[Ask, int], int] = {(root, k): k for k in range(len(plain[root.graph].params))}
-    origins = {ask: _origins(plain[ask.graph]) for ask in slices}
-    edges = [
-        (ask, target, index, plain[ask.graph].nodes[call].inputs[index])
-        for ask, slice_ in slices.items()
-        for call, target in slice_.asks.items()
-        for index in range(len(plain[target.graph].params))
-    ]
-    has_changed = True
-    while has_changed:
-        has_changed = False
-        for ask, target, index, operand in edges:
-            is_mapped = index < plain[target.graph].carried
-            source = None if is_mapped else origins[ask].get(operand)
-            value = _CHANGES if source is None else known.get((ask, source))
-            if value is None:
-                continue
-            before = known.get((target, index), value)
-            after = value if before == value else _CHANGES
-            if known.get((target, index)) != after:
-                known[target, index] = after
-                has_changed = True
-    handed = {k for k in sparse if k in root.wanted[0]}
-    handed |= {k for (ask, index), k in known.items() if k != _CHANGES and (ask, index) != (root, k)}
-    handed |= {k for ask, target, index, operand in edges if target == root and (k := known[root, index]) == index}
+    sources: dict[tuple[Request, int], list[object]] = {(root, k): [k] for k in range(len(plain[root.graph].params))}
+    origins = {request: _origins(plain[request.graph]) for request in activities}
+    for request, activity in activities.items():
+        for call, target in activity.requests.items():
+            for index in range(len(plain[target.graph].params)):
+                is_mapped = index < plain[target.graph].carried
+                operand = plain[request.graph].nodes[call].inputs[index]
+                source = None if is_mapped else origins[request].get(operand)
+                sources.setdefault((target, index), []).append(VARIES if source is None else (request, source))
+    known: dict[tuple[Request, int], int | Varies] = propagate(sources)
+    handed: set[int] = {k for k in sparse if k in root.params[0]}
+    handed |= {k for k in range(len(plain[root.graph].params)) if len(sources[root, k]) > 1}
+    handed |= {k for (request, _), k in known.items() if request != root and not isinstance(k, Varies)}
     indices = tuple(k for k in sorted(handed) if known[root, k] == k)
     if not indices:
-        return None
+        return NO_ENTRIES
     place = {k: at for at, k in enumerate(indices)}
-    values: dict[Ask, dict[int, int]] = {ask: {} for ask in slices}
-    for (ask, index), k in known.items():
-        if k in place:
-            values[ask][index] = place[k]
+    values: dict[Request, dict[int, int]] = {request: {} for request in activities}
+    for (request, index), k in known.items():
+        if not isinstance(k, Varies) and k in place:
+            values[request][index] = place[k]
     graph = plain[root.graph]
     params = [replace(graph.nodes[graph.params[k]], region=0) for k in indices]
-    for ask, hoisted in values.items():
+    for request, hoisted in values.items():
         for index, at in hoisted.items():
-            own = plain[ask.graph]
+            own = plain[request.graph]
             params[at] = replace(params[at], types=(_common(params[at], own.nodes[own.params[index]]),))
-    collects = frozenset(place[k] for k in root.wanted[0] if k in place)
-    return Entries(group, root, tuple(params), indices, values, collects)
+    collects = frozenset(place[k] for k in root.params[0] if k in place)
+    return Entries(group, tuple(params), indices, values, collects)
 
 
 def _common(one: Node, other: Node) -> Type:

@@ -10,7 +10,7 @@ from undertow.api.function import make_library
 from undertow.ir.graph import Library
 from undertow.ir.spec import check
 from undertow.ir.text import parse
-from undertow.passes.settle import settle
+from undertow.passes.phase_constants import propagate_constants
 
 
 @ut.function
@@ -89,6 +89,6 @@ function f.grad(x: f64) -> (y)
 
 @pytest.mark.parametrize(("other", "count"), [("1.0:f64", 1), ("2.0:f64", 0), ("x", 0)])
 def test_all_must_give_the_same(other, count):
-    library, counted = settle(parse(TWICE.format(other=other)))
+    library, counted = propagate_constants(parse(TWICE.format(other=other)))
     check(library)
     assert sum(counted.values()) == count

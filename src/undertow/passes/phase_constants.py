@@ -1,14 +1,12 @@
-"""Settle later phases: an argument of a resume that is one constant wherever the phase is asked for becomes that.
+"""Constant propagation across phases: what every resume hands over as one and the same constant becomes that.
 
 The cotangent of a loss is 1 where it is asked for, and additions hand it on as it is: so in all activations that only
 add to the loss it is 1, and what the way back makes of it and of forward values alone can be computed on the way there.
 
-The lattice is optimistic, since recursive calls hand on what they were given: an argument is unknown until somebody
-gives it something, a constant while all give that one, and otherwise nothing. Lanes of a map are given rows: an array
-of equal rows is one constant for them.
+Lanes of a map are given rows: an array of equal rows is one constant for them.
 
 >>> from undertow.ir.text import dump, parse
->>> library, count = settle(parse('''
+>>> library, count = propagate_constants(parse('''
 ... library 1 main=main
 ... main main(x: f64) -> (f, d.f)
 ...   f: f64 = call x callee="f.grad"
@@ -29,37 +27,22 @@ function f.grad(x: f64) -> (y)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from undertow.ir.draft import Copy, Draft
-from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.draft import Copy
+from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Port
+from undertow.ir.walk import link_of, phase_of, target_of
+from undertow.passes.lattice import VARIES, Varies, propagate
 from undertow.types import CTL, Type
 
 Param = tuple[str, int, int]  # graph, phase, index
 
 
-class _Nothing:
-    """What is no constant."""
-
-
-NOTHING = _Nothing()
-Value = Const | _Nothing
-
-
-def settle(library: Library) -> tuple[Library, Counter[str]]:
+def propagate_constants(library: Library) -> tuple[Library, Counter[str]]:
     """The library with constants where arguments of later phases are always the same, and how many these are."""
-    given = _arguments(library)
-    known: dict[Param, Value] = {}
-    has_changed = True
-    while has_changed:
-        has_changed = False
-        for param, sources in given.items():
-            found = _meet(known.get(source) if isinstance(source, tuple) else source for source in sources)
-            if found is not None and known.get(param) != found:
-                known[param], has_changed = found, True
+    known = propagate(_arguments(library))
     constants = {param: value for param, value in known.items() if isinstance(value, Const)}
     if not constants:
         return library, Counter()
@@ -67,21 +50,9 @@ def settle(library: Library) -> tuple[Library, Counter[str]]:
     return Library(functions, library.main), Counter({"constant argument": len(constants)})
 
 
-def _meet(values: Iterator[Value | None]) -> Value | None:
-    """What all of them are; None while nothing is known."""
-    found: Value | None = None
-    for value in values:
-        if value is None or value == found:
-            continue
-        if found is not None or isinstance(value, _Nothing):
-            return NOTHING
-        found = value
-    return found
-
-
-def _arguments(library: Library) -> dict[Param, list[Value | Param]]:
+def _arguments(library: Library) -> dict[Param, list[Const | Varies | Param]]:
     """What every parameter of a later phase is given: a constant, another such parameter, or something else."""
-    given: dict[Param, list[Value | Param]] = {}
+    given: dict[Param, list[Const | Varies | Param]] = {}
     for name, graph in library.functions.items():
         used = {x for node in graph.nodes for x in node.inputs}
         for phase, visit in enumerate(graph.phases[1:], 1):
@@ -92,16 +63,12 @@ def _arguments(library: Library) -> dict[Param, list[Value | Param]]:
         for node in graph.nodes:
             if node.op != "resume":
                 continue
-            link = node.inputs[0]
-            assert isinstance(link, Port)
-            entered = graph.nodes[link.node]
-            target = entered.attrs.text(ENTERS[entered.op])
-            phase = phase_of(node)
+            target, phase, is_map = target_of(graph, node), phase_of(node), graph.nodes[link_of(node)].op == "map"
             for index, operand in enumerate(node.inputs[1:]):
                 if (target, phase, index) in given:
                     param = library.functions[target].phases[phase].params[index]
                     type_ = library.functions[target].nodes[param].types[0]
-                    source = _source(name, graph, _row(graph, operand) if entered.op == "map" else operand, type_)
+                    source = _source(name, graph, _row(graph, operand) if is_map else operand, type_)
                     given[target, phase, index].append(source)
     return given
 
@@ -125,16 +92,16 @@ def _row(graph: FunctionGraph, operand: Operand) -> Operand | None:
     return maker.inputs[0] if graph.type_of(maker.inputs[0]).rank + 1 == node.types[0].rank else None
 
 
-def _source(name: str, graph: FunctionGraph, operand: Operand | None, type_: Type) -> Value | Param:
+def _source(name: str, graph: FunctionGraph, operand: Operand | None, type_: Type) -> Const | Varies | Param:
     if operand is None:
-        return NOTHING
+        return VARIES
     origin = _origin(graph, operand)
     if isinstance(origin, Const):
-        return origin if origin.type == type_ and np.isfinite(origin.value).all() else NOTHING
+        return origin if origin.type == type_ and np.isfinite(origin.value).all() else VARIES
     node = graph.nodes[origin.node]
     if node.op == "param" and phase_of(node) > 0 and node.types[0] == type_:
         return name, phase_of(node), node.attrs.integer("index")
-    return NOTHING
+    return VARIES
 
 
 def _origin(graph: FunctionGraph, operand: Operand) -> Operand:
@@ -154,19 +121,17 @@ def _with_constants(graph: FunctionGraph, constants: dict[Param, Const]) -> Func
     }
     if not found:
         return graph
-    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
-    phases = node_phases(graph)
+    copy = Copy(graph)
     params: dict[int, int] = {}
     for number, node in enumerate(graph.nodes):
-        copy.add(number, node, phase=phases[number])
+        new = copy.add(number)
         if node.op == "param":
-            params[number] = copy.ports[Port(number)].node
+            params[number] = new
         if number in found:
             stand_in = Node("identity", (found[number],), node.types, node.name, span=node.span)
-            made = copy.draft.add(copy.draft.triggered(stand_in, phase_of(node)))
-            copy.ports[Port(number)] = Port(made)
-    made_phases = [
-        Phase(tuple(params[param] for param in visit.params), tuple(copy.ports[port] for port in visit.results))
-        for visit in graph.phases
+            copy.ports[Port(number)] = Port(copy.draft.add(copy.draft.triggered(stand_in, phase_of(node))))
+    phases = [
+        replace(copy.phase(number), params=tuple(params[param] for param in visit.params))
+        for number, visit in enumerate(graph.phases)
     ]
-    return copy.draft.freeze(graph, made_phases, graph.carried, (copy.ports[port] for port in graph.shared))
+    return copy.freeze(phases)

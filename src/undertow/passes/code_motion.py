@@ -1,4 +1,4 @@
-"""Move operators outward, with the hoisted values that they work on: computed once an entry, or once a run.
+"""Code motion: operators follow the hoisted values that they work on outward: computed once an entry, or once a run.
 
 Only an operator that cannot fault or act moves, and only where firings cannot become more, whatever the input. So it
 must be sure to fire below each entry: it stands in the body, not in a branch, of the one graph by which its group is
@@ -13,10 +13,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from undertow.errors import UndertowError
-from undertow.ir.draft import Copy, Draft
-from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.draft import Copy
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.implied import param_node
-from undertow.ir.walk import ENTERS, callees_first, node_phases
+from undertow.ir.walk import ENTERS, callees_first, components, node_phases, reachable, target_of
 from undertow.ops.faults import may_fault
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import Type
@@ -24,7 +24,7 @@ from undertow.types import Type
 _Key = Hashable  # of a value: a port, what main shares by its number, a node of some graph
 
 
-def move_outward(library: Library) -> tuple[Library, Counter[str]]:
+def move_operators(library: Library) -> tuple[Library, Counter[str]]:
     """The library with operators on hoisted values moved to the entries, and those on shared values to main."""
     count: Counter[str] = Counter()
     # Callees first: what moves next to an entry may stand in a recursion itself, and move on.
@@ -76,15 +76,15 @@ def _worth_moving(candidates: dict[_Key, list[_Key]], uses: Mapping[_Key, int]) 
 
     Operators that share operands are taken together if they can be, else one by one.
     """
-    parts = _Parts()
+    users: dict[_Key, list[_Key]] = {}
     for result, operands in candidates.items():
         for operand in operands:
-            parts.join(result, operand)
-    by_part: dict[_Key, list[_Key]] = {}
-    for result in candidates:
-        by_part.setdefault(parts.find(result), []).append(result)
+            users.setdefault(operand, []).append(result)
+    together = components(candidates, lambda key: (*candidates.get(key, ()), *users.get(key, ())))
+    order = {result: number for number, result in enumerate(candidates)}
     moved: set[_Key] = set()
-    for results in by_part.values():
+    for part in together:
+        results = sorted((key for key in part if key in order), key=order.__getitem__)
         left = Counter({key: uses[key] for result in results for key in (result, *candidates[result])})
         before = sum(key not in candidates for key in left)
         for result in results:
@@ -101,24 +101,6 @@ def _worth_moving(candidates: dict[_Key, list[_Key]], uses: Mapping[_Key, int]) 
                 known.add(result)
                 moved.add(result)
     return moved
-
-
-class _Parts:
-    """Sets of keys that are joined step by step."""
-
-    def __init__(self) -> None:
-        self.above: dict[_Key, _Key] = {}
-
-    def find(self, key: _Key) -> _Key:
-        path: list[_Key] = []
-        while self.above.setdefault(key, key) != key:
-            path.append(key)
-            key = self.above[key]
-        self.above.update(dict.fromkeys(path, key))
-        return key
-
-    def join(self, one: _Key, other: _Key) -> None:
-        self.above[self.find(one)] = self.find(other)
 
 
 def _as_moved(node: Node, name: str, inputs: tuple[Operand, ...], type_: Type, region: int) -> Node:
@@ -211,41 +193,33 @@ def _choose(library: Library, target: FunctionGraph, entries: list[tuple[Functio
 
 def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGraph:
     """A graph of the group with new hoisted parameters, or one that enters it with what moves before its calls."""
-    copy = Copy(graph, Draft(graph.kind, graph.regions[0].name))
-    phases_of = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
+    copy = Copy(graph)
     is_inside, is_target = graph.group == move.target.group, graph is move.target
     start = graph.regions[0].starts[0].node
-    params = list(graph.params)
     for number in (start, *graph.params):
-        copy.add(number, graph.nodes[number])
+        copy.add(number)
     made: list[int] = []
     if is_inside:
-        for index, number in enumerate(move.given, len(params)):
+        for index, number in enumerate(move.given, len(graph.params)):
             node = move.target.nodes[number]
             made.append(copy.draft.add(param_node(0, index, node.name, node.types[0], node.span)))
             if is_target:
                 copy.ports[Port(number)] = Port(made[-1])
-    done = {start, *params, *(move.nodes if is_target else ())}
-    for number, node in enumerate(graph.nodes):
-        if number in done:
-            continue
+    done = {start, *graph.params, *(move.nodes if is_target else ())}
+    for number in range(len(graph.nodes)):
         if number in calls:
-            _put_before(copy, number, move, phases_of[number])
-        else:
-            copy.add(number, node, phase=phases_of[number])
-    phases: list[Phase] = []
-    for phase, visit in enumerate(graph.phases):
-        numbers = [copy.ports[Port(param)].node for param in visit.params]
-        results = tuple(copy.ports[port] for port in visit.results)
-        phases.append(Phase((*numbers, *([] if phase else made)), results))
-    result = copy.draft.freeze(graph, phases, graph.carried, (copy.ports[port] for port in graph.shared))
-    return replace(result, hoisted=graph.hoisted + len(made))
+            _put_before(copy, number, move)
+        elif number not in done:
+            copy.add(number)
+    phases = [copy.phase(number) for number in range(len(graph.phases))]
+    phases[0] = replace(phases[0], params=(*phases[0].params, *made))
+    return replace(copy.freeze(phases), hoisted=graph.hoisted + len(made))
 
 
-def _put_before(copy: Copy, number: int, move: _Move, phase: int) -> None:
+def _put_before(copy: Copy, number: int, move: _Move) -> None:
     """What moves, where a call enters the group; then the call, which hands over the results."""
     call, draft = copy.graph.nodes[number], copy.draft
-    region = copy.place(call.region)
+    region, phase = copy.place(call.region), copy.phases[number]
     values: dict[Port, Operand] = {
         Port(param): copy.operand(operand) for param, operand in zip(move.target.params, call.inputs, strict=True)
     }
@@ -257,8 +231,7 @@ def _put_before(copy: Copy, number: int, move: _Move, phase: int) -> None:
         if draft.waits_for(made) < phase or not any(isinstance(operand, Port) for operand in inputs):
             made = replace(made, controls=(draft.make_pivot(region, phase),))
         values[Port(at)] = Port(draft.add(made))
-    copy.add(number, call, phase=phase)
-    new = copy.ports[Port(number)].node if call.types else len(draft.nodes) - 1
+    new = copy.add(number)
     given = tuple(values[Port(at)] for at in move.given)
     draft.nodes[new] = replace(draft.nodes[new], inputs=(*draft.nodes[new].inputs, *given))
 
@@ -267,21 +240,19 @@ def _put_before(copy: Copy, number: int, move: _Move, phase: int) -> None:
 # To main
 
 
-def _certain(library: Library) -> Iterator[FunctionGraph]:
+def _certain(library: Library) -> list[FunctionGraph]:
     """The graphs that every run runs: those that main, or another such graph, enters in its body."""
-    seen, todo = {library.main}, [library.main]
-    while todo:
-        graph = library.functions[todo.pop()]
-        if graph.name != library.main:
-            yield graph
+
+    def entered(name: str) -> Iterator[str]:
+        graph = library.functions[name]
         phases = node_phases(graph)
         for number, node in enumerate(graph.nodes):
-            if node.op not in ENTERS or node.region or phases[number]:
-                continue
-            name = node.attrs.text(ENTERS[node.op])
-            if name not in seen and (node.op != "map" or _has_lanes(graph, node, library.functions[name].carried)):
-                seen.add(name)
-                todo.append(name)
+            if node.op in ENTERS and not node.region and not phases[number]:
+                target = target_of(graph, node)
+                if node.op != "map" or _has_lanes(graph, node, library.functions[target].carried):
+                    yield target
+
+    return [library.functions[name] for name in reachable([library.main], entered) if name != library.main]
 
 
 def _has_lanes(graph: FunctionGraph, node: Node, carried: int) -> bool:
@@ -319,9 +290,9 @@ def _move_to_main(library: Library) -> tuple[Library, int]:
     chosen = _worth_moving(candidates, total)
     if not chosen:
         return library, 0
-    copy = Copy(main, Draft(main.kind, main.regions[0].name))
-    for number, node in enumerate(main.nodes):
-        copy.add(number, node)
+    copy = Copy(main)
+    for number in range(len(main.nodes)):
+        copy.add(number)
     shared = [copy.ports[port] for port in main.shared]
     values: dict[_Key, Port] = dict(enumerate(shared))
     became: dict[str, dict[int, int]] = {}  # by graph: node -> number of the shared value that it is now
@@ -332,15 +303,11 @@ def _move_to_main(library: Library) -> tuple[Library, int]:
             values[key] = Port(copy.draft.add(made))
             became.setdefault(graph.name, {})[number] = len(shared)
             shared.append(values[key])
-    phases_of_main = [
-        Phase(tuple(copy.ports[Port(p)].node for p in phase.params), tuple(copy.ports[r] for r in phase.results))
-        for phase in main.phases
-    ]
     functions = {
         name: _read_instead(graph, became[name]) if name in became else graph
         for name, graph in library.functions.items()
     }
-    functions[main.name] = copy.draft.freeze(main, phases_of_main, main.carried, shared)
+    functions[main.name] = copy.freeze(shared=shared)
     return Library(functions, library.main), len(chosen)
 
 

@@ -1,0 +1,30 @@
+"""Fresh names: a name that is taken gets a number behind it.
+
+>>> names = Names(["f"])
+>>> [names.fresh("f"), names.fresh("f"), names.fresh("g")]
+['f_2', 'f_3', 'g']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Names:
+    """The names that are taken. Of nodes, numbers come after `_`; of graphs and variables, after `~`."""
+
+    def __init__(self, taken: Iterable[str] = (), separator: str = "_") -> None:
+        self._counts = dict.fromkeys(taken, 1)  # of each name: the last number that was put behind it
+        self._separator = separator
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._counts
+
+    def fresh(self, name: str) -> str:
+        """The name itself, or with the next number that is free; taken from now on."""
+        fresh = name
+        while fresh in self._counts:
+            self._counts[name] += 1
+            fresh = f"{name}{self._separator}{self._counts[name]}"
+        self._counts[fresh] = 1
+        return fresh

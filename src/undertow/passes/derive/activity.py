@@ -1,0 +1,253 @@
+"""Activity analysis: which values a derivative goes through, forwards or in reverse.
+
+A value is *varied* if it depends on parameters that a derivative is taken with respect to, *useful* if results that it
+is taken of depend on it, and *active* if it is both. It depends by way of floats and of operators that have a
+derivative. Which parameters each result of a graph depends on is the same for every call, so one fixpoint over the
+library finds it; what one `Request` makes active in a graph, and what it requests of the graphs that are entered, is
+found by a walk back from the results.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from undertow.ir.graph import FunctionGraph, Node, Operand, Port
+from undertow.ir.walk import ENTERS, arguments, entered_by, fixpoint, link_of, phase_of, reachable
+from undertow.ops.gradient import NO_GRADIENT, zero_gradient
+from undertow.ops.op import CATALOGUE
+from undertow.types import Type
+
+Indices = tuple[tuple[int, ...], ...]  # of parameters or results, for each phase
+
+
+class Request(NamedTuple):
+    """A derivative of a graph as visited in its first phases: of which results, with respect to which parameters."""
+
+    graph: str
+    params: Indices
+    results: Indices
+
+    @property
+    def visits(self) -> int:
+        return len(self.params)
+
+
+class Activity(NamedTuple):
+    """What a request makes of a graph: the ports that are active, and what it requests of each call, loop and map."""
+
+    ports: frozenset[Port]
+    requests: dict[int, Request]
+
+
+def is_float(type_: Type) -> bool:
+    return type_.dtype.kind == "float"
+
+
+def is_smooth(op: str) -> bool:
+    """May a derivative go through it? (Where there is no row it may, so that the lack of it is told.)"""
+    row = CATALOGUE[op].grad
+    return row != NO_GRADIENT and row is not zero_gradient
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """One graph, and what depends on what in it. A set of its parameters is a mask: a bit for each, phase by phase."""
+
+    graph: FunctionGraph
+    firsts: list[int]  # of each phase: the bit of its first parameter
+    visits: dict[int, list[int]] = field(default_factory=dict)  # call, loop or map -> itself and its resumes, in order
+    targets: dict[int, str] = field(default_factory=dict)  # call, loop or map -> what it enters
+    masks: dict[Operand | None, int] = field(default_factory=dict)  # of the ports that depend on parameters
+    results: dict[tuple[int, int], int] = field(default_factory=dict)  # (phase, index) -> the same, of what callers get
+    # Parameters that something depends on which is assigned to a variable that is read, and where that is.
+    assigned: dict[int, Node] = field(default_factory=dict)
+
+    def slot(self, bit: int) -> tuple[int, int]:
+        """The phase and the index of a parameter."""
+        phase = bisect_right(self.firsts, bit) - 1
+        return phase, bit - self.firsts[phase]
+
+    def assign(self, operand: Operand | None, node: Node) -> None:
+        """Note that a value is assigned."""
+        for bit in bits(self.masks.get(operand, 0) if isinstance(operand, Port) else 0):
+            self.assigned.setdefault(bit, node)
+
+
+class Flows:
+    """The graphs that can be reached from some: what depends on what in them."""
+
+    def __init__(
+        self, functions: Mapping[str, FunctionGraph], names: Iterable[str], reading: Iterable[str] = ()
+    ) -> None:
+        """`reading`: the graphs whose reads of variables count, besides those that are reached."""
+        self.functions = functions
+        self.bodies: dict[str, Body] = {}
+        for name in reachable(names, lambda name: entered_by(functions[name])):
+            counts = [len(visit.params) for visit in functions[name].phases]
+            self.bodies[name] = Body(functions[name], [sum(counts[:phase]) for phase in range(len(counts))])
+        callers: dict[str, list[str]] = {name: [] for name in self.bodies}
+        for name, body in self.bodies.items():
+            for number, node in enumerate(body.graph.nodes):
+                if node.op in ENTERS:
+                    body.visits[number] = [number]
+                    body.targets[number] = target = node.attrs.text(ENTERS[node.op])
+                    callers[target].append(name)
+                elif node.op == "resume":
+                    body.visits[link_of(node)].append(number)
+        nodes = (node for name in {*reading, *self.bodies} for node in functions[name].nodes)
+        self._read = {node.attrs.get("variable") for node in nodes if _is_state(node) and "how" not in node.attrs}
+        fixpoint(reversed(self.bodies), self._update, callers.__getitem__)  # callees stand behind their callers
+
+    def _update(self, name: str) -> bool:
+        """Find what a graph's values depend on, as far as that is known of what it enters. Has it changed?"""
+        body = self.bodies[name]
+        graph, masks = body.graph, body.masks
+        for number, node in enumerate(graph.nodes):
+            if not any(map(is_float, node.types)):
+                continue
+            if node.op in ENTERS or node.op == "resume":
+                sources = [list(self._sources(body, number, node, index)) for index in range(len(node.types))]
+            elif node.op in ("switch", "merge") or (node.op in CATALOGUE and is_smooth(node.op)):
+                sources = [[x for x in node.inputs if isinstance(x, Port)]] * len(node.types)
+            else:
+                if node.op == "param":
+                    masks[Port(number)] = 1 << body.firsts[phase_of(node)] + node.attrs.integer("index")
+                continue
+            for index, type_ in enumerate(node.types):
+                mask = 0
+                for operand in sources[index]:
+                    mask |= masks.get(operand, 0)
+                if mask and is_float(type_):
+                    masks[Port(number, index)] = mask
+        results = {
+            (phase, index): masks.get(port, 0)
+            for phase, visit in enumerate(graph.phases)
+            for index, port in enumerate(visit.results)
+        }
+        known = len(body.assigned)
+        self._find_assigned(body)
+        if graph.kind == "loop":
+            results = _closed(graph, results)
+            for bit, node in list(body.assigned.items()):
+                for other in bits(results.get((0, bit), 0)):
+                    body.assigned.setdefault(other, node)
+        has_changed = results != body.results or len(body.assigned) > known
+        body.results = results
+        return has_changed
+
+    def _find_assigned(self, body: Body) -> None:
+        for call, target in body.targets.items():
+            for bit, node in self.bodies[target].assigned.items():
+                body.assign(self._argument(body, call, bit), node)
+        for node in body.graph.nodes:
+            if _is_state(node) and "how" in node.attrs and node.attrs.get("variable") in self._read:
+                for operand in node.inputs:
+                    body.assign(operand, node)
+
+    def _argument(self, body: Body, call: int, bit: int) -> Operand | None:
+        """What a call, loop or map hands over for a parameter; None where it does not make that visit."""
+        phase, index = self.bodies[body.targets[call]].slot(bit)
+        visits = body.visits[call]
+        return arguments(body.graph.nodes[visits[phase]])[index] if phase < len(visits) else None
+
+    def _sources(self, body: Body, number: int, node: Node, index: int) -> Iterator[Operand | None]:
+        """What an output of a call, loop, map or resume depends on, of what it and the visits before it hand over."""
+        call = link_of(node) if node.op == "resume" else number
+        results = self.bodies[body.targets[call]].results
+        return (self._argument(body, call, bit) for bit in bits(results.get((phase_of(node), index), 0)))
+
+    def assigned(self, name: str, params: Iterable[int]) -> Node | None:
+        """What assigns a value that depends on one of the parameters to a variable that is read; None: nothing."""
+        assigned = self.bodies[name].assigned
+        return next((assigned[index] for index in params if index in assigned), None)
+
+    # -- one request ---------------------------------------------------------------------------------------
+
+    def request(self, name: str, params: Iterable[int], results: Iterable[int]) -> Request | None:
+        """The derivative of some results with respect to some parameters, without those that no path leads between."""
+        depends = self.bodies[name].results
+        varied = sum(1 << index for index in params)
+        useful = tuple(index for index in results if depends[0, index] & varied)
+        mask = 0
+        for index in useful:
+            mask |= depends[0, index]
+        return Request(name, (tuple(i for i in params if mask >> i & 1),), (useful,)) if useful else None
+
+    def activity(self, request: Request) -> Activity:
+        """What a request makes active."""
+        body = self.bodies[request.graph]
+        graph, masks = body.graph, body.masks
+        slots = ((phase, index) for phase, indices in enumerate(request.params) for index in indices)
+        varied = sum(1 << body.firsts[phase] + index for phase, index in slots)
+        active: set[Port] = set()
+        todo: list[Operand | None] = [
+            graph.phases[phase].results[index] for phase, indices in enumerate(request.results) for index in indices
+        ]
+        while todo:
+            port = todo.pop()
+            if not isinstance(port, Port) or port in active or not masks.get(port, 0) & varied:
+                continue
+            active.add(port)
+            node = graph.nodes[port.node]
+            if node.op in ENTERS or node.op == "resume":
+                todo += self._sources(body, port.node, node, port.index)
+            else:
+                todo += node.inputs
+        requests = {call: self._request_of(body, call, active, varied) for call in body.visits}
+        return Activity(frozenset(active), {call: made for call, made in requests.items() if any(made.results)})
+
+    def _request_of(self, body: Body, call: int, active: set[Port], varied: int) -> Request:
+        """What is requested of a call, loop or map: between its active arguments and results."""
+        entered = self.bodies[body.targets[call]]
+        results: list[tuple[int, ...]] = []
+        depends = 0
+        for phase, number in enumerate(body.visits[call]):
+            outputs = range(len(body.graph.nodes[number].types))
+            results.append(tuple(k for k in outputs if Port(number, k) in active))
+            for index in results[-1]:
+                depends |= entered.results[phase, index]
+        params: list[list[int]] = [[] for _ in results]
+        carried = entered.graph.carried if entered.graph.kind == "loop" else 0
+        for bit in bits(depends):
+            if bit < carried:  # the derivative of a variable that begins without one may come up on the way
+                is_active = bool(body.masks.get(Port(call, bit), 0) & varied)
+            else:
+                is_active = self._argument(body, call, bit) in active
+            if is_active:
+                phase, index = entered.slot(bit)
+                params[phase].append(index)
+        if any(results) and entered.graph.kind == "loop":
+            results = [tuple(1 + index for index in params[0] if index < carried)]
+        return Request(body.targets[call], tuple(map(tuple, params)), tuple(results))
+
+
+def _is_state(node: Node) -> bool:
+    return node.op in CATALOGUE and CATALOGUE[node.op].state is not None
+
+
+def _closed(loop: FunctionGraph, results: dict[tuple[int, int], int]) -> dict[tuple[int, int], int]:
+    """What the variables of a loop depend on in the end: on their first values too, and through each other."""
+    found: dict[tuple[int, int], int] = {}
+    for index, param in enumerate(loop.params[: loop.carried]):
+        first = 1 << index if is_float(loop.nodes[param].types[0]) else 0
+        found[0, index] = first | results[0, 1 + index]
+
+    def update(variable: tuple[int, int]) -> bool:
+        before = found[variable]
+        for other in bits(before & ((1 << loop.carried) - 1)):
+            found[variable] |= found[0, other]
+        return found[variable] != before
+
+    fixpoint(list(found), update, lambda variable: found)
+    return found

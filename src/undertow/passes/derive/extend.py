@@ -1,0 +1,337 @@
+"""Extend: derivatives become part of the graphs, backwards as a second visit, forwards as a call of a copy.
+
+A `gradient` node names a call of the same region, cotangents for some of its results (`given`) and the arguments whose
+cotangents are `wanted`. The call becomes a call of the *extended* function, which has a backward phase for each
+forward phase (`reverse`); the gradient becomes a `resume`. A `tangent` node becomes a call of the tangent copy of its
+callee (`forward`). Plain functions stay beside these: what needs no derivative calls those.
+
+Derivatives inside of what is differentiated are replaced first, so those of any order and of both modes are the same
+machinery. Only the outermost gradient collects (`entries`), if nothing takes its tangent; `collect=False` leaves that
+out altogether, for engines that know no entries.
+
+>>> from undertow.ir.text import dump, parse
+>>> library, report = extend(parse('''
+... library 1 main=main
+... main main(x: f64, dx: f64) -> (y#0, y#1)
+...   y: f64, f64 = tangent x, dx callee="square" given=[0] wanted=[0]
+... function square(x: f64) -> (y)
+...   y: f64 = multiply x, x
+... '''))
+>>> print(dump(library), end="")
+library 1 main=main
+<BLANKLINE>
+main main(x: f64, dx: f64) -> (y#0, y#1)
+  y: f64, f64 = call x, dx callee="square.jvp"
+<BLANKLINE>
+function square(x: f64) -> (y)
+  y: f64 = multiply x, x
+<BLANKLINE>
+function square.jvp(x: f64, x.t: f64) -> (y, y.t_3)
+  y: f64     = multiply x, x
+  y.t: f64   = multiply x.t, x
+  y.t_2: f64 = multiply x.t, x
+  y.t_3: f64 = add y.t, y.t_2
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from undertow.errors import CaptureError, GraphError
+from undertow.ir.draft import Copy
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
+from undertow.ir.names import Names
+from undertow.ir.sparse import rows_types, sparse_of
+from undertow.ir.walk import ENTERS, entered_by, link_of, phase_attr, reachable, target_of
+from undertow.ops.term import Size, Term, apply, constant, filled, fitted, shaped, sizes
+from undertow.passes.derive.activity import Activity, Flows, Request
+from undertow.passes.derive.entries import NO_ENTRIES, Entries, find_entries
+from undertow.passes.derive.forward import Forward
+from undertow.passes.derive.reverse import Reverse
+from undertow.passes.derive.writer import Writer
+from undertow.passes.loops import loops_to_calls
+from undertow.passes.report import Report, size
+from undertow.types import CTL, i64
+
+MOST_NODES = 1_000_000  # of the whole library: each derivative of a derivative is a few times larger
+
+
+def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
+    """The library without `gradient` and `tangent` nodes, and what was done."""
+    before = size(library)
+    count: Counter[str] = Counter()
+    targets = {name: _differentiated(graph, "gradient", "tangent") for name, graph in library.functions.items()}
+    inner = _below(library, [target for found in targets.values() for target in found])
+    while any(targets.values()):
+        name = _next(library, targets)
+        if _differentiated(library.functions[name], "gradient"):
+            library = _extend_graph(library, name, collect and name not in inner, count)
+        if _differentiated(library.functions[name], "tangent"):
+            library = _call_copies(library, name, count)
+        targets[name] = []
+    return library, Report(dict(count.most_common()), before, size(library), "extend")
+
+
+def _differentiated(graph: FunctionGraph, *ops: str) -> list[str]:
+    """What a graph takes derivatives of, by `gradient` or `tangent` nodes."""
+    return [target_of(graph, node) for op in ops for node in graph.nodes if node.op == op]
+
+
+def _below(library: Library, names: list[str]) -> dict[str, None]:
+    return reachable(names, lambda name: entered_by(library.functions[name]))
+
+
+def _next(library: Library, targets: dict[str, list[str]]) -> str:
+    """A graph whose derivatives can be replaced now: there are none left in what it differentiates."""
+    waiting = [name for name, found in targets.items() if found]
+    for name in waiting:
+        if not any(targets.get(other) for other in _below(library, targets[name])):
+            return name
+    first = waiting[0]
+    target, nodes = targets[first][0].split("~")[0], library.functions[first].nodes
+    raise CaptureError(
+        f"the derivative of `{target}` needs a derivative of itself: there is no end to it",
+        next(node for node in nodes if node.op in ("gradient", "tangent")).span,
+        hint="take the derivative outside of the function that is differentiated",
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# In reverse
+
+
+class _Extended(NamedTuple):
+    """What a differentiated call becomes."""
+
+    name: str
+    request: Request
+    entries: Entries
+
+
+def _extend_graph(library: Library, name: str, collect: bool, count: Counter[str]) -> Library:
+    """Replace the gradients in one graph."""
+    below = _below(library, _differentiated(library.functions[name], "gradient"))
+    if any(library.functions[other].kind == "loop" for other in below):
+        library = loops_to_calls(library, below)
+    graph, functions = library.functions[name], dict(library.functions)
+    flows = Flows(functions, _differentiated(graph, "gradient"))
+    known: dict[tuple[Request, tuple[int, ...]], _Extended] = {}
+    done: dict[int, _Extended] = {}  # of each call that is differentiated
+    for node in graph.nodes:
+        if node.op == "gradient":
+            target, wanted = target_of(graph, node), node.attrs.integers("wanted")
+            assigned = flows.assigned(target, wanted)
+            if assigned is not None:
+                raise CaptureError(
+                    f"variable `{assigned.attrs.text('variable')}` is assigned a value that the derivative of "
+                    f"`{target}` goes through, and read: a variable hands no derivative on, so it would be wrong",
+                    assigned.span,
+                    hint="hand the value on as an argument or a result; or assign ut.stop_gradient(x), to leave it "
+                    "out of the derivative",
+                )
+            request = flows.request(target, wanted, node.attrs.integers("given"))
+            if request is not None:
+                key = request, sparse_of(node)
+                if key not in known:
+                    known[key] = _write(flows, *key, functions, collect, count)
+                done[link_of(node)] = known[key]
+    functions[name] = _rebuild(graph, done, functions)
+    return Library(functions, library.main)
+
+
+def _write(
+    flows: Flows,
+    root: Request,
+    sparse: tuple[int, ...],
+    functions: dict[str, FunctionGraph],
+    collect: bool,
+    count: Counter[str],
+) -> _Extended:
+    """Write the extended graphs of a request, and of all that it requests of others."""
+    activities: dict[Request, Activity] = {}
+    names: dict[Request, str] = {}
+    taken = Names(functions, "~")
+    todo = [root]
+    while todo:
+        request = todo.pop()
+        if request not in activities:
+            activities[request] = flows.activity(request)
+            names[request] = taken.fresh(f"{request.graph}.grad")
+            todo += activities[request].requests.values()
+    plain = {name: body.graph for name, body in flows.bodies.items()}
+    entries = find_entries(root, activities, plain, names[root], sparse) if collect else NO_ENTRIES
+    for request, name in names.items():
+        functions[name] = Reverse(request, activities[request], names, plain, entries).make()
+    count["extended graph"] += len(names)
+    if entries is not NO_ENTRIES:
+        count["collected argument"] += len(entries.collects)
+    return _Extended(names[root], root, entries)
+
+
+def _rebuild(graph: FunctionGraph, done: dict[int, _Extended], functions: dict[str, FunctionGraph]) -> FunctionGraph:
+    """The graph with its gradients replaced."""
+    copy = Copy(graph)
+    writer = Writer(copy.draft)
+    for number, node in enumerate(graph.nodes):
+        if node.op == "gradient":
+            writer.region, writer.span, writer.phase = copy.place(node.region), node.span, copy.phases[number]
+            outputs = _write_gradient(node, copy, writer, done.get(link_of(node)), functions)
+            copy.ports.update({Port(number, k): port for k, port in enumerate(outputs)})
+            continue
+        if number in done:
+            extended = done[number]
+            gone = extended.entries.hoisted(extended.request)
+            inputs = [x for index, x in enumerate(node.inputs) if index not in gone]
+            inputs += [node.inputs[index] for index in extended.entries.indices]
+            attrs = node.attrs.without("checkpoint") | {ENTERS[node.op]: extended.name}
+            node = replace(node, inputs=tuple(inputs), attrs=attrs)
+        copy.add(number, node)
+    return copy.freeze()
+
+
+def _write_gradient(
+    node: Node, copy: Copy, writer: Writer, extended: _Extended | None, functions: Mapping[str, FunctionGraph]
+) -> list[Port]:
+    """What stands where a gradient was: a port for each argument that wants a cotangent, two where it is rows."""
+    call = link_of(node)
+    differentiated = copy.graph.nodes[call]
+    wanted, sparse = node.attrs.integers("wanted"), sparse_of(node)
+    arguments = [copy.operand(differentiated.inputs[index]) for index in wanted]
+    if extended is None:
+        nothing = [port for k, x in zip(wanted, arguments, strict=True) for port in _zero(writer, x, k in sparse)]
+        return _typed(writer, nothing, node)
+    _, request, entries = extended
+    plain = functions[request.graph]
+    given = dict(zip(node.attrs.integers("given"), node.inputs[1:], strict=True))
+    cotangents: list[Operand] = [
+        fitted(writer.term(copy.operand(given[index])), plain.type_of(plain.results[index])).operand
+        for index in request.results[0]
+    ]
+    gone = entries.hoisted(request)
+    asked = [index for index in request.params[0] if index not in gone]
+    types = [plain.nodes[plain.params[index]].types[0] for index in asked] + [CTL] * bool(entries.collects)
+    link = copy.ports[Port(call, 0)]
+    name = f"d.{differentiated.name.rsplit('/', 1)[-1]}"
+    resume = writer.add("resume", (link, *cotangents), tuple(types), Attrs(**phase_attr(1)), name=name)
+    found: list[Port] = []
+    for index, x in zip(wanted, arguments, strict=True):
+        is_sparse = index in sparse
+        if index in asked:
+            whole = Port(resume, asked.index(index))
+            if is_sparse:  # every row, counted when it runs: a table may be large
+                found.append(writer.port(apply("arange", 0, _length(writer, sizes(writer.term(whole))[0]), 1).operand))
+            found.append(whole)
+        elif gone.get(index) in entries.collects:
+            held = entries.params[gone[index]].types[0]
+            op, outputs = ("collected_rows", rows_types(held)) if is_sparse else ("collected", (held,))
+            collected = writer.add(op, (link, x), outputs, Attrs(index=gone[index]), (Port(resume, len(asked)),))
+            found += [Port(collected, k) for k in range(len(outputs))]
+        else:
+            found += _zero(writer, x, is_sparse)
+    return _typed(writer, found, node)
+
+
+def _zero(writer: Writer, like: Operand, is_sparse: bool) -> list[Port]:
+    if not is_sparse:
+        return [writer.zero(writer.port(like))]
+    x = writer.term(like)
+    none, rows = constant(np.zeros(0), x, i64), filled(0, [0, *sizes(x)[1:]], x)
+    return [writer.port(none.operand), writer.port(rows.operand)]
+
+
+def _length(writer: Writer, n: Size) -> Term:
+    """A length as a value, even if it is known."""
+    return n if isinstance(n, Term) else writer.term(Const(np.asarray(n, np.int64)))
+
+
+def _typed(writer: Writer, ports: list[Port], node: Node) -> list[Port]:
+    """The same values, of the types that a node has: what uses them was written for these."""
+    found: list[Port] = []
+    for port, type_ in zip(ports, node.types, strict=True):
+        x = writer.term(port)
+        if x.type != type_:
+            lengths = [
+                a if isinstance(a, int) else _length(writer, b) for a, b in zip(type_.shape, sizes(x), strict=True)
+            ]
+            x = shaped("reshape", x, lengths)
+        found.append(writer.port(x.operand))
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Forwards
+
+
+def _call_copies(library: Library, name: str, count: Counter[str]) -> Library:
+    """Replace the tangents in one graph by calls of tangent copies, which come behind what there is."""
+    graph, functions = library.functions[name], dict(library.functions)
+    flows = Flows(functions, _differentiated(graph, "tangent"), reading=functions)
+    taken = Names(functions, "~")
+    names: dict[Request, str] = {}
+
+    def copy_of(request: Request) -> str:
+        """The name of a copy, which is made later if it is not there."""
+        missing = ((),) * (len(functions[request.graph].phases) - request.visits)
+        request = Request(request.graph, request.params + missing, request.results + missing)
+        if request not in names:
+            names[request] = taken.fresh(f"{request.graph}.jvp")
+            waiting.append(request)
+        return names[request]
+
+    waiting: list[Request] = []
+    copy = Copy(graph)
+    for number, node in enumerate(graph.nodes):
+        if node.op == "tangent":
+            _call_copy(copy, number, node, flows, copy_of)
+        else:
+            copy.add(number)
+    functions[name] = copy.freeze()
+    nodes = size(library)
+    for request in waiting:  # which grows
+        made = Forward(functions, request, names[request], flows.activity(request), copy_of).make()
+        functions[made.name] = made
+        nodes += len(made.nodes)
+        if nodes > MOST_NODES:
+            raise GraphError(
+                f"the tangents of `{request.graph}` make more than {MOST_NODES:,} nodes",
+                functions[request.graph].span,
+                hint="take a derivative of lower order",
+            )
+    count["tangent copy"] += len(names)
+    return Library(functions, library.main)
+
+
+def _call_copy(copy: Copy, number: int, node: Node, flows: Flows, copy_of: Callable[[Request], str]) -> None:
+    """A call in place of a tangent node; the tangents of results that depend on nothing given are zero."""
+    name = node.attrs.text("callee")
+    callee = flows.functions[name]
+    given, wanted = node.attrs.integers("given"), node.attrs.integers("wanted")
+    assigned = flows.assigned(name, given)
+    if assigned is not None:
+        raise CaptureError(
+            f"variable `{assigned.attrs.text('variable')}` is assigned a value that has a tangent, and read: "
+            f"a variable has none, so the derivative of `{name.split('~')[0]}` would be wrong",
+            assigned.span,
+            hint="hand the value on as an argument or a result",
+        )
+    request = flows.request(name, given, wanted)
+    count, results = len(callee.params), len(callee.results)
+    attrs, inputs, outputs = node.attrs.without("given", "wanted"), node.inputs[:count], list(range(results))
+    useful: tuple[int, ...] = ()
+    if request is not None:
+        (useful,) = request.results
+        attrs |= {"callee": copy_of(request)}
+        inputs += tuple(node.inputs[count + given.index(index)] for index in request.params[0])
+        outputs += [results + wanted.index(index) for index in useful]
+    types = tuple(node.types[index] for index in outputs)
+    copy.add(number, replace(node, op="call", inputs=inputs, types=types, attrs=attrs), outputs)
+    writer = Writer(copy.draft, waits=False)
+    for at, index in enumerate(wanted):
+        if index not in useful:
+            writer.beside(node, copy.place(node.region), copy.phases[number], f"{node.name}.t")
+            copy.ports[Port(number, results + at)] = writer.zero(copy.ports[Port(number, index)])

@@ -1,0 +1,288 @@
+"""Write the extended graph of a request: the forward body, then the gradient row of every active node, in reverse.
+
+The phase that undoes forward phase p of P comes as phase 2 P - 1 - p of the same activation: it finds the forward
+values in the frame and computes nothing twice. Switch and Merge are each other's gradient, on the same predicate; the
+side that nobody used gets an explicit zero, live under its pivot. A call and its gradient are one site: a `call`, then
+a `resume`.
+
+Where arguments are *collected* (see `entries`), the cotangents of each use go to the entry, in the branch where the use
+is; and each phase gives an order token when it and all below it have collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import Attrs, FunctionGraph, Node, Operand, Phase, Port
+from undertow.ir.implied import param_node, start_name, start_node
+from undertow.ir.walk import ENTERS, arguments, link_of, phase_attr, phase_of
+from undertow.ops.gradient import NoGradient, Rows, dense
+from undertow.ops.op import CATALOGUE
+from undertow.ops.term import Term, fitted, total
+from undertow.passes.derive.activity import Activity, Request
+from undertow.passes.derive.entries import Entries
+from undertow.passes.derive.pieces import added
+from undertow.passes.derive.writer import Writer, no_row
+from undertow.types import CTL, Type
+
+
+@dataclass(eq=False)
+class Reverse:
+    """One extended graph in the making."""
+
+    request: Request
+    activity: Activity
+    names: Mapping[Request, str]  # of all extended graphs
+    plain: Mapping[str, FunctionGraph]
+    entries: Entries
+
+    def __post_init__(self) -> None:
+        self.graph = self.plain[self.request.graph]
+        self.draft = Draft(self.graph.kind, self.names[self.request])
+        self.copy = Copy(self.graph, self.draft)
+        self.writer = Writer(self.draft)
+        self.cotangents: dict[Port, Term] = {}  # so far, of ports of the plain graph
+        self.origins: dict[Operand, int] = {}  # ports of the plain graph -> the hoisted value that they are
+        self.tokens: dict[int, list[Port]] = {}  # of each region: what says that something was collected there
+        self.hoisted = self.entries.hoisted(self.request)
+
+    def make(self) -> FunctionGraph:
+        phases = self.write_forward()
+        phases += [self.write_phase(phase) for phase in reversed(range(self.request.visits))]
+        entries, name = self.entries, self.names[self.request]
+        return replace(self.copy.freeze(phases), name=name, group=entries.group, hoisted=len(entries.params))
+
+    # -- forwards ------------------------------------------------------------------------------------------
+
+    def write_forward(self) -> list[Phase]:
+        graph, copy = self.graph, self.copy
+        start = graph.regions[0].starts[0].node
+        copy.add(start)
+        kept = [param for index, param in enumerate(graph.params) if index not in self.hoisted]
+        first = [copy.add(param, replace(graph.nodes[param], attrs=Attrs(index=k))) for k, param in enumerate(kept)]
+        for param_of_root in self.entries.params:
+            first.append(self.draft.add(replace(param_of_root, attrs=Attrs(index=len(first)))))
+        for index, position in self.hoisted.items():
+            own, given = Port(graph.params[index]), self.writer.term(Port(first[len(kept) + position]))
+            self.writer.beside(graph.nodes[own.node], 0)
+            copy.ports[own] = self.writer.port(fitted(given, graph.type_of(own)).operand)
+            self.origins[own] = position
+        done = {start, *graph.params}
+        for number, node in enumerate(graph.nodes):
+            if number in done or copy.phases[number] >= self.request.visits:
+                continue
+            if node.op == "switch" and node.inputs[1] in self.origins:
+                self.origins.update(dict.fromkeys((Port(number, 0), Port(number, 1)), self.origins[node.inputs[1]]))
+            elif node.op in ENTERS and number in self.activity.requests and not is_checkpoint(node):
+                node = self.extended_call(node, self.activity.requests[number])
+            copy.add(number, node)
+        phases = [copy.phase(number) for number in range(self.request.visits)]
+        return [replace(phases[0], params=tuple(first)), *phases[1:]]
+
+    def extended_call(self, node: Node, request: Request) -> Node:
+        """A call, or map, of the extended graph: without what that reads from the entry."""
+        gone = self.entries.hoisted(request)
+        inputs = tuple(x for index, x in enumerate(node.inputs) if index not in gone)
+        attrs = node.attrs.without("checkpoint") | {ENTERS[node.op]: self.names[request]}
+        return replace(node, inputs=inputs, attrs=attrs)
+
+    # -- backwards -----------------------------------------------------------------------------------------
+
+    def write_phase(self, phase: int) -> Phase:
+        """Undo what the nodes of a forward phase did."""
+        graph, draft, writer = self.graph, self.draft, self.writer
+        number = 2 * self.request.visits - 1 - phase
+        draft.add(start_node(number, start_name(number), graph.span))
+        writer.phase = number
+        params: list[int] = []
+        for rank, index in enumerate(self.request.results[phase]):
+            result = graph.phases[phase].results[index]
+            name = "d." + graph.nodes[result.node].name.rsplit("/", 1)[-1]
+            node = param_node(number, rank, name, graph.type_of(result), graph.nodes[result.node].span)
+            params.append(draft.add(node))
+            self.writer.beside(graph.nodes[result.node], 0)
+            self.give(result, writer.term(Port(params[-1])))
+        for at in reversed(range(len(graph.nodes))):
+            if self.copy.phases[at] == phase:
+                self.undo(at, graph.nodes[at])
+        results: list[Port] = []
+        for index in self.request.params[phase]:
+            if phase == 0 and index in self.hoisted:
+                continue
+            param = Port(graph.phases[phase].params[index])
+            self.writer.beside(graph.nodes[param.node], 0)
+            results.append(self.token(self.cotangents.get(param), self.copy.ports[param], graph.type_of(param)))
+        if self.entries.collects:
+            results.append(self.all_tokens())
+        return Phase(tuple(params), tuple(results))
+
+    def token(self, cotangent: Term | None, like: Port, type_: Type) -> Port:
+        """A cotangent, or zero, live in the region at hand and of the type that is asked for."""
+        return self.writer.zero(like) if cotangent is None else self.writer.port(fitted(cotangent, type_).operand)
+
+    def give(self, port: Operand, cotangent: Term | Rows) -> None:
+        """A contribution to the cotangent of a value; written where the value is used."""
+        if not isinstance(port, Port) or port not in self.activity.ports:
+            return
+        if port in self.origins:
+            self.collect(self.origins[port], cotangent, self.copy.ports[port])
+            return
+        part = dense(cotangent, self.writer.term(self.copy.ports[port]))
+        self.cotangents[port] = added(self.draft, self.cotangents[port], part) if port in self.cotangents else part
+
+    def collect(self, position: int, cotangent: Term | Rows, like: Port) -> None:
+        writer = self.writer
+        if position not in self.entries.collects:
+            return
+        attrs = Attrs(index=position)
+        if isinstance(cotangent, Rows):
+            inputs = (writer.port(cotangent.indices.operand), writer.port(cotangent.rows.operand))
+            token = writer.add("collect_rows", inputs, (CTL,), attrs, name="d.collect_rows")
+        else:
+            value = fitted(cotangent, self.draft.type_of(like)).operand
+            token = writer.add("collect", (writer.port(value),), (CTL,), attrs, name="d.collect")
+        self.tokens.setdefault(writer.region, []).append(Port(token))
+
+    def all_tokens(self) -> Port:
+        """The order token that says that all of this phase, in all branches, has been collected."""
+        writer = self.writer
+        writer.span, writer.device = self.graph.span, ""
+        for then in reversed(range(1, len(self.draft.regions), 2)):
+            if then not in self.tokens and then + 1 not in self.tokens:
+                continue
+            sides: list[Port] = []
+            for region in (then, then + 1):
+                writer.region = region
+                sides.append(writer.join(self.tokens.pop(region, [])))
+            parent = self.draft.regions[then].parent
+            assert parent is not None
+            writer.region = parent
+            token = writer.add("merge", sides, (CTL,), name="d.done")
+            self.tokens.setdefault(parent, []).append(Port(token))
+        writer.region = 0
+        return writer.join(self.tokens.pop(0, []))
+
+    def undo(self, number: int, node: Node) -> None:
+        if node.op in ENTERS or node.op == "resume":
+            call = link_of(node) if node.op == "resume" else number
+            if call in self.activity.requests:
+                self.writer.beside(node, self.copy.place(node.region))
+                self.undo_visit(number, node, call, self.activity.requests[call])
+            return
+        cotangents = tuple(self.cotangents.pop(Port(number, k), None) for k in range(len(node.types)))
+        if node.op in ("start", "param"):
+            for k, cotangent in enumerate(cotangents):
+                if cotangent is not None:
+                    self.cotangents[Port(number, k)] = cotangent  # it is what is asked for
+            return
+        if all(cotangent is None for cotangent in cotangents):
+            return
+        self.writer.beside(node, self.copy.place(node.region))
+        if node.op == "switch":
+            self.undo_switch(number, node, cotangents)
+        elif node.op == "merge":
+            self.undo_merge(node, cotangents[0])
+        else:
+            self.undo_primitive(number, node, cotangents)
+
+    def undo_switch(self, number: int, node: Node, cotangents: tuple[Term | None, ...]) -> None:
+        """Its gradient is a Merge."""
+        value = node.inputs[1]
+        if value not in self.activity.ports:
+            return
+        region, type_ = self.writer.region, node.types[0]
+        sides: list[Port] = []
+        for index, cotangent in enumerate(cotangents):
+            inner = self.copy.ports[Port(number, index)]
+            self.writer.region = self.draft.home(inner)
+            sides.append(self.token(cotangent, inner, type_))
+        self.writer.region = region
+        self.give(value, self.writer.term(Port(self.writer.add("merge", sides, (type_,)))))
+
+    def undo_merge(self, node: Node, cotangent: Term | None) -> None:
+        """Its gradient is a Switch, on the predicate of the branch that it ends."""
+        assert cotangent is not None
+        first = node.inputs[0]
+        assert isinstance(first, Port)
+        region = self.draft.home(self.copy.ports[first])
+        pred = self.draft.regions[region].pred
+        assert pred is not None
+        operand = cotangent.operand
+        type_ = self.writer.type_of(operand)
+        switch = self.writer.add("switch", (pred, operand), (type_, type_))
+        for index, side in enumerate(node.inputs):
+            assert isinstance(side, Port)
+            self.writer.region = self.draft.home(self.copy.ports[side])
+            self.give(side, self.writer.term(Port(switch, index)))
+
+    def undo_primitive(self, number: int, node: Node, cotangents: tuple[Term | None, ...]) -> None:
+        wanted = tuple(x in self.activity.ports for x in node.inputs)
+        if not any(wanted):
+            return
+        row = CATALOGUE[node.op].grad
+        if row is None or isinstance(row, NoGradient):
+            raise no_row(
+                "gradient",
+                node,
+                row,
+                "ut.stop_gradient(x) takes x out of the derivative; or compute it with operators that have one",
+            )
+        parts = row(self.writer.applied(self.copy, number, wanted), cotangents)
+        for operand, part in zip(node.inputs, parts, strict=True):
+            if part is not None:
+                self.give(operand, part)
+
+    def undo_visit(self, number: int, node: Node, call: int, request: Request) -> None:
+        """Go back into what a call, map or resume visited."""
+        writer, phase = self.writer, phase_of(node)
+        plain = self.plain[request.graph]
+        first = self.graph.nodes[call]
+        back = 2 * request.visits - 1 - phase
+        cotangents = [self.cotangents.pop(Port(number, k), None) for k in range(len(node.types))]
+        is_map = first.op == "map"
+        inputs: list[Operand] = []
+        for index in request.results[phase]:
+            cotangent = cotangents[index]
+            if cotangent is None:
+                cotangent = writer.term(writer.zero(self.copy.ports[Port(number, index)]))
+            # What the callee gives may be of a narrower type than what the call says.
+            type_ = plain.type_of(plain.phases[phase].results[index])
+            lanes = node.types[index].shape[:1] if is_map else ()
+            inputs.append(fitted(cotangent, type_.with_shape((*lanes, *type_.shape))).operand)
+        link = self.call_again(first, request, inputs) if is_checkpoint(first) else self.copy.ports[Port(call, 0)]
+        gone = {} if phase else self.entries.hoisted(request)
+        wanted = [index for index in request.params[phase] if index not in gone]
+        lanes = writer.type_of(self.copy.operand(first.inputs[0])).shape[:1] if is_map else ()
+        types = []
+        for index in wanted:
+            type_ = plain.nodes[plain.phases[phase].params[index]].types[0]
+            types.append(type_.with_shape((*lanes, *type_.shape)))
+        if self.entries.collects:
+            types.append(CTL)
+        name = f"d.{first.name.rsplit('/', 1)[-1]}"
+        resume = writer.add("resume", (link, *inputs), tuple(types), Attrs(**phase_attr(back)), name=name)
+        for at, index in enumerate(wanted):
+            found = writer.term(Port(resume, at))
+            if is_map and phase == 0 and index >= plain.carried:
+                found = total(found, (0,))  # every lane had it
+            self.give(arguments(node)[index], found)
+        if self.entries.collects:
+            self.tokens.setdefault(writer.region, []).append(Port(resume, len(wanted)))
+
+    def call_again(self, node: Node, request: Request, cotangents: Sequence[Operand]) -> Port:
+        """A call whose forward values were not kept, made again: not before its cotangents are there.
+
+        Otherwise all such calls of a run would be made at once, and keep what they compute at once.
+        """
+        made = self.extended_call(node, request)
+        inputs = tuple(map(self.copy.operand, made.inputs))
+        name = f"d.{node.name.rsplit('/', 1)[-1]}.again"
+        after = tuple(dict.fromkeys(x for x in cotangents if isinstance(x, Port)))
+        return Port(self.writer.add("call", inputs, node.types, made.attrs, after, name))
+
+
+def is_checkpoint(node: Node) -> bool:
+    """Is it a call whose forward values are to be computed again, not kept?"""
+    return bool(node.attrs.get("checkpoint", False))

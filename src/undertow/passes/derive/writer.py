@@ -1,0 +1,125 @@
+"""What the rows of derivatives write with: it appends nodes to a draft, on behalf of a node that is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from undertow.errors import CaptureError, Fault, Span
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import EMPTY, Attrs, Const, Node, Operand, Port
+from undertow.ops.gradient import Applied, NoGradient
+from undertow.ops.op import evaluate, find
+from undertow.ops.term import Term, broadcast_like, zeros_like
+from undertow.types import CTL, Type
+
+SMALL = 16  # elements of a constant that is computed while the graph is written
+
+
+class Writer:
+    """Appends nodes to a draft, in the region and phase at hand."""
+
+    def __init__(self, draft: Draft, waits: bool = True) -> None:
+        self.draft = draft
+        self.waits = waits  # for the phase at hand, even where all operands are of earlier ones
+        self.region = 0
+        self.phase = 0
+        self.span: Span | None = None
+        self.device: str = ""
+        self.name = ""  # of all that is written; if it is empty, what is written is called `d.` and its operator
+
+    def beside(self, node: Node, region: int, phase: int | None = None, name: str = "") -> None:
+        """Write on behalf of a node from now on."""
+        self.region, self.span, self.name = region, node.span, name
+        if phase is not None:
+            self.phase = phase
+        device = node.attrs.get("device", "")
+        self.device = device if isinstance(device, str) else ""
+
+    def type_of(self, operand: Operand) -> Type:
+        return self.draft.type_of(operand)
+
+    def write(self, op: str, operands: Sequence[Operand], attrs: Attrs) -> tuple[Operand, ...]:
+        types = find(op).type([self.type_of(x) for x in operands], attrs)
+        if all(isinstance(x, Const) for x in operands) and all(map(self._is_small, types)):
+            try:
+                with np.errstate(all="ignore"):
+                    values = evaluate(op, [x.value for x in operands if isinstance(x, Const)], attrs)
+                return tuple(Const(np.asarray(v, t.dtype.numpy)) for v, t in zip(values, types, strict=True))
+            except Fault:
+                pass  # it happens where the program gets there
+        number = self.add(op, operands, types, Attrs(**attrs, device=self.device) if self.device else attrs)
+        return tuple(Port(number, k) for k in range(len(types)))
+
+    def _is_small(self, type_: Type) -> bool:
+        sizes = [n for n in type_.shape if isinstance(n, int)]
+        return type_.is_static and int(np.prod(sizes, dtype=np.int64)) <= SMALL
+
+    def add(
+        self,
+        op: str,
+        inputs: Sequence[Operand],
+        types: tuple[Type, ...],
+        attrs: Attrs = EMPTY,
+        controls: tuple[Port, ...] = (),
+        name: str = "",
+    ) -> int:
+        """A node that waits for the phase at hand: nothing is computed before it is needed.
+
+        Switch and Merge compute nothing, so they go by their operands alone (and a Merge takes no control edges).
+        """
+        full = self.name
+        if not full:
+            scope = f"{self.draft.regions[self.region].name}/" if self.region else ""
+            full = f"{scope}{name or 'd.' + op}"
+        node = Node(op, tuple(inputs), types, full, self.region, attrs, controls, self.span)
+        is_triggered = bool(controls) or any(isinstance(x, Port) for x in inputs)
+        is_early = self.waits and self.draft.waits_for(node) < self.phase and op not in ("switch", "merge")
+        if is_early or not is_triggered:
+            node = replace(node, controls=(*controls, self.draft.make_pivot(self.region, self.phase)))
+        return self.draft.add(node)
+
+    def term(self, operand: Operand) -> Term:
+        return Term(self, operand)
+
+    def applied(self, copy: Copy, number: int, wanted: tuple[bool, ...]) -> Applied:
+        """A node of the graph that is copied, as its row sees it."""
+        node = copy.graph.nodes[number]
+        x = tuple(self.term(copy.operand(operand)) for operand in node.inputs)
+        y = tuple(self.term(copy.ports[Port(number, k)]) for k in range(len(node.types)))
+        return Applied(node.op, x, y, node.attrs.without("device"), wanted)
+
+    def port(self, operand: Operand) -> Port:
+        """A token of the region at hand: a constant needs one that says when it is there."""
+        if isinstance(operand, Port):
+            return operand
+        return Port(self.add("identity", (operand,), (operand.type,)))
+
+    def zero(self, like: Port) -> Port:
+        """A zero of the type of a value, live where the value is."""
+        region, self.region = self.region, self.draft.home(like)
+        made = self.port(zeros_like(self.term(like)).operand)
+        self.region = region
+        return made
+
+    def fitted(self, term: Term, like: Operand) -> Port:
+        """A tangent whose type is accepted where that of its value is: run-time sizes that are known are said."""
+        if not self.type_of(like).accepts(term.type):
+            term = broadcast_like(term, self.term(like))
+        return self.port(term.operand)
+
+    def join(self, tokens: Sequence[Port]) -> Port:
+        """One order token after all of these; the pivot where there are none."""
+        if not tokens:
+            return self.draft.make_pivot(self.region, self.phase)
+        if len(tokens) == 1:
+            return tokens[0]
+        return Port(self.add("identity", tokens[:1], (CTL,), controls=tuple(tokens[1:]), name="d.done"))
+
+
+def no_row(what: str, node: Node, row: NoGradient | None, hint: str) -> CaptureError:
+    """An operator that has no gradient, or no derivative forwards."""
+    reason = f": {row.reason}" if row is not None and row.reason else ""
+    return CaptureError(f"`{node.op}` has no {what}{reason}", node.span, hint=hint)
