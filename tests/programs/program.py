@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.frontend.trace.capture import capture_call, capture_map
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import capturing
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 TAGS = frozenset(
     (

@@ -27,13 +27,13 @@ from tests.support.sources import write
 from tests.support.vector_programs import LENGTH, VectorProgram, vector_program
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.contract import Options
 from undertow.engines.reference import ReferencePlan
 from undertow.engines.waves import WavesPlan
 from undertow.errors import RunError, UndertowError
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
 WIDTHS = (1, 2, 3, 7, 64, 4096)

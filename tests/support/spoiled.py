@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.native import Encoded
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 
 @ut.function

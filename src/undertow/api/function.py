@@ -31,11 +31,8 @@ from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
-from undertow.passes.extend import extend
 from undertow.passes.flatten import flatten
-from undertow.passes.hoist import hoist
-from undertow.passes.settle import settle
-from undertow.passes.simplify import simplify
+from undertow.passes.pipeline import make_library
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -76,26 +73,6 @@ class Program:
         with collection_paused():
             library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
             return GraphView(self.static(library), library)
-
-
-def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Library:
-    """What is captured, made ready for engines."""
-    if is_simple:
-        library, _ = simplify(library)
-    library, report = extend(library, collect=takes_hoisted)
-    if not is_simple:
-        return library
-    if report.counts:
-        library, _ = simplify(library)
-        library, count = settle(library)
-        while count:  # what is constant now makes others so
-            library, _ = simplify(library)
-            library, count = settle(library)
-    if takes_hoisted:
-        library, report = hoist(library)
-        if report.counts:
-            library, _ = simplify(library)  # constants have come where arguments were
-    return library
 
 
 class Programs:

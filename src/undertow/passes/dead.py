@@ -97,7 +97,7 @@ class _Needs:
             for node in body.graph.nodes:
                 if node.op in ENTERS:
                     enters.setdefault(id(self.target(body, node)), []).append(body)
-                elif _acts(node.op):
+                elif acts(node.op):
                     acting[id(body)] = body
         todo = list(acting.values())
         while todo:
@@ -225,7 +225,7 @@ class _Needs:
         if id(body) in self.acting:
             for number, node in enumerate(body.graph.nodes):
                 enters = node.op in ENTERS or node.op == "resume"
-                if id(self.target(body, node)) in self.acting if enters else _acts(node.op):
+                if id(self.target(body, node)) in self.acting if enters else acts(node.op):
                     self.need_node(body, number)
 
     def need_param(self, body: _Body, phase: int, index: int) -> None:
@@ -254,7 +254,7 @@ class _Needs:
             self.need(body, body.graph.phases[phase].results[index])
 
 
-def _acts(op: str) -> bool:
+def acts(op: str) -> bool:
     """Does an operator act on the world? One that nobody knows might."""
     return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
 

@@ -21,10 +21,10 @@ import pytest
 from tests.programs.engines import forced
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 WAYS = ("waves:lockstep", "waves:agenda", "expand")
 

@@ -12,11 +12,11 @@ from tests.support.differences import WAYS, assert_close, check_gradient
 from tests.unit.passes.test_gradients import fibonacci, loop_in_recursion, mapped, power, tree_sum
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.api.options import ENGINES
 from undertow.ir.graph import FunctionGraph, Library
 from undertow.ir.text import dump
 from undertow.ops.op import CATALOGUE
+from undertow.passes.pipeline import make_library
 
 
 def extended(function: ut.Function, *args: Any, collect: bool = True) -> Library:

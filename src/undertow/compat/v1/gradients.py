@@ -14,7 +14,6 @@ import numpy as np
 from undertow.compat.v1.array import ones_like, zeros_like
 from undertow.compat.v1.control import identity
 from undertow.compat.v1.graph import Graph, another_graph
-from undertow.compat.v1.paths import DERIVATIVE
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
@@ -25,6 +24,7 @@ from undertow.ir.graph import Attrs, Const, Node, Operand, Port
 from undertow.ir.walk import ENTERS
 from undertow.ops.op import CATALOGUE
 from undertow.passes.activity import is_smooth
+from undertow.passes.markers.paths import DERIVATIVE
 from undertow.types import said
 
 __all__ = ["gradients"]

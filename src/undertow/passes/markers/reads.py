@@ -1,4 +1,4 @@
-"""Reads of variables that are differentiated, and updates: what a derivative with respect to a variable means.
+"""Expose reads: a derivative with respect to a variable becomes one with respect to the tensors that read it.
 
 A variable is read where it is used: in the graph itself, in branches, loops and functions. Before a derivative with
 respect to it is outlined, each read in a branch or below a call becomes a read in the region of the derivative, whose
@@ -8,32 +8,34 @@ after an assignment, or it is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from undertow.compat.v1.outline import parts_of
-from undertow.compat.v1.paths import DERIVATIVE, UPDATE, ancestors, is_inside, sources
 from undertow.errors import GraphError
-from undertow.frontend.trace.builder import START, Builder
-from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Port
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.implied import param_node
 from undertow.ir.walk import ENTERS, entered_by
 from undertow.ops.op import find
+from undertow.passes.markers.paths import DERIVATIVE, ancestors, is_inside, leaves_its_branch, parts_of
 from undertow.types import Type
 
 
-def expose_reads(library: Library) -> Library:
+def expose_reads(library: Library) -> tuple[Library, Counter[str]]:
     """The library with derivatives that name tensors only, one output for each, and one node for each list of ys."""
     marked = [graph for graph in library.functions.values() if any(node.op == DERIVATIVE for node in graph.nodes)]
     if not marked:
-        return library
+        return library, Counter()
     changing = _changing(library, marked)
     functions = {
-        name: _Rewriting(graph, changing).make()
+        name: _Exposing(graph, changing).make()
         if graph in marked or any(entered in changing for entered in (name, *entered_by(graph)))
         else graph
         for name, graph in library.functions.items()
     }
-    return Library(functions, library.main)
+    count = Counter({"graph with derivatives": len(marked), "variable handed over": sum(map(len, changing.values()))})
+    return Library(functions, library.main), +count
 
 
 # -- which functions take a variable's value as an argument ------------------------------------------------
@@ -142,72 +144,96 @@ def _named(node: Node) -> list[tuple[str, list[Port]]]:
 # -- one graph ---------------------------------------------------------------------------------------------
 
 
-class _Rewriting:
-    """A graph on its way to derivatives with respect to tensors."""
+class _Values(Copy):
+    """A copy in which a value may be replaced while control edges still wait for the node that it came from."""
+
+    def __init__(self, graph: FunctionGraph, draft: Draft) -> None:
+        super().__init__(graph, draft)
+        self.instead: dict[Operand, Port] = {}
+
+    def operand(self, operand: Operand) -> Operand:
+        return self.instead.get(operand) or super().operand(operand)
+
+
+class _Exposing:
+    """A graph on its way to derivatives with respect to tensors. Regions and numbers are old ones, ports are new."""
 
     def __init__(self, graph: FunctionGraph, changing: Mapping[str, Mapping[str, Node]]) -> None:
         self.graph = graph
+        self.nodes = graph.nodes
         self.changing = changing
-        self.builder = Builder.reopened(graph)
-        self.instead: dict[Port, Port] = {}  # values that are replaced
+        self.draft = Draft(graph.kind, graph.regions[0].name)
+        self.copy = _Values(graph, self.draft)
+        self.brought: dict[tuple[Port, int], Port] = {}  # a value -> as it is seen in a branch of the draft
         self.reads: dict[tuple[str, int, tuple[Port, ...]], Port] = {}  # one for each variable and place
-        self.markers = [number for number, node in enumerate(graph.nodes) if node.op == DERIVATIVE]
-        self.above = {n: ancestors(graph.nodes, parts_of(graph.nodes[n])[0]) for n in self.markers}
+        self.params: dict[str, Port] = {}  # variables whose values callers hand over
+        self.markers = [number for number, node in enumerate(self.nodes) if node.op == DERIVATIVE]
+        self.above = {n: ancestors(self.nodes, parts_of(self.nodes[n])[0]) for n in self.markers}
         # Reads that are an x themselves: others of the variable are not the same tensor.
-        self.pinned = {x for n in self.markers for variable, xs in _named(graph.nodes[n]) for x in xs if not variable}
+        self.pinned = {x for n in self.markers for variable, xs in _named(self.nodes[n]) for x in xs if not variable}
         # Values of variables that derivatives are taken with respect to, besides those that they name.
         self.added: dict[tuple[int, str], dict[Port, None]] = {}
-        taken = changing.get(graph.name, {})
-        self.params = {variable: self.builder.param(read.types[0], variable) for variable, read in taken.items()}
+        self.derivatives: dict[tuple[tuple[Operand, ...], int], int] = {}
 
     def make(self) -> FunctionGraph:
-        builder, graph = self.builder, self.graph
-        for number, node in enumerate(graph.nodes):
+        graph, copy = self.graph, self.copy
+        count = len(graph.params)  # which are the first nodes, after the start
+        for number, node in enumerate(self.nodes):
+            if node.op == DERIVATIVE:
+                self._write_derivative(number, node)
+                continue
             if node.op in ENTERS:
-                values = self.changing.get(node.attrs.text(ENTERS[node.op]), {})
-                given = [self._handed(variable, read, number) for variable, read in values.items()]
-                builder.nodes[number] = replace(builder.nodes[number], inputs=(*node.inputs, *given))
-            elif node.op == "read":
+                taken = self.changing.get(node.attrs.text(ENTERS[node.op]), {})
+                # Under ports that no node has: what is copied names its inputs as they were.
+                values: dict[Operand, Port] = {
+                    Port(-1, k): self._handed(*item, number) for k, item in enumerate(taken.items())
+                }
+                copy.instead.update(values)
+                node = replace(node, inputs=(*node.inputs, *values))
+            copy.add(number, node)
+            if node.op == "read":
                 self._replace_read(number, node)
-        self._write_derivatives()
-        gone = set(self.markers)
-        for number, node in enumerate(builder.nodes):
-            # What waits for a read still waits for that read; what waits for a derivative, for what stands for it.
-            controls = tuple(self.instead[port] if port.node in gone else port for port in node.controls)
-            builder.nodes[number] = replace(node, inputs=tuple(map(self._now, node.inputs)), controls=controls)
-        results = [self.instead.get(port, port) for port in graph.results]
-        kept = set(range(len(builder.nodes))) - gone
-        return builder.finish_with(kept, builder.params, results, graph.carried)
+            if number == count:
+                self._add_params()
+        params = (*(copy.ports[Port(param)].node for param in graph.params), *(p.node for p in self.params.values()))
+        results = tuple(copy.instead.get(port, copy.ports[port]) for port in graph.results)
+        return self.draft.freeze(graph, [Phase(params, results)], graph.carried)
 
-    def _now(self, operand: Operand) -> Operand:
-        return self.instead.get(operand, operand) if isinstance(operand, Port) else operand
+    def _add_params(self) -> None:
+        for index, (variable, read) in enumerate(
+            self.changing.get(self.graph.name, {}).items(), len(self.graph.params)
+        ):
+            self.params[variable] = Port(self.draft.add(param_node(0, index, variable, read.types[0], None)))
 
     def _asking(self, variable: str, number: int) -> list[int]:
         """The derivatives with respect to a variable that a node leads to."""
-        return [m for m in self.markers if number in self.above[m] and variable in _variables(self.graph.nodes[m])]
+        return [m for m in self.markers if number in self.above[m] and variable in _variables(self.nodes[m])]
 
     def _add(self, variable: str, value: Port, asking: Iterable[int]) -> None:
         for marker in asking:
-            seen = self.builder.use(value, self.graph.nodes[marker].region)
-            self.added.setdefault((marker, variable), {})[seen] = None
+            self.added.setdefault((marker, variable), {})[value] = None
 
     def _handed(self, variable: str, read: Node, number: int) -> Port:
         """A variable's value, for a call of a function that takes it."""
-        call, asking = self.graph.nodes[number], self._asking(variable, number)
+        call, asking = self.nodes[number], self._asking(variable, number)
         if variable in self.params:
             value = self.params[variable]
         elif asking:
-            value = self._read(variable, read, min(self.graph.nodes[m].region for m in asking), ())
+            outermost = min(asking, key=lambda m: self.nodes[m].region)
+            region = self.nodes[outermost].region
+            if not is_inside(self.graph.regions, call.region, region):
+                raise leaves_its_branch(self.nodes[outermost])
+            value = self._read(variable, read, region, ())
         else:
             value = self._read(variable, read, call.region, call.controls)
         self._add(variable, value, asking)
-        return self.builder.use(value, call.region)
+        return self._bring(value, call.region)
 
     def _replace_read(self, number: int, node: Node) -> None:
         """A read of what is a parameter now; one in a branch; one that waits for the same as another."""
         variable = node.attrs.text("variable")
         asking = self._asking(variable, number)
-        region = min((self.graph.nodes[m].region for m in asking), default=node.region)
+        region = min((self.nodes[m].region for m in asking), default=node.region)
         if variable in self.params:
             value = self.params[variable]
         elif not asking:
@@ -216,61 +242,90 @@ class _Rewriting:
             value = self._read(variable, node, region, ())
         else:  # the derivatives name it
             if Port(number) not in self.pinned:
-                value = self.reads.setdefault((variable, node.region, node.controls), Port(number))
-                if value != Port(number):
-                    self.instead[Port(number)] = value
+                own = self.copy.ports[Port(number)]
+                self.copy.instead[Port(number)] = self.reads.setdefault(self._key(variable, node), own)
             return
         self._add(variable, value, asking)
-        self.instead[Port(number)] = self.builder.use(value, node.region)
+        self.copy.instead[Port(number)] = self._bring(value, node.region)
+
+    def _key(self, variable: str, read: Node) -> tuple[str, int, tuple[Port, ...]]:
+        """Reads with the same one are the same read. A pivot says no more than the region does."""
+        waits = (self.copy.ports[port] for port in read.controls)
+        return variable, self.copy.place(read.region), tuple(p for p in waits if not self.draft.is_pivot(p))
 
     def _read(self, variable: str, like: Node, region: int, controls: tuple[Port, ...]) -> Port:
-        waits = controls or (self.builder.use(START, region),)
-        key = variable, region, waits
+        attrs = Attrs(**{name: value for name, value in like.attrs.items() if name != "device"})
+        node = replace(like, name=self._in_scope(variable, region), attrs=attrs, controls=controls, region=region)
+        key = self._key(variable, node)
         if key not in self.reads:
-            attrs = Attrs(**{name: value for name, value in like.attrs.items() if name != "device"})
-            number = self.builder.add("read", (), like.types, attrs, like.span, variable, waits, region)
-            self.reads[key] = Port(number)
+            self.copy.add(-2 - len(self.reads), node)
+            self.reads[key] = Port(len(self.draft.nodes) - 1)
         return self.reads[key]
+
+    def _in_scope(self, name: str, region: int) -> str:
+        return name if region == 0 else f"{self.graph.regions[region].name}/{name}"
+
+    def _bring(self, port: Port, to: int) -> Port:
+        """A value as it is seen in a region: through a Switch for each branch on the way."""
+        draft, region = self.draft, self.copy.place(to)
+        path: list[int] = []
+        while region != draft.home(port) and (port, region) not in self.brought:
+            path.append(region)
+            parent = draft.regions[region].parent
+            assert parent is not None, "a value of a branch is used outside of it"
+            region = parent
+        maker = draft.nodes[port.node]
+        while path:
+            pred, seen, type_ = (
+                draft.regions[path[-1]].pred,
+                self.brought.get((port, region), port),
+                draft.type_of(port),
+            )
+            assert pred is not None
+            scope = "" if region == 0 else f"{draft.regions[region].name}/"
+            name = f"{scope}{_short(maker)}.if"
+            switch = draft.add(Node("switch", (pred, seen), (type_, type_), name, region, span=maker.span))
+            for index, side in enumerate(draft.pairs[pred, region]):
+                self.brought[port, side] = Port(switch, index)
+            region = path.pop()
+        return self.brought.get((port, region), port)
 
     # -- derivatives ---------------------------------------------------------------------------------------
 
-    def _write_derivatives(self) -> None:
+    def _write_derivative(self, number: int, node: Node) -> None:
         """One derivative for all with the same ys and cotangents; the gradient of several reads is their sum."""
-        written: dict[tuple[tuple[Operand, ...], int], int] = {}
-        for number in self.markers:
-            node = self.builder.nodes[number]
-            ys, cotangents, _ = parts_of(node)
-            leading = tuple(map(self._now, (*ys, *cotangents)))
-            key = leading, node.region
-            if key not in written:
-                attrs = Attrs(ys=len(ys))
-                written[key] = self.builder.add(
-                    DERIVATIVE, leading, (), attrs, node.span, _short(node), region=node.region
-                )
-            for index, (variable, named) in enumerate(_named(node)):
-                xs = [self.instead.get(x, x) for x in named]
-                xs += self.added.get((number, variable), {})
-                if not xs:  # the functions that might have read it do not
-                    xs = [self._read(variable, _reading(variable, node.types[index]), node.region, ())]
-                outputs = [self._output(written[key], x) for x in dict.fromkeys(xs)]
-                self.instead[Port(number, index)] = self._sum(outputs, node)
+        copy, draft = self.copy, self.draft
+        ys, cotangents, _ = parts_of(node)
+        wanted: list[list[Port]] = []
+        for index, (variable, named) in enumerate(_named(node)):
+            xs = [copy.instead.get(x, copy.ports[x]) for x in named]
+            xs += [self._bring(value, node.region) for value in self.added.get((number, variable), {})]
+            if not xs:  # the functions that might have read it do not
+                xs = [self._read(variable, _reading(variable, node.types[index]), node.region, ())]
+            wanted.append(list(dict.fromkeys(xs)))
+        leading = tuple(map(copy.operand, (*ys, *cotangents)))
+        at = self.derivatives.get((leading, node.region))
+        if at is None or any(x.node > at for xs in wanted for x in xs):
+            name, region = self._in_scope(_short(node), node.region), copy.place(node.region)
+            at = draft.add(Node(DERIVATIVE, leading, (), name, region, Attrs(ys=len(ys)), (), node.span))
+            self.derivatives[leading, node.region] = at
+        for index, ports in enumerate(wanted):
+            total = self._output(at, ports[0])
+            for x in ports[1:]:
+                terms = total, self._output(at, x)
+                name = self._in_scope("sum", node.region)
+                types = (draft.type_of(terms[1]),)
+                total = Port(draft.add(Node("add", terms, types, name, copy.place(node.region), span=node.span)))
+            copy.ports[Port(number, index)] = total
 
     def _output(self, derivative: int, x: Port) -> Port:
         """The cotangent of an x."""
-        node = self.builder.nodes[derivative]
+        node = self.draft.nodes[derivative]
         xs = parts_of(node)[2]
         if x not in xs:
-            types = (*node.types, self.builder.type_of(x).erased())
-            self.builder.nodes[derivative] = replace(node, inputs=(*node.inputs, x), types=types)
+            types = (*node.types, self.draft.type_of(x).erased())
+            self.draft.nodes[derivative] = replace(node, inputs=(*node.inputs, x), types=types)
         return Port(derivative, xs.index(x) if x in xs else len(xs))
-
-    def _sum(self, ports: list[Port], like: Node) -> Port:
-        total = ports[0]
-        for port in ports[1:]:
-            types = (self.builder.type_of(port),)
-            number = self.builder.add("add", (total, port), types, span=like.span, name="sum", region=like.region)
-            total = Port(number)
-        return total
 
 
 def _short(node: Node) -> str:
@@ -281,54 +336,3 @@ def _reading(variable: str, type_: Type) -> Node:
     shape = tuple(d if isinstance(d, int) else None for d in type_.shape)
     attrs = Attrs(variable=variable, dtype=type_.dtype.name, shape=shape)
     return Node("read", (), find("read").type([], attrs), variable, attrs=attrs)
-
-
-# -- updates -----------------------------------------------------------------------------------------------
-
-
-def order_updates(library: Library) -> Library:
-    """The library in which optimizers update a variable after main has read it, unless control edges say otherwise."""
-    main = library.functions[library.main]
-    updates = [number for number, node in enumerate(main.nodes) if UPDATE in node.attrs]
-    if not updates:
-        return library
-    reads = using(library, "read")
-    readers: dict[str, set[Port]] = {}
-    for number, node in enumerate(main.nodes):
-        names = {node.attrs.text("variable")} if node.op == "read" else set()
-        names |= reads[node.attrs.text(ENTERS[node.op])] if node.op in ENTERS else set()
-        for name in names:
-            readers.setdefault(name, set()).update(_seen_outside(main, number))
-    builder = Builder.reopened(main)
-    for number in updates:
-        node = builder.nodes[number]
-        attrs = Attrs(**{key: value for key, value in node.attrs.items() if key != UPDATE})
-        later = _below(builder.nodes, number)
-        before = sorted(port for port in readers.get(node.attrs.text("variable"), ()) if port.node not in later)
-        controls = tuple(dict.fromkeys((*node.controls, *before)))
-        builder.nodes[number] = replace(node, attrs=attrs, controls=controls)
-    made = builder.finish_with(set(range(len(builder.nodes))), builder.params, main.results, main.carried)
-    return Library({**library.functions, library.main: made}, library.main)
-
-
-def _below(nodes: Sequence[Node], number: int) -> set[int]:
-    """A node, and what comes after it. (Edges have been added, so the order of the nodes says nothing.)"""
-    users: dict[int, list[int]] = {}
-    for user, node in enumerate(nodes):
-        for port in sources(node):
-            users.setdefault(port.node, []).append(user)
-    found, todo = {number}, [number]
-    while todo:
-        fresh = set(users.get(todo.pop(), ())) - found
-        found |= fresh
-        todo += fresh
-    return found
-
-
-def _seen_outside(main: FunctionGraph, number: int) -> list[Port]:
-    """What is there, outside of branches, when a node has fired."""
-    node = main.nodes[number]
-    if node.region == 0:
-        return [Port(number, index) for index in range(len(node.types))]
-    below = _below(main.nodes, number)
-    return [Port(n) for n in sorted(below) if main.nodes[n].op == "merge" and main.nodes[n].region == 0]
