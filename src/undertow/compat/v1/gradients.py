@@ -1,6 +1,6 @@
 """`tf.gradients`: derivatives of tensors, written into the graph; a run computes those that its fetches need.
 
-What is written is one `derivative` node. When a program is made for fetches, `reads` and `outline` turn it into a call
+What is written is one `derivative` node. When a program is made for fetches, `passes.markers` turns it into a call
 and its `gradient`, so that everything that is fetched beside it shares the values of that call.
 """
 

@@ -46,7 +46,7 @@ def outline_derivatives(library: Library) -> tuple[Library, Counter[str]]:
             functions[name], made = _write(scene, way, in_place, _fresh(name, functions))
             functions[made.name] = made
             todo.append(made.name)  # derivatives of higher order have moved into it
-    return Library(functions, library.main), +Counter(outlined=len(functions) - len(library.functions))
+    return Library(functions, library.main), +Counter({"outlined function": len(functions) - len(library.functions)})
 
 
 def _fresh(name: str, functions: dict[str, FunctionGraph]) -> str:
