@@ -248,6 +248,14 @@ def test_plan(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert "a plan is text" in undertow("graph", "my_programs.py:fib", "--plan", "-o", "fib.svg").err
 
 
+def test_passes(undertow: Callable[..., Done]) -> None:
+    lines = undertow("graph", "my_programs.py:fib", "--passes").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["simplify", "extend", "hoist", "flatten"]
+    assert lines[1].split(maxsplit=1)[1] == "nothing changed"
+    assert lines[-1].endswith("21 nodes")
+    assert "what passes do is text" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
+
+
 @pytest.mark.parametrize("function", ["total", "pair", "draw"])
 def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -> None:
     done = undertow("graph", f"my_programs.py:{function}")

@@ -31,7 +31,7 @@ from undertow.passes.hoist import hoist
 from undertow.passes.markers.outline import outline_derivatives
 from undertow.passes.markers.reads import expose_reads
 from undertow.passes.markers.updates import order_updates
-from undertow.passes.report import Report
+from undertow.passes.report import Report, size
 from undertow.passes.settle import settle
 from undertow.passes.simplify import simplify
 
@@ -82,6 +82,12 @@ class Step:
     before: Library
     after: Library
     has_changed: bool
+
+    def __str__(self) -> str:
+        if not self.has_changed:
+            return f"{self.name:9}  nothing changed"
+        functions = f"{len(self.before.functions):5} -> {len(self.after.functions):3} functions"
+        return f"{self.name:9} {size(self.before):5} -> {size(self.after):5} nodes {functions}"
 
 
 def make_library(library: Library, takes_hoisted: bool = True, is_simple: bool = True) -> Library:
