@@ -43,8 +43,8 @@ PART = {name: part for layer in LAYERS for part in layer for name in part.split(
 # Packages from elsewhere, and which parts (or files) may import them. NumPy is everywhere.
 GUESTS = {
     "igraph": ("viz",),
-    "rich": ("cli", "cli_predict", "cli_train", "console", "demo"),
-    "typer": ("cli", "cli_data", "cli_predict", "cli_train", "console"),
+    "rich": ("cli",),
+    "typer": ("cli",),
     "llvmlite": ("engines/jit",),
     "ray": ("engines/ray",),
     "safetensors": ("api/archive.py", "train/checkpoint.py"),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 import undertow as ut
-from undertow import cli
+from undertow.cli import commands as cli
 
 PROGRAMS = """
 import undertow as ut
@@ -355,7 +355,7 @@ def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_without_unicode(tmp_path: Path) -> None:
     """A terminal that knows ASCII only shows the rest."""
-    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     command = [sys.executable, "-m", "undertow.cli", "demo", "--lesson", "0"]
     done = subprocess.run(command, capture_output=True, env=env, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

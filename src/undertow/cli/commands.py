@@ -31,10 +31,10 @@ from rich.table import Table
 import undertow as ut
 from undertow.api.function import GraphView
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
-from undertow.cli_data import app as data_app
-from undertow.cli_predict import predict
-from undertow.cli_train import train
-from undertow.console import bytes_of, make_console, table, telling_errors
+from undertow.cli.console import bytes_of, make_console, table, telling_errors
+from undertow.cli.data import app as data_app
+from undertow.cli.predict import predict
+from undertow.cli.train import train
 from undertow.engines.contract import Stats, rows_of
 from undertow.errors import UndertowError
 from undertow.frontend.values import tree
@@ -101,7 +101,7 @@ def demo(
     lesson: Annotated[int, typer.Option(help="From how many trees the network of the end learns; 0: none.")] = 3000,
 ) -> None:
     """See recursion run in a static graph: a short tour."""
-    from undertow.demo import show  # it captures its programs when imported
+    from undertow.cli.demo import show  # it captures its programs when imported
 
     with telling_errors():
         show(make_console(), output, lesson)
@@ -359,7 +359,3 @@ def _memory() -> str:
     except (ValueError, OSError, AttributeError):
         return "not known"
     return f"{total:.1f} GiB, {free:.1f} GiB free"
-
-
-if __name__ == "__main__":
-    main()
