@@ -58,14 +58,14 @@ from undertow.types import i64 as i64
 
 __version__ = "0.1.0"
 
-_LATER = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
+__later__ = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
 
 
 def __getattr__(name: str) -> _ModuleType:
-    if name in _LATER:
+    if name in __later__:
         return _importlib.import_module(f"undertow.{name}")
     raise AttributeError(f"module 'undertow' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *__later__})

@@ -91,7 +91,7 @@ _FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
 def public_names() -> dict[str, Any]:
     """What `undertow` offers, by name; `random.normal` is the function in the public module `random`."""
     found: dict[str, Any] = {}
-    later = {name: getattr(undertow, name) for name in undertow._LATER}
+    later = {name: getattr(undertow, name) for name in undertow.__later__}
     for name, value in {**vars(undertow), **later}.items():
         if name.startswith("_"):
             continue

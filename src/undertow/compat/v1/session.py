@@ -6,8 +6,6 @@ and see the last committed values.
 
 from __future__ import annotations
 
-import os
-import secrets
 import threading
 from collections.abc import Sequence
 from contextvars import copy_context
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
+from undertow.api.function import check_written
 from undertow.api.options import Settings, settings
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, get_default_graph
@@ -158,8 +157,7 @@ class Session:
     def _inputs(self, asked: _Asked, chosen: Settings) -> list[Any]:
         inputs = [asked.fed[port] for port in asked.fetched.inputs]
         if asked.fetched.seed is not None:
-            seed = chosen.limits.seed
-            inputs.insert(asked.fetched.seed, np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
+            inputs.insert(asked.fetched.seed, chosen.draw_seed())
         return inputs
 
     def _execute(self, fetched: Fetched, inputs: list[Any], chosen: Settings) -> list[Any]:
@@ -174,13 +172,8 @@ class Session:
                 self._commit(state)
                 return values
         except OSError as fault:
-            path = chosen.limits.trace
-            if path is None or isinstance(path, list) or isinstance(fault, BrokenPipeError):
-                raise
-            raise UndertowError(
-                f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
-                hint="name a file in a folder that exists and has room",
-            ) from fault
+            check_written(fault, chosen)
+            raise
 
     def _commit(self, state: dict[str, Any]) -> None:
         before = self._values

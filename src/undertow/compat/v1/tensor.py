@@ -19,7 +19,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import _BINARY, _COMPARE, _UNARY, Traced, capturing, context, read
+from undertow.frontend.values.traced import BINARY, COMPARE, UNARY, Traced, capturing, context, read
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Const, Port
 from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
@@ -373,12 +373,12 @@ def _install() -> None:
     def alone(function: Any) -> Any:
         return lambda self: apply(function, [self])
 
-    for dunder, name in _BINARY.items():
+    for dunder, name in BINARY.items():
         setattr(Tensor, f"__{dunder}__", forward(getattr(functions, name)))
         setattr(Tensor, f"__r{dunder}__", backward(getattr(functions, name)))
-    for dunder, name in _COMPARE.items():
+    for dunder, name in COMPARE.items():
         setattr(Tensor, f"__{dunder}__", forward(getattr(functions, name)))
-    for dunder, name in _UNARY.items():
+    for dunder, name in UNARY.items():
         setattr(Tensor, f"__{dunder}__", alone(getattr(functions, name)))
 
 

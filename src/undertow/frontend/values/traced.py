@@ -243,15 +243,15 @@ def _indexing() -> Any:
     return importlib.import_module("undertow.frontend.values.indexing")
 
 
-_BINARY = {
+BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
 }  # fmt: skip
-_COMPARE = {
+COMPARE = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
 }  # fmt: skip
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert", "round": "round",
+UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert", "round": "round",
           "floor": "floor", "ceil": "ceil", "trunc": "trunc"}  # fmt: skip
 _METHODS = ("sum", "mean", "prod", "max", "min", "argmax", "argmin", "any", "all", "squeeze")
 
@@ -266,12 +266,12 @@ def _install() -> None:
     def method(name: str) -> Any:
         return lambda self, *args, **kwargs: _function(name)(self, *args, **kwargs)
 
-    for dunder, name in _BINARY.items():
+    for dunder, name in BINARY.items():
         setattr(Traced, f"__{dunder}__", forward(name))
         setattr(Traced, f"__r{dunder}__", backward(name))
-    for dunder, name in _COMPARE.items():
+    for dunder, name in COMPARE.items():
         setattr(Traced, f"__{dunder}__", forward(name))
-    for dunder, name in _UNARY.items():
+    for dunder, name in UNARY.items():
         setattr(Traced, f"__{dunder}__", method(name))
     for name in _METHODS:
         setattr(Traced, name, method(name))
