@@ -1,7 +1,8 @@
 """Undertow: recursive functions in static dataflow graphs.
 
-Layers, each importing only from those before it:
-errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- compat | data <- cli
+Layers, in the order in which a program meets them: frontend, passes, plan, engines; viz for pictures. Below them are
+ops, ir, types and errors; above them api, with the faces subgraph and compat, then data, models, train and cli.
+CONTRIBUTING.md draws who may import whom.
 """
 
 import importlib as _importlib
