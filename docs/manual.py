@@ -1,6 +1,6 @@
 """The reference manual of the public names, written from their docstrings.
 
-`python -m undertow.manual > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1.
+`python docs/manual.py > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from undertow.types import DType, Type
 _HEAD = """\
 # API
 
-<!-- Written by `python -m undertow.manual > docs/reference/api.md`; do not edit. -->
+<!-- Written by `python docs/manual.py > docs/reference/api.md`; do not edit. -->
 
 After `import undertow as ut`, these are all the public names: `ut.function`, `ut.sum` and so on. These modules may be
 imported besides: `undertow.ir.trace` reads traces, `undertow.ir.text` prints and parses graphs, `undertow.compat.v1` is
@@ -85,6 +85,27 @@ _TITLES = {
 _OPTIONS = """\
 Besides `engine`, these are the options of a run. None means: no limit; but unless you say otherwise, `memory` is
 a quarter of what is free when Undertow is imported"""
+# Classes whose methods, or fields, follow the names of a module.
+_OWNERS: dict[str, list[tuple[type, str]]] = {
+    "undertow.api.function": [
+        (undertow.Function, "What `@ut.function` makes has these methods"),
+        (GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"),
+        (Stats, "`Stats`, the second of the pair that `stats=True` gives"),
+    ],
+    "undertow.frontend.values.state": [(undertow.Variable, "A variable has these methods")],
+    "undertow.frontend.values.rows": [(undertow.IndexedRows, "Sparse rows have these methods")],
+    "undertow.data.forest": [(undertow.data.Forest, "A forest has these methods")],
+    "undertow.data.vocabulary": [(undertow.data.Vocabulary, "A vocabulary has these methods")],
+    "undertow.models.classifier": [(undertow.models.TreeClassifier, "All of these models have these methods")],
+    "undertow.models.generator": [(undertow.models.TreeGenerator, "All of these models have these methods")],
+    "undertow.train.recipe": [(undertow.train.Recipe, "What a recipe says")],
+    "undertow.api.optim": [
+        (undertow.optim.Optimizer, "An optimizer has these methods"),
+        (undertow.optim.Updater, "An updater has these methods"),
+    ],
+    "undertow.subgraph": [(undertow.SubGraph, "Besides the methods of functions it has")],
+    "undertow.api.options": [(Options, _OPTIONS)],
+}
 _FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
 
 
@@ -132,39 +153,14 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             yield f"| `{name}` | `{value!r}` |"
         else:
             yield f"| `{name}{signature(value)}` | {_cell(value)} |"
-    if module == "undertow.api.function":
-        yield from _methods(undertow.Function, "What `@ut.function` makes has these methods")
-        yield from _methods(
-            GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"
-        )
-        yield from _fields(Stats, "`Stats`, the second of the pair that `stats=True` gives")
-    if module == "undertow.frontend.values.state":
-        yield from _methods(undertow.Variable, "A variable has these methods")
-    if module == "undertow.frontend.values.rows":
-        yield from _methods(undertow.IndexedRows, "Sparse rows have these methods")
-    if module == "undertow.data.forest":
-        yield from _methods(undertow.data.Forest, "A forest has these methods")
-    if module == "undertow.data.vocabulary":
-        yield from _methods(undertow.data.Vocabulary, "A vocabulary has these methods")
-    if module == "undertow.models.classifier":
-        yield from _methods(undertow.models.TreeClassifier, "All of these models have these methods")
-    if module == "undertow.models.generator":
-        yield from _methods(undertow.models.TreeGenerator, "All of these models have these methods")
-    if module == "undertow.train.recipe":
-        yield from _fields(undertow.train.Recipe, "What a recipe says")
-    if module == "undertow.api.optim":
-        yield from _methods(undertow.optim.Optimizer, "An optimizer has these methods")
-        yield from _methods(undertow.optim.Updater, "An updater has these methods")
-    if module == "undertow.subgraph":
-        yield from _methods(undertow.SubGraph, "Besides the methods of functions it has")
-    if module == "undertow.api.options":
-        yield from _fields(Options, _OPTIONS)
+    for owner, what in _OWNERS.get(module, ()):
+        yield from (_fields if owner in (Options, Stats, undertow.train.Recipe) else _methods)(owner, what)
 
 
 _COMPAT_HEAD = """\
 # Names of compat.v1
 
-<!-- Written by `python -m undertow.manual compat > docs/reference/compat_v1.md`; do not edit. -->
+<!-- Written by `python docs/manual.py compat > docs/reference/compat_v1.md`; do not edit. -->
 
 After `import undertow.compat.v1 as tf`: what there is of TensorFlow 1. `tf.compat.v1` is `tf` itself.
 [Coming from TensorFlow 1](../guides/coming_from_tensorflow_1.md) says what differs.
@@ -239,4 +235,4 @@ def _cell(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(compat_manual() if "compat" in sys.argv[1:] else manual(), end="")  # noqa: T201 - the output is the file
+    print(compat_manual() if "compat" in sys.argv[1:] else manual(), end="")
