@@ -41,85 +41,60 @@ def expose_reads(library: Library) -> tuple[Library, Counter[str]]:
 # -- which functions take a variable's value as an argument ------------------------------------------------
 
 
+def used_by(node: Node, op: str, functions: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The variables that a node reads, or assigns: itself, or through what it enters."""
+    if node.op in ENTERS:
+        return functions[node.attrs.text(ENTERS[node.op])]
+    return frozenset({node.attrs.text("variable")} if node.op == op else ())
+
+
 def using(library: Library, op: str) -> dict[str, frozenset[str]]:
-    """The variables that each function reads, or assigns, itself or through what it enters."""
-    own = {
-        name: frozenset(node.attrs.text("variable") for node in graph.nodes if node.op == op)
-        for name, graph in library.functions.items()
-    }
-    entered = {name: set(entered_by(graph)) for name, graph in library.functions.items()}
+    """The same for functions."""
+    found = dict.fromkeys(library.functions, frozenset[str]())
     is_growing = True
     while is_growing:
         is_growing = False
-        for name in reversed(own):
-            found = own[name].union(*(own[callee] for callee in entered[name]))
-            is_growing |= found != own[name]
-            own[name] = found
-    return own
+        for name in reversed(found):
+            used = found[name].union(*(used_by(node, op, found) for node in library.functions[name].nodes))
+            is_growing |= used != found[name]
+            found[name] = used
+    return found
 
 
 def _changing(library: Library, marked: Iterable[FunctionGraph]) -> dict[str, dict[str, Node]]:
     """Functions below differentiated calls -> the variables that they read, which become parameters, with a read."""
     reads, assigns = using(library, "read"), using(library, "assign")
-    example = {
-        node.attrs.text("variable"): node
-        for graph in library.functions.values()
-        for node in graph.nodes
-        if node.op == "read"
-    }
+    every = (node for graph in library.functions.values() for node in graph.nodes)
+    example = {node.attrs.text("variable"): node for node in every if node.op == "read"}
     found: dict[str, dict[str, Node]] = {}
     for graph in marked:
-        for node in graph.nodes:
-            if node.op != DERIVATIVE:
+        for derivative in graph.nodes:
+            if derivative.op != DERIVATIVE:
                 continue
-            variables = {name for name in _variables(node) if name}
-            needed = ancestors(graph.nodes, parts_of(node)[0])
-            for number in sorted(needed):
-                _check_order(graph, number, node, variables, needed, reads, assigns)
-                inner = graph.nodes[number]
-                todo = [inner.attrs.text(ENTERS[inner.op])] if inner.op in ENTERS else []
-                seen: set[str] = set()
-                while todo:
-                    name = todo.pop()
-                    if name in seen or not variables & reads[name]:
-                        continue
-                    seen.add(name)
-                    for variable in sorted(variables & reads[name]):
-                        found.setdefault(name, {})[variable] = example[variable]
+            variables = frozenset(_variables(derivative))
+            todo: list[str] = []
+            for number in sorted(ancestors(graph.nodes, parts_of(derivative)[0])):
+                node = graph.nodes[number]
+                if node.op != "read" or node.region != derivative.region:
+                    suspects = variables & used_by(node, "read", reads)
+                    before = ancestors(graph.nodes, [Port(number)]) if suspects else ()
+                    assigned = [used_by(graph.nodes[n], "assign", assigns) for n in before]
+                    _check_order(suspects.intersection(frozenset().union(*assigned)), derivative)
+                todo += [node.attrs.text(ENTERS[node.op])] if node.op in ENTERS else []
+            while todo:
+                name = todo.pop()
+                if fresh := (variables & reads[name]) - found.get(name, {}).keys():
+                    found.setdefault(name, {}).update({variable: example[variable] for variable in sorted(fresh)})
                     todo += entered_by(library.functions[name])
     return found
 
 
-def _check_order(
-    graph: FunctionGraph,
-    number: int,
-    derivative: Node,
-    variables: set[str],
-    needed: set[int],
-    reads: Mapping[str, frozenset[str]],
-    assigns: Mapping[str, frozenset[str]],
-) -> None:
+def _check_order(assigned: frozenset[str], derivative: Node) -> None:
     """Refuse a read below a call, or in a branch, that an assignment may come before: which value it sees is open."""
-    node = graph.nodes[number]
-    is_call = node.op in ENTERS
-    if not is_call and (node.op != "read" or node.region == derivative.region):
-        return
-    hidden = reads[node.attrs.text(ENTERS[node.op])] if is_call else {node.attrs.text("variable")}
-    suspects = variables & hidden
-    if not suspects:
-        return
-    assigned: set[str] = set()
-    for before in ancestors(graph.nodes, [Port(number)]):
-        other = graph.nodes[before]
-        if other.op == "assign":
-            assigned.add(other.attrs.text("variable"))
-        elif other.op in ENTERS:
-            assigned |= assigns[other.attrs.text(ENTERS[other.op])]
-    if suspects & assigned:
-        name = min(suspects & assigned)
+    if assigned:
         raise GraphError(
-            f"the gradient with respect to variable `{name}` goes through a read of it, in a function, loop or branch, "
-            "that an assignment comes before",
+            f"the gradient with respect to variable `{min(assigned)}` goes through a read of it, in a function, loop "
+            "or branch, that an assignment comes before",
             derivative.span,
             hint="read it outside, x = v.read_value(), hand x over, and take the gradient with respect to x",
         )

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Phase, Port
-from undertow.ir.walk import ENTERS
 from undertow.passes.markers.paths import UPDATE, in_order, sources
-from undertow.passes.markers.reads import using
+from undertow.passes.markers.reads import used_by, using
 
 
 def order_updates(library: Library) -> tuple[Library, Counter[str]]:
@@ -22,9 +21,7 @@ def order_updates(library: Library) -> tuple[Library, Counter[str]]:
     reads = using(library, "read")
     readers: dict[str, set[Port]] = {}
     for number, node in enumerate(main.nodes):
-        names = {node.attrs.text("variable")} if node.op == "read" else set()
-        names |= reads[node.attrs.text(ENTERS[node.op])] if node.op in ENTERS else set()
-        for name in names:
+        for name in used_by(node, "read", reads):
             readers.setdefault(name, set()).update(_seen_outside(main, number))
     nodes = list(main.nodes)
     for number in updates:
