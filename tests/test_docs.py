@@ -21,9 +21,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from docs import manual
 
 import undertow as ut
-from undertow import manual, ops
+from undertow import ops
 from undertow.ops import manual as ops_manual
 
 ROOT = Path(__file__).parent.parent

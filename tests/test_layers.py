@@ -1,60 +1,69 @@
-"""Imports point one way: a file may import from layers before its own, and from its own part of its layer.
+"""Imports follow the arrows of the picture in CONTRIBUTING.md, which is the only table of layers.
 
-    errors <- types <- ir <- ops <- frontend | passes | partition | plan | viz
-                                                                      plan <- engines (+ _core)
-              all of these <- api <- subgraph <- compat | data, models, train | interop <- cli
-
-Imports inside of functions count as well. Other packages may be imported only where the table says so.
+Imports inside of functions count as well. Other packages may be imported only where `GUESTS` says so.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pytest
+from docs.manual import public_names
 
-from undertow.manual import public_names
+from undertow.passes.pipeline import PASSES
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "undertow"
 FILES = sorted(SOURCE.rglob("*.py"))
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
-# A layer is a row; what stands in one string may import each other, its neighbours may not.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
-    ("types",),
-    ("_core",),
-    ("ir",),
-    ("ops",),
-    ("frontend", "passes", "partition", "plan", "viz"),
-    ("engines",),
-    ("api",),
-    ("subgraph",),
-    ("__init__",),
-    ("compat", "data models train", "interop"),
-    ("cli cli_data cli_predict cli_train console demo demo_programs manual __main__",),
-)
-RANK = {name: rank for rank, layer in enumerate(LAYERS) for part in layer for name in part.split()}
-PART = {name: part for layer in LAYERS for part in layer for name in part.split()}
+
+def read_picture(text: str) -> dict[str, set[str]]:
+    """The arrows of the picture: who may import whom. (`subgraph` is a word of Mermaid's.)"""
+    arrows: dict[str, set[str]] = {}
+    for line in re.sub(r'\["[^"]*"\]', "", text).splitlines():
+        if "-->" in line:
+            here, there = line.split("-->")
+            arrows.setdefault(part_named(here), set()).update(map(part_named, there.split("&")))
+    return arrows
+
+
+def part_named(word: str) -> str:
+    return {"undertow": "__init__", "subgraph_": "subgraph"}.get(word.strip(), word.strip())
+
+
+def closed(arrows: dict[str, set[str]]) -> dict[str, set[str]]:
+    """All that each part gets to."""
+    below: dict[str, set[str]] = {}
+    for part in arrows:
+        found, todo = set[str](), [part]
+        while todo:
+            fresh = arrows.get(todo.pop(), set()) - found
+            found |= fresh
+            todo += fresh
+        below[part] = found
+    return below
+
+
+ARROWS = read_picture(re.findall(r"```mermaid\n(.*?)```", GUIDE, re.S)[0])
+BELOW = closed(ARROWS)
+PARTS = {*ARROWS, *(there for found in ARROWS.values() for there in found)}
 
 # Packages from elsewhere, and which parts (or files) may import them. NumPy is everywhere.
 GUESTS = {
     "igraph": ("viz",),
-    "rich": ("cli", "cli_predict", "cli_train", "console", "demo"),
-    "typer": ("cli", "cli_data", "cli_predict", "cli_train", "console"),
-    "llvmlite": ("engines/jit",),
-    "ray": ("engines/ray",),
+    "rich": ("cli",),
+    "typer": ("cli",),
     "safetensors": ("api/archive.py", "train/checkpoint.py"),
-    "torch": ("interop/torch.py",),
-    "tensorflow": ("interop/tensorflow.py",),
-    "jax": ("interop/jax.py",),
 }
 
 # What runs on the C++ core. The other engines are pure Python, and so is all that is before them.
-CORE_HOMES = ("engines/waves", "engines/expand", "engines/native", "engines/ray", "api/one_pass.py")
+CORE_HOMES = ("engines/waves", "engines/expand", "engines/native", "api/one_pass.py")
 
 
 def imports(source: str, package: str = "") -> Iterator[tuple[str, int]]:
@@ -81,34 +90,60 @@ def is_at_home(path: str, homes: Sequence[str]) -> bool:
     return any(f"{path}/".startswith((f"{home}/", f"{home}.py/")) for home in homes)
 
 
+def parts_imported(source: str, path: str) -> Iterator[tuple[str, str, int]]:
+    """The modules that a file imports: by full name, as the part of ours that it is of (or ""), with the line."""
+    for name, line in imports(source, ".".join(("undertow", *Path(path).parts[:-1]))):
+        top, *rest = name.split(".")
+        there = "" if top != "undertow" else rest[0] if rest and rest[0] in PARTS else "__init__"
+        yield name, there, line
+
+
 def problems(here: str, path: str, source: str) -> Iterator[str]:
     """What is wrong with the imports of a file that belongs to the part `here`."""
-    package = ".".join(("undertow", *Path(path).parts[:-1]))
-    for name, line in imports(source, package):
-        top, *rest = name.split(".")
-        if top == "undertow":
-            there = rest[0] if rest and rest[0] in RANK else "__init__"
-            if PART[here] == PART[there]:
-                continue
-            if RANK[there] >= RANK[here] or (here == "engines" and there in ("frontend", "passes", "partition", "viz")):
+    for name, there, line in parts_imported(source, path):
+        top = name.split(".")[0]
+        if there and there != here:
+            if there not in BELOW.get(here, ()):
                 yield f"{path}:{line}: {here} must not import {there}"
             elif there == "_core" and not is_at_home(path, CORE_HOMES):
                 yield f"{path}:{line}: only {', '.join(CORE_HOMES)} may import _core"
-            elif here == "viz" and RANK[there] > RANK["ir"]:
-                yield f"{path}:{line}: viz reads ir only, not {there}"
         elif top in GUESTS:
             if not is_at_home(path, GUESTS[top]):
                 yield f"{path}:{line}: only {', '.join(GUESTS[top])} may import {top}"
-        elif top != "numpy" and top not in sys.stdlib_module_names:
+        elif not there and top != "numpy" and top not in sys.stdlib_module_names:
             yield f"{path}:{line}: {top} is in no table of tests/test_layers.py"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_imports_point_left(file: Path) -> None:
     here = part_of(file)
-    assert here in RANK, f"{here} has no place in the table of tests/test_layers.py"
+    assert here in PARTS, f"{here} is not in the picture of CONTRIBUTING.md"
     path = file.relative_to(SOURCE).as_posix()
     assert list(problems(here, path, file.read_text(encoding="utf-8"))) == []
+
+
+def test_the_picture_shows_what_there_is() -> None:
+    there = {part_of(file) for file in FILES}
+    assert PARTS - {"_core"} == there
+    used = {
+        (part_of(file), there)
+        for file in FILES
+        for _, there, _ in parts_imported(file.read_text(), f"{part_of(file)}/")
+    }
+    unused = {(here, there) for here, found in ARROWS.items() for there in found} - used
+    assert not unused, "arrows that no import needs"
+    assert not [part for part in PARTS if part in BELOW.get(part, ())], "a circle"
+    said = re.findall(r"\w+", (SOURCE / "__init__.py").read_text().split('"""')[1])
+    assert not [part for part in PARTS - {"_core", "__init__"} if part not in said]
+
+
+def test_the_way_of_a_program() -> None:
+    """The passes that CONTRIBUTING.md names are those of the two pipelines, in their order."""
+    ways = dict(re.findall(r"^(\w+)  +(\w.* -> .*)$", GUIDE, re.M))
+    assert {"frontend", "passes", "plan", "engines"} == ways.keys() <= PARTS
+    assert ways["passes"].split(" -> ")[1:-3] == [name for name, _ in groupby(name for name, *_ in PASSES)]
+    planned = re.findall(r'yield "(\w+)"', (SOURCE / "plan" / "pipeline.py").read_text(encoding="utf-8"))
+    assert ways["plan"].split(" -> ")[1:-1] == planned
 
 
 @pytest.mark.parametrize(
@@ -127,26 +162,24 @@ def test_imports_point_left(file: Path) -> None:
         ("engines/reference.py", "from undertow.passes import flatten", "engines must not import passes"),
         ("engines/waves/__init__.py", "from undertow.plan.plan import Plan", ""),
         ("plan/fuse.py", "from undertow.passes import flatten", "plan must not import passes"),
-        ("plan/fuse.py", "from undertow import _core", "may import _core"),
-        ("viz/svg.py", "from undertow.ops import FAMILIES", "viz reads ir only"),
+        ("plan/fuse.py", "from undertow import _core", "plan must not import _core"),
+        ("viz/svg.py", "from undertow.ops import FAMILIES", "viz must not import ops"),
         ("viz/layout.py", "import igraph", ""),
         ("api/function.py", "import igraph", "only viz may import igraph"),
-        ("models/rnn.py", "from undertow.data import trees", ""),
+        ("train/loop.py", "from undertow.data import trees", ""),
         ("models/rnn.py", "from undertow.compat import v1", "models must not import compat"),
         ("compat/v1/session.py", "from undertow.api.function import Program", ""),
         ("compat/v1/session.py", "from undertow.compat.v1.graph import Graph", ""),
-        ("compat/v1/session.py", "from undertow.subgraph import SubGraph", ""),
+        ("compat/v1/session.py", "from undertow.ir.graph import Port", ""),
         ("subgraph.py", "from undertow.compat import v1", "subgraph must not import compat"),
         ("api/function.py", "import undertow.compat.v1", "api must not import compat"),
         ("__init__.py", "from undertow import compat", "__init__ must not import compat"),
-        ("api/function.py", "from rich import box", "only cli, cli_predict, cli_train, console, demo may import rich"),
-        ("cli.py", "import rich.table, typer, undertow", ""),
-        ("engines/reference.py", "import torch", "only interop/torch.py may import torch"),
+        ("api/function.py", "from rich import box", "only cli may import rich"),
+        ("cli/demo.py", "import rich.table, typer, undertow", ""),
+        ("engines/reference.py", "import torch", "torch is in no table"),
         ("engines/waves/plan.py", "from undertow import _core", ""),
         ("engines/reference.py", "from undertow._core import run_kernel", "only engines/waves"),
         ("api/function.py", "import undertow._core", "only engines/waves"),
-        ("interop/torch.py", "import torch.nn", ""),
-        ("interop/torch.py", "import jax", "only interop/jax.py may import jax"),
         ("ops/arith.py", "import scipy", "scipy is in no table"),
         ("ops/arith.py", "import numpy as np, math", ""),
     ],
@@ -154,6 +187,54 @@ def test_imports_point_left(file: Path) -> None:
 def test_the_rule_itself(path: str, source: str, wrong: str) -> None:
     found = list(problems(part_of(SOURCE / path), path, source))
     assert wrong in "".join(found) if wrong else not found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Private names
+
+# Of the standard library, which has no public name for them.
+THEIRS = {"_getframe", "_fields", "_replace", "_ParameterKind"}
+
+
+def private_uses(source: str) -> Iterator[str]:
+    """Names with an underscore that a file takes from another one."""
+    nodes = list(ast.walk(ast.parse(source)))
+    own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name)}  # fields of dataclasses among them
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_self(node.value)}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.lineno}: {alias.name}" for alias in node.names if is_private(alias.name))
+        elif isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__") and name != "_core" and name not in THEIRS
+
+
+def is_self(value: ast.expr) -> bool:
+    return isinstance(value, ast.Name) and value.id in ("self", "cls")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_private_names_stay_in_their_file(file: Path) -> None:
+    assert list(private_uses(file.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from undertow.ir.walk import _name", ["1: _name"]),
+        ("from undertow import _core", []),
+        ("import undertow.ir.walk as walk\nwalk._name()", ["2: walk._name"]),
+        ("def f(program):\n    return program._plans", ["2: program._plans"]),
+        ("class A:\n    def __init__(self, other):\n        self._x = other._x", []),
+        ("sys._getframe().__name__", []),
+    ],
+)
+def test_the_rule_of_private_names(source: str, found: list[str]) -> None:
+    assert list(private_uses(source)) == found
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -167,7 +248,7 @@ def test_the_rule_itself(path: str, source: str, wrong: str) -> None:
             *ROOT.glob("examples/*.py"),
             *ROOT.glob("benchmarks/*.py"),
             *ROOT.glob("benchmarks/rivals/ours*.py"),
-            SOURCE / "demo_programs.py",
+            SOURCE / "cli" / "demo_programs.py",
         ]
     ),
     ids=lambda path: path.relative_to(ROOT).as_posix(),

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.manual import public_names, signature
 
 import undertow as ut
-from undertow.manual import public_names, signature
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "public_api.txt"

@@ -1,7 +1,8 @@
 """Undertow: recursive functions in static dataflow graphs.
 
-Layers, each importing only from those before it:
-errors, types <- ir <- ops <- frontend | passes | engines | viz <- api <- subgraph <- compat | data <- cli
+Layers, in the order in which a program meets them: frontend, passes, plan, engines; viz for pictures. Below them are
+ops, ir, types and errors; above them api, with the faces subgraph and compat, then data, models, train and cli.
+CONTRIBUTING.md draws who may import whom.
 """
 
 import importlib as _importlib
@@ -58,14 +59,14 @@ from undertow.types import i64 as i64
 
 __version__ = "0.1.0"
 
-_LATER = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
+__later__ = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
 
 
 def __getattr__(name: str) -> _ModuleType:
-    if name in _LATER:
+    if name in __later__:
         return _importlib.import_module(f"undertow.{name}")
     raise AttributeError(f"module 'undertow' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *__later__})

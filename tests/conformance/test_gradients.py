@@ -34,7 +34,7 @@ def is_float(value: Any) -> bool:
 
 def arguments_of(program: Program, case: int) -> list[Any]:
     """In the dtypes that are annotated."""
-    given = program.function._arguments(program.cases[case], {})
+    given = program.function.__undertow_arguments__(program.cases[case], {})
     rest = iter(given.leaves)
     counts = [sum(token == tree.LEAF for token in structure) for structure in given.structures]
     args = [

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.frontend.trace.capture import capture_call, capture_map
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import capturing
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 TAGS = frozenset(
     (
@@ -86,7 +86,7 @@ class Program:
             if self.by == "map":
                 captured = capture_map(definition, *self.function._map_arguments(self.cases[case]))
             else:
-                captured = capture_call(definition, self.function._arguments(self.cases[case], {}))
+                captured = capture_call(definition, self.function.__undertow_arguments__(self.cases[case], {}))
         return captured.library, flatten(make_library(captured.library, True, True), definition.name)
 
     def signature(self, case: int) -> object:
@@ -94,7 +94,7 @@ class Program:
         if self.by == "map":
             given = self.function._map_arguments(self.cases[case])[0]
             return tuple(t.with_shape(t.shape[1:]) for t in given.types), given.structures
-        given = self.function._arguments(self.cases[case], {})
+        given = self.function.__undertow_arguments__(self.cases[case], {})
         return given.types, given.structures
 
     def __str__(self) -> str:

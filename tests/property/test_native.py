@@ -159,7 +159,7 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
             for graph in graphs(function, (0, *cases[0])):
                 for args in cases:
                     for fuel in (0, 2, 4):
-                        agree(graph, function._arguments((fuel, *args), {}).leaves, random)
+                        agree(graph, function.__undertow_arguments__((fuel, *args), {}).leaves, random)
 
 
 def loss_of(program: VectorProgram, folder: Path) -> Any:

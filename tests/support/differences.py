@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import undertow as ut
-from undertow.api.function import Function, make_library
+from undertow.api.function import Function
 from undertow.api.options import ENGINES
 from undertow.frontend.values import tree
 from undertow.ir.graph import Library
@@ -19,6 +19,7 @@ from undertow.ir.spec import check
 from undertow.ir.text import dump, dump_constants, parse
 from undertow.ops.vet import type_rule
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 WAYS: list[dict[str, Any]] = [
     {"engine": engine, "simplify": is_simple} for engine in ENGINES for is_simple in (True, False)

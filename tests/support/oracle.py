@@ -57,7 +57,7 @@ def compare(source: Source, arguments: Sequence[tuple[Any, ...]], folder: Path) 
 
 def _compare(function: ut.Function, plain: Plain, arguments: Sequence[tuple[Any, ...]]) -> None:
     definition = function.__undertow_definition__
-    captured = capture_call(definition, function._arguments((0, *arguments[0]), {}))
+    captured = capture_call(definition, function.__undertow_arguments__((0, *arguments[0]), {}))
     static = flatten(captured.library, definition.name)
     for graph in (captured.library, static):
         check(graph, type_rule)
@@ -75,7 +75,7 @@ def _compare(function: ut.Function, plain: Plain, arguments: Sequence[tuple[Any,
             finally:
                 Plain.most_calls = float("inf")
             calls = Plain.calls
-            inputs = function._arguments((fuel, *args), {}).leaves
+            inputs = function.__undertow_arguments__((fuel, *args), {}).leaves
             for options in SCHEDULES:
                 with contextlib.redirect_stdout(io.StringIO()) as printed:
                     values, stats, frames = plan.drain(inputs, options)

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from tests.support.recursions import even, fib
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.native import Encoded
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 
 @ut.function

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 import undertow as ut
-from undertow import cli
+from undertow.cli import commands as cli
 
 PROGRAMS = """
 import undertow as ut
@@ -248,6 +248,14 @@ def test_plan(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert "a plan is text" in undertow("graph", "my_programs.py:fib", "--plan", "-o", "fib.svg").err
 
 
+def test_passes(undertow: Callable[..., Done]) -> None:
+    lines = undertow("graph", "my_programs.py:fib", "--passes").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["simplify", "extend", "hoist", "flatten"]
+    assert lines[1].split(maxsplit=1)[1] == "nothing changed"
+    assert lines[-1].endswith("21 nodes")
+    assert "what passes do is text" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
+
+
 @pytest.mark.parametrize("function", ["total", "pair", "draw"])
 def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -> None:
     done = undertow("graph", f"my_programs.py:{function}")
@@ -347,7 +355,7 @@ def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_without_unicode(tmp_path: Path) -> None:
     """A terminal that knows ASCII only shows the rest."""
-    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     command = [sys.executable, "-m", "undertow.cli", "demo", "--lesson", "0"]
     done = subprocess.run(command, capture_output=True, env=env, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from undertow import cli, data
+from undertow import data
+from undertow.cli import commands as cli
 
 SST = "(3 (2 It) (4 (2 's) (3 good)))\n(1 (2 Not) (0 bad))\n"
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import undertow as ut
-from undertow import cli
+from undertow.cli import commands as cli
 
 WORDS = ut.data.Vocabulary(("a", "not", "bad", "film", "at", "all"))
 KINDS: dict[str, Any] = {"binary": ut.models.TreeRNN, "any": ut.models.ChildSumTreeLSTM}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.api.function import Function, Program
+from undertow.api.function import Function, Program, apart
 from undertow.api.options import settings
 from undertow.engines.contract import Result
 from undertow.engines.reference import Reference
@@ -68,7 +68,13 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
             f"behaviors takes a function that is decorated with @ut.function, not {brief(program)}",
             hint="for a graph of compat.v1, call session.behaviors(fetches)",
         )
-    made, inputs = program._apart(program._prepare, args)
+
+    def prepare() -> tuple[Program, list[Any]]:
+        given = program.__undertow_arguments__(args, {})
+        made = program.__undertow_program__(given)
+        return made, made.inputs(given.leaves, settings())
+
+    made, inputs = apart(prepare)
     state = {name: variable.value for name, variable in made.captured.variables.items()}
     return find_behaviors(made, inputs, state, budget)
 

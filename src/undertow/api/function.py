@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import secrets
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -31,14 +30,29 @@ from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
 from undertow.ir.graph import Library, StaticGraph
-from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
-from undertow.passes.hoist import hoist
-from undertow.passes.phase_constants import propagate_constants
-from undertow.passes.simplify import simplify
+from undertow.passes.pipeline import make_library
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+
+
+def apart(work: Callable[..., _Result], *args: Any) -> _Result:
+    """Do it in a context of its own: whenever Ctrl-C comes, no context variable is left changed."""
+    return copy_context().run(work, *args)
+
+
+def check_written(fault: OSError, chosen: Settings) -> None:
+    """Say so, if what failed is the trace of a run. Else the program prints where nothing can be printed."""
+    path = chosen.limits.trace
+    if path is None or isinstance(fault, BrokenPipeError):
+        return
+    raise UndertowError(
+        f"what the run prints cannot be written: {fault}"
+        if isinstance(path, list)
+        else f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
+        hint="name a file in a folder that exists and has room",
+    ) from fault
 
 
 @dataclass(slots=True, eq=False)
@@ -70,32 +84,32 @@ class Program:
                 self.plans[engine.name, simplify] = engine.plan(self.static(self.library(engine, simplify)))
         return self.plans[engine.name, simplify]
 
+    def inputs(self, leaves: Sequence[Any], chosen: Settings) -> list[Any]:
+        """What a run is fed with: the leaves of the arguments, and the seed where random numbers are drawn."""
+        return [*leaves, chosen.draw_seed()] if self.captured.needs_seed else list(leaves)
+
+    def run(self, leaves: Sequence[Any], chosen: Settings, plan: Plan | None = None) -> tuple[Any, Stats]:
+        """Run with the leaves of the arguments; by the program's own plan, if none is given."""
+        captured = self.captured
+        inputs = self.inputs(leaves, chosen)
+        try:
+            plan = plan or self.plan(chosen.find_engine(), chosen.simplify)
+            if captured.variables:
+                with transaction(captured.variables, captured.written) as state:
+                    values, stats = plan.run(inputs, chosen.limits, state)
+            else:
+                values, stats = plan.run(inputs, chosen.limits)
+        except OSError as fault:
+            check_written(fault, chosen)
+            raise
+        return tree.unflatten(captured.result, values[: captured.result_count]), stats
+
     def view(self, simplify: bool | None = None) -> GraphView:
         """The static graph to look at; by default as the options in force would run it."""
         chosen = settings()
         with collection_paused():
             library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
             return GraphView(self.static(library), library)
-
-
-def make_library(library: Library, takes_hoisted: bool, is_simple: bool) -> Library:
-    """What is captured, made ready for engines."""
-    if is_simple:
-        library, _ = simplify(library)
-    library, report = extend(library, collect=takes_hoisted)
-    if not is_simple:
-        return library
-    if report.counts:
-        library, _ = simplify(library)
-        library, count = propagate_constants(library)
-        while count:  # what is constant now makes others so
-            library, _ = simplify(library)
-            library, count = propagate_constants(library)
-    if takes_hoisted:
-        library, report = hoist(library)
-        if report.counts:
-            library, _ = simplify(library)  # constants have come where arguments were
-    return library
 
 
 class Programs:
@@ -169,14 +183,14 @@ class Function:
     def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None) -> None:
         self.__undertow_definition__ = definition
         self.__undertow_bound__ = bound
-        self._programs = Programs() if programs is None else programs
+        self.__undertow_programs__ = Programs() if programs is None else programs
         functools.update_wrapper(self, definition.function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Function:
         """As a method: the object becomes the first argument."""
         if instance is None:
             return self
-        return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self._programs)
+        return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self.__undertow_programs__)
 
     def __repr__(self) -> str:
         return f"<undertow function {getattr(self, '__qualname__', '?')}>"
@@ -190,11 +204,11 @@ class Function:
             bound = [*self.__undertow_bound__, *args]
             with capturing(current):
                 return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
-        return self._apart(self._execute, args, kwargs, settings())[0]
+        return apart(self._execute, args, kwargs, settings())[0]
 
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with options of its own; the function's arguments go by position. `stats=True` gives (result, stats)."""
-        result, counted = self._apart(self._execute, args, {}, self._settings(changes, stats))
+        result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
@@ -203,16 +217,16 @@ class Function:
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
-        result, counted = self._apart(self._execute_map, args, chosen)
+        result, counted = apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
 
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
-        return self._apart(lambda: self._program(self._arguments(args, kwargs))).view(simplify)
+        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs))).view(simplify)
 
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """What the waves engine executes for arguments like these: prints as text, reads text back, runs."""
-        program = self._apart(lambda: self._program(self._arguments(args, kwargs)))
+        program = apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs)))
         engine = ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
@@ -222,36 +236,32 @@ class Function:
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
-        given = self._arguments(args, {})
-        if self._program(given) is not program:
+        given = self.__undertow_arguments__(args, {})
+        if self.__undertow_program__(given) is not program:
             raise UndertowError(
                 "these arguments are of other types than those that the plan was made for",
                 self.__undertow_definition__.closure.span,
                 hint="make a plan with arguments like these: f.plan(...)",
             )
-        result, counted = self._apart(self._feed, program, given.leaves, chosen, plan)
+        result, counted = apart(program.run, given.leaves, chosen, plan)
         return (result, counted) if stats else result
 
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
-        return self._apart(lambda: self._program(self._arguments(args, kwargs))).captured.library
+        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs))).captured.library
 
     # -- what happens inside -------------------------------------------------------------------------------
 
-    @staticmethod
-    def _apart(work: Callable[..., _Result], *args: Any) -> _Result:
-        """Do it in a context of its own: whenever Ctrl-C comes, no context variable is left changed."""
-        return copy_context().run(work, *args)
-
     def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
-        if is_plain and (known := self._programs.quick.find(args)) is not None:
-            return self._feed(*known, chosen)
-        given = self._arguments(args, kwargs)
-        program = self._program(given)
+        if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
+            program, leaves = known
+            return program.run(leaves, chosen)
+        given = self.__undertow_arguments__(args, kwargs)
+        program = self.__undertow_program__(given)
         if is_plain:
-            self._programs.quick.add(args, given, program)
-        return self._feed(program, given.leaves, chosen)
+            self.__undertow_programs__.quick.add(args, given, program)
+        return program.run(given.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
         try:
@@ -259,7 +269,7 @@ class Function:
         except UndertowError as fault:
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
-        return self._feed(self._program(given, mapped), given.leaves, chosen)
+        return self.__undertow_program__(given, mapped).run(given.leaves, chosen)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -271,7 +281,7 @@ class Function:
             )
         return settings().with_(**({"timed": True} | changes if stats else changes))
 
-    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+    def __undertow_arguments__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__
         try:
             given = arguments(definition, [*self.__undertow_bound__, *args], kwargs)
@@ -329,10 +339,10 @@ class Function:
         given = Arguments(leaves, tuple(types), tuple(structures), names, parameters, (False,) * len(leaves))
         return given, tuple(mapped)
 
-    def _program(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
+    def __undertow_program__(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
         """The program for these types, captured when there is none yet."""
         key = (given.structures, mapped)
-        known = self._programs.find(key, given.types)
+        known = self.__undertow_programs__.find(key, given.types)
         if known is not None:
             return known
         # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
@@ -340,46 +350,8 @@ class Function:
         with capturing(None), collection_paused():
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
         program = Program(captured, definition.name)
-        self._programs.add(key, program)
+        self.__undertow_programs__.add(key, program)
         return program
-
-    def _prepare(self, args: Sequence[Any]) -> tuple[Program, list[Any]]:
-        """The program for these arguments, and what a run of it is fed with."""
-        given = self._arguments(args, {})
-        program = self._program(given)
-        return program, self._inputs(program, given.leaves, settings())
-
-    def _inputs(self, program: Program, leaves: Sequence[Any], chosen: Settings) -> list[Any]:
-        inputs = list(leaves)
-        if program.captured.needs_seed:
-            seed = chosen.limits.seed
-            inputs.append(np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
-        return inputs
-
-    def _feed(
-        self, program: Program, leaves: Sequence[Any], chosen: Settings, plan: Plan | None = None
-    ) -> tuple[Any, Stats]:
-        """Run a program with the leaves of its arguments; by its own plan, if none is given."""
-        captured = program.captured
-        inputs = self._inputs(program, leaves, chosen)
-        try:
-            plan = plan or program.plan(chosen.find_engine(), chosen.simplify)
-            if captured.variables:
-                with transaction(captured.variables, captured.written) as state:
-                    values, stats = plan.run(inputs, chosen.limits, state)
-            else:
-                values, stats = plan.run(inputs, chosen.limits)
-        except OSError as fault:
-            path = chosen.limits.trace
-            if path is None or isinstance(fault, BrokenPipeError):
-                raise  # the program prints where nothing can be printed
-            raise UndertowError(
-                f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}"
-                if not isinstance(path, list)
-                else f"what the run prints cannot be written: {fault}",
-                hint="name a file in a folder that exists and has room",
-            ) from fault
-        return tree.unflatten(captured.result, values[: captured.result_count]), stats
 
 
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:

@@ -37,7 +37,7 @@ def _made(function: Any, key: Any, make: Callable[[Definition], Definition], wha
         new = Function(made)
         new.__name__ = new.__qualname__ = made.name  # type: ignore[attr-defined]
         found = definition.made.setdefault(key, new)
-    return Function(found.__undertow_definition__, bound, found._programs) if bound else found
+    return Function(found.__undertow_definition__, bound, found.__undertow_programs__) if bound else found
 
 
 def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> int | tuple[int, ...]:
@@ -144,7 +144,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         return value, Pullback(written, len(bound))
     called = function if isinstance(function, Function) else _made(function, "call", lambda d: d, "ut.vjp")
     back = _made(function, "vjp", PulledBack, "ut.vjp")
-    pulled = Function(back.__undertow_definition__, (), back._programs)
+    pulled = Function(back.__undertow_definition__, (), back.__undertow_programs__)
     value = called(*primals[len(bound) :])
     typed = _typed(called, primals[len(bound) :])[: len(primals)]
 
@@ -157,7 +157,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
 
 def _typed(function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
     """Positional arguments in the dtypes that the function takes them in, those that it is bound to included."""
-    given = function._arguments(args, {})
+    given = function.__undertow_arguments__(args, {})
     rest = iter(given.leaves)
     found: list[Any] = []
     for name, structure in zip(given.parameters, given.structures, strict=True):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from undertow.api.function import Function, Program
+from undertow.api.function import Function, Program, apart
 from undertow.api.grad import grad
 from undertow.api.options import settings
 from undertow.errors import UndertowError
@@ -48,7 +48,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
     definition, bound = definition_of(f, len(primals), None)
     is_kept = hasattr(f, "__undertow_definition__")
     function = _function(definition) if is_kept else Function(definition)
-    found: tuple[Any, Any] = function._apart(_run, function, len(bound), (*bound, *primals), tangents)
+    found: tuple[Any, Any] = apart(_run, function, len(bound), (*bound, *primals), tangents)
     return found
 
 
@@ -62,8 +62,8 @@ def _function(definition: Definition) -> Function:
 
 
 def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    definition, programs = function.__undertow_definition__, function._programs
-    given = function._arguments(primals, {})
+    definition, programs = function.__undertow_definition__, function.__undertow_programs__
+    given = function.__undertow_arguments__(primals, {})
     matched = match_tangents(definition, given, bound, tangents, definition.closure.span)
     whole = with_tangents(given, matched)
     key = (given.structures, tuple(matched))
@@ -73,7 +73,7 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
             captured = capture_jvp(definition, given, matched)
         program = Program(captured, definition.name)
         programs.add(key, program)
-    value, tangent = function._feed(program, whole.leaves, settings())[0]
+    value, tangent = program.run(whole.leaves, settings())[0]
     return value, tangent
 
 

@@ -67,7 +67,7 @@ class LoadedFunction(Function):
         return super().library(*args, **kwargs) if only is None else only.captured.library
 
     def _only(self, args: Any, kwargs: Any) -> Program | None:
-        calls = [program for (_, mapped), program in self._programs.items() if mapped is None]
+        calls = [program for (_, mapped), program in self.__undertow_programs__.items() if mapped is None]
         return calls[0] if len(calls) == 1 and not args and not kwargs else None
 
 

@@ -11,10 +11,13 @@ import contextlib
 import difflib
 import functools
 import os
+import secrets
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+import numpy as np
 
 from undertow.engines.contract import Engine, Options
 from undertow.engines.demand import Demand
@@ -78,6 +81,11 @@ class Settings:
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
         return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
+
+    def draw_seed(self) -> np.int64:
+        """The seed of a run: the one that is asked for, or any."""
+        seed = self.limits.seed
+        return np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1))
 
 
 @functools.lru_cache(64)

@@ -57,7 +57,7 @@ def save(
     shapes = tuple(tree.flatten(value)[1] for value in bound)
     found = [
         (structures, mapped, program)
-        for (structures, mapped), program in function._programs.items()
+        for (structures, mapped), program in function.__undertow_programs__.items()
         if structures[: len(bound)] == shapes
     ]
     name = function.__undertow_definition__.name
@@ -208,9 +208,9 @@ def _capture(function: Function, example: Sequence[Any]) -> None:
 
     def arguments(size: int) -> Arguments:
         filled = [_placeholder(leaf, size) if _is_type(leaf) else leaf for leaf in leaves]
-        return function._arguments(tree.unflatten(structure, filled), {})
+        return function.__undertow_arguments__(tree.unflatten(structure, filled), {})
 
     # Dimensions that follow the placeholders are the run-time ones.
     given, other = arguments(1), arguments(2)
     types = tuple(join(a, b) or a for a, b in zip(given.types, other.types, strict=True))
-    function._program(replace(given, types=types))
+    function.__undertow_program__(replace(given, types=types))

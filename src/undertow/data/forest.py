@@ -208,7 +208,7 @@ class Forest:
         return np.append(self.roots, np.int32(self.size))[1:]
 
     @functools.cached_property
-    def _alone(self) -> select.Alone:
+    def __undertow_alone__(self) -> select.Alone:
         """What forests of one tree each are made of."""
         return select.alone(self)
 

@@ -105,7 +105,7 @@ def _neighbours(forest: Forest, first: int, last: int) -> Forest:
 
 def _one(forest: Forest, number: int) -> Forest:
     """One tree: parts of arrays in which every tree is numbered from 0. Training one by one makes many of these."""
-    spans, offsets, child, sides = forest._alone
+    spans, offsets, child, sides = forest.__undertow_alone__
     start, stop = spans[number]
     edge = start - number
     return type(forest)(

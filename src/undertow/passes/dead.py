@@ -94,7 +94,7 @@ class _Liveness:
         for name, body in self.bodies.items():
             for target in entered_by(body.graph):
                 callers[target].append(name)
-        acting = [name for name, body in self.bodies.items() if any(_acts(node.op) for node in body.graph.nodes)]
+        acting = [name for name, body in self.bodies.items() if any(acts(node.op) for node in body.graph.nodes)]
         return reachable(acting, callers.__getitem__)
 
     def run(self) -> None:
@@ -215,7 +215,7 @@ class _Liveness:
         if body.graph.name in self.acting:
             for number, node in enumerate(body.graph.nodes):
                 enters = node.op in ENTERS or node.op == "resume"
-                if target_of(body.graph, node) in self.acting if enters else _acts(node.op):
+                if target_of(body.graph, node) in self.acting if enters else acts(node.op):
                     self.need_node(body, number)
 
     def need_param(self, body: _Body, phase: int, index: int) -> None:
@@ -244,7 +244,7 @@ class _Liveness:
             self.need(body, body.graph.phases[phase].results[index])
 
 
-def _acts(op: str) -> bool:
+def acts(op: str) -> bool:
     """Does an operator act on the world? One that nobody knows might."""
     return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
 

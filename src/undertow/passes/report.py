@@ -17,6 +17,10 @@ class Report:
     after: int = 0
     name: str = "simplify"
 
+    def __bool__(self) -> bool:
+        """Has anything changed?"""
+        return bool(self.counts)
+
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.before} nodes -> {self.after}"]
         width = max((len(name) for name in self.counts), default=0)

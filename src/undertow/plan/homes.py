@@ -30,8 +30,8 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
                 if isinstance(item, Op):
                     row, kernel = traits[item.kernel], plan.kernels[item.kernel]
                     whole = [x for x in item.inputs if x >= 0 and slots[number][x].type.dtype.kind != "float"]
-                    for to in item.outputs:
-                        sources[number, to] = [(number, x) for x in whole]
+                    for output in item.outputs:
+                        sources[number, output] = [(number, x) for x in whole]
                     if not row.is_native:
                         host.update((number, x) for x in (*item.inputs, *item.outputs) if x >= 0)
                     elif row.deciding or not row.is_each:

@@ -1,11 +1,13 @@
 """Libraries before and after a pass, as text; of some also the static graph that `flatten` makes of what comes out.
 
 Each file tells Python functions (for the reader), the library that was captured from them, as the pass is given it, and
-what the pass makes of that. `pytest tests/golden --update` writes the part after `# after` anew.
+what the pass makes of that. `pytest tests/golden --update` writes the part after `# after` anew. Libraries with
+derivatives that are only marked are not valid yet.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from undertow.ops.vet import type_rule
 from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
+from undertow.passes.markers.paths import DERIVATIVE
+from undertow.passes.pipeline import MARKED
 from undertow.passes.report import Report
 from undertow.passes.simplify import simplify
 
@@ -29,14 +33,19 @@ def extend_simply(library: Library) -> tuple[Library, Report]:
     return simplify(after)[0], report
 
 
-PASSES: dict[str, Callable[[Library], tuple[Library, Report]]] = {
+PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = {
     "simplify": simplify,
     "hoist": hoist,
     "forward": extend,
     "extend": extend_simply,
+    **{name: apply for name, apply, _ in MARKED if name != "unfetched"},
 }
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
 FLATTENED = ("extend_power", "extend_two_calls")
+
+
+def is_marked(library: Library) -> bool:
+    return any(node.op == DERIVATIVE for graph in library.functions.values() for node in graph.nodes)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -44,15 +53,18 @@ def test_text(path: Path, golden: Callable[..., None]) -> None:
     head, _, _ = path.read_text().partition("# after\n")
     before = parse(head.partition("# before\n")[2])
     assert isinstance(before, Library)
-    check(before, type_rule)
+    if not is_marked(before):
+        check(before, type_rule)
     after, report = PASSES[path.stem.partition("_")[0]](before)
-    check(after, type_rule)
-    static = flatten(after)
-    check(static, type_rule)
     assert parse(dump(after)) == after
-    made = f"\n{dump(after)}\n# {report}\n"
-    if path.stem in FLATTENED:
-        made += f"\n# flattened\n\n{dump(static)}"
+    said = str(report) if isinstance(report, Report) else ", ".join(f"{what} {n}" for what, n in report.items())
+    made = f"\n{dump(after)}\n# {said}\n"
+    if not is_marked(after):
+        check(after, type_rule)
+        static = flatten(extend(after)[0])
+        check(static, type_rule)
+        if path.stem in FLATTENED:
+            made += f"\n# flattened\n\n{dump(static)}"
     golden(path, made, f"{head}# after\n")
 
 

@@ -23,11 +23,11 @@ def made():
 class TestShortWay:
     def test_second_call_is_found(self):
         scaled = made()
-        quick = scaled._programs.quick
+        quick = scaled.__undertow_programs__.quick
         assert quick.find((2.5, 3)) is None
         assert scaled(2.5, 3) == 7.5
         program, inputs = quick.find((4.5, 5))
-        assert program is scaled._programs.items()[0][1]
+        assert program is scaled.__undertow_programs__.items()[0][1]
         assert [type(value) for value in inputs] == [np.float64, np.int32]
         assert scaled(4.5, 5) == 22.5
 
@@ -75,7 +75,7 @@ class TestShortWay:
 
         for _ in range(2):
             assert added(1.0) == 3 and added(1.0, y=3.0) == 4 and added(1.0, 4.0) == 5
-        assert len(added._programs.quick._known) == 1
+        assert len(added.__undertow_programs__.quick._known) == 1
 
     def test_containers_are_taken_apart_alike(self):
         @dataclasses.dataclass
@@ -102,7 +102,7 @@ class TestShortWay:
             assert total(Pair({"c": a}, b[0]), 1.0) == 2 * scale + 1
             assert total((a, b[0]), 1) == total([a, b[0]], 1) == total(Point(a, float(b[0])), 1) == 2 * scale + 1
             np.testing.assert_array_equal(total((b, b), b), b)
-        assert len(total._programs.quick._known) == 6  # all but the named tuple
+        assert len(total.__undertow_programs__.quick._known) == 6  # all but the named tuple
 
     def test_forests_of_all_sizes(self):
         @ut.function
@@ -113,26 +113,28 @@ class TestShortWay:
 
         forest = ut.data.sentiment(20, seed=0)
         assert words(forest, 0) == (forest[0].size + 1) // 2
-        program = words._programs.items()[0][1]
+        program = words.__undertow_programs__.items()[0][1]
         for batch in [*forest.batches(3, seed=1)]:
-            found = words._programs.quick.find((batch, 0))
+            found = words.__undertow_programs__.quick.find((batch, 0))
             assert found is not None and found[0] is program
             assert words(batch, 0) == (batch[0].size + 1) // 2
-        assert words._programs.quick.find((ut.data.from_nested([("a", "b", "c")]), 0)) is None  # it is not binary
+        assert (
+            words.__undertow_programs__.quick.find((ut.data.from_nested([("a", "b", "c")]), 0)) is None
+        )  # it is not binary
 
     def test_forests_and_sparse_rows_are_taken_apart_too(self):
         @ut.function
         def words(forest, rows):
             return ut.sum(forest.word) + ut.sum(rows.rows)
 
-        quick = words._programs.quick
+        quick = words.__undertow_programs__.quick
         some = ut.IndexedRows([0, 2], np.ones((2, 3)), (4, 3))
         for depths in ([0, 1, 1], [0, 1, 1, 0], [0, 1, 1, 2, 2]):
             forest = ut.data.Forest.from_depths(depths, word=np.arange(len(depths)))
             assert words(forest, some) == sum(range(len(depths))) + 6
             program, leaves = quick.find((forest, some))
-            assert program is words._programs.items()[0][1] and leaves[0] is forest.word
-        assert len(words._programs) == 1
+            assert program is words.__undertow_programs__.items()[0][1] and leaves[0] is forest.word
+        assert len(words.__undertow_programs__) == 1
         other = ut.IndexedRows([0, 2], np.ones((2, 3)), (5, 3))
         assert quick.find((forest, other)) is None and words(forest, other) == 16
 
@@ -197,7 +199,7 @@ class TestShortWay:
 
         assert total(np.ones(2)) == 2
         for length in range(300):
-            assert total._programs.quick.find((np.ones(length),)) is not None
+            assert total.__undertow_programs__.quick.find((np.ones(length),)) is not None
             assert total(np.ones(length)) == length
 
     def test_types_without_end_are_not_all_kept(self, monkeypatch):
@@ -209,7 +211,7 @@ class TestShortWay:
 
         for length in range(1, 15):
             assert total(np.ones(length)) == length
-            assert (total._programs.quick.find((np.ones(length),)) is not None) == (length <= 10)
+            assert (total.__undertow_programs__.quick.find((np.ones(length),)) is not None) == (length <= 10)
 
     def test_one_name_has_one_length_every_time(self):
         @ut.function

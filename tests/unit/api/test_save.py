@@ -257,7 +257,7 @@ def with_graph(data: bytes, *changes: tuple[str, str]) -> bytes:
 
 
 def graphs_of(function: Any, mapped: bool) -> list[str]:
-    found = [p.captured.library for (_, m), p in function._programs.items() if (m is not None) == mapped]
+    found = [p.captured.library for (_, m), p in function.__undertow_programs__.items() if (m is not None) == mapped]
     return sorted(text.dump(library, spans=False) for library in found)
 
 
@@ -1082,7 +1082,7 @@ def try_file(path: Path, data: bytes, seed: int) -> bool:
     except ut.UndertowError as error:
         str(error)
         return False
-    for _, program in function._programs.items():
+    for _, program in function.__undertow_programs__.items():
         for library in (*(program.library(engine, flag) for engine in ENGINES.values() for flag in (False, True)),):
             spec.check(program.static(library), type_rule)
     chance = random.Random(seed)

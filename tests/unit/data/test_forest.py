@@ -288,7 +288,7 @@ def test_twenty_batches_one_capture_and_one_plan() -> None:
         step.run(weights, batch, engine="waves")
     assert len(sizes) > 5
     for function, programs in ((encode, 2), (step, 1)):  # called and mapped
-        found = [program for _, program in function._programs.items()]
+        found = [program for _, program in function.__undertow_programs__.items()]
         assert len(found) == programs
         assert [len(program.plans) for program in found] == [1] * programs
 

@@ -79,7 +79,7 @@ def test_vector_fields() -> None:
 
     assert total(forest, 0).tolist() == [9, 12]
     assert total(from_nested([{"word": 0, "v": [7, 8]}], binary=True), 0).tolist() == [7, 8]
-    assert len(total._programs) == 1
+    assert len(total.__undertow_programs__) == 1
 
 
 def test_a_part_may_be_there_twice() -> None:

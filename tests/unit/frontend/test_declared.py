@@ -30,7 +30,7 @@ def test_declared_dimensions_are_open() -> None:
         return total(Sentence(np.arange(length), pair), [Row(np.ones(length))])
 
     assert [call(n) for n in (3, 5, 0)] == [2 * (3 + 8) + 3, 2 * (10 + 12) + 5, 4.0]
-    (program,) = [program for _, program in total._programs.items()]
+    (program,) = [program for _, program in total.__undertow_programs__.items()]
     assert [str(t) for t in program.captured.types] == ["i64[?]", "f64[?,2]", "f64[2]", "f64", "f64[?]"]
     total.map(Sentence(np.ones((3, 2), int), (np.ones((3, 2, 2)), np.ones((3, 2))), np.ones(3)), [Row(np.ones((3, 4)))])
     with pytest.raises(ut.TypeMismatch, match="different lengths"):

@@ -444,7 +444,7 @@ def test_programs_are_kept() -> None:
     for x in (1.0, 2.0, 3.0):
         ut.jvp(square, (x,), (1.0,))
     ut.jvp(square, (1.0,), (None,))
-    assert len(_function(square.__undertow_definition__)._programs) == 2
+    assert len(_function(square.__undertow_definition__).__undertow_programs__) == 2
 
 
 # --------------------------------------------------------------------------------------------------------------

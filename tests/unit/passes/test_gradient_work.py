@@ -12,11 +12,11 @@ from tests.support.differences import WAYS, assert_close, check_gradient
 from tests.support.recursions import fibonacci, loop_in_recursion, mapped, power, tree_sum
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.api.options import ENGINES
 from undertow.ir.graph import FunctionGraph, Library
 from undertow.ir.text import dump
 from undertow.ops.op import CATALOGUE
+from undertow.passes.pipeline import make_library
 
 
 def extended(function: ut.Function, *args: Any, collect: bool = True) -> Library:
@@ -60,7 +60,7 @@ def test_forward_nodes_fire_as_often_as_without_a_gradient(function: Any, args: 
 def forward(function: ut.Function, args: Any, way: dict[str, Any]) -> tuple[Counter[Any], int]:
     """How often each operator of the source fired; and activations. What gradients compute is named d.something."""
     stats = function.run(*args, stats=True, **way)[1]
-    program = function._program(function._arguments(args, {}))
+    program = function.__undertow_program__(function.__undertow_arguments__(args, {}))
     graph = program.static(program.library(ENGINES[way["engine"]], way["simplify"]))
     found: Counter[Any] = Counter()
     for node in graph.nodes:

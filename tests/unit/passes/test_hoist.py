@@ -319,7 +319,7 @@ def test_what_map_shares_is_one_value_of_the_run() -> None:
     params = (np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     found = weighted.map(ut.shared(params), [0, 3, 5])
     np.testing.assert_allclose(found, [weighted(params, n) for n in (0, 3, 5)])
-    (program,) = (p for (_, mapped), p in weighted._programs.items() if mapped is not None)
+    (program,) = (p for (_, mapped), p in weighted.__undertow_programs__.items() if mapped is not None)
     hoisted = program.library(Reference(), True)
     main = hoisted.functions["main"]
     assert [main.nodes[port.node].name for port in main.shared] == ["x0.0", "x0.1"]

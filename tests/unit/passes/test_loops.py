@@ -388,7 +388,9 @@ def outcome(found: Library, inputs: list[Any], options: Options) -> tuple[list[A
 def case_of(program: Program, case: int) -> tuple[Library, list[Any]]:
     """What is captured for a case, and what it is fed with."""
     arguments, function = program.cases[case], program.function
-    given = function._map_arguments(arguments)[0] if program.by == "map" else function._arguments(arguments, {})
+    given = (
+        function._map_arguments(arguments)[0] if program.by == "map" else function.__undertow_arguments__(arguments, {})
+    )
     found, _ = program.capture(case)
     inputs = [np.asarray(leaf)[()] for leaf in given.leaves]
     if len(inputs) < len(found.functions[found.main].params):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.ir.graph import Library
 from undertow.ir.spec import check
 from undertow.ir.text import parse
 from undertow.passes.phase_constants import propagate_constants
+from undertow.passes.pipeline import make_library
 
 
 @ut.function

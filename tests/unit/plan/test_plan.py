@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[3]
 
 def inputs_of(program: Program, graph: StaticGraph) -> list[Any]:
     function, case = program.function, program.cases[0]
-    given = function._map_arguments(case)[0] if program.by == "map" else function._arguments(case, {})
+    given = function._map_arguments(case)[0] if program.by == "map" else function.__undertow_arguments__(case, {})
     seed = [np.int64(program.seed or 7)] * (len(graph.inputs) - len(given.leaves))
     return [np.asarray(leaf, order="C") for leaf in (*given.leaves, *seed)]
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import undertow as ut
-from undertow import cli
+from undertow.cli import commands as cli
 
 REVIEWS = ut.data.sentiment(30, seed=2)
 BUSHES = "(S (NP the old dog) (VP saw (NP it)))\n(S (NP it) (VP slept))\n"

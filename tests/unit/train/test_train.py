@@ -19,7 +19,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import undertow as ut
-from undertow import cli, cli_train
+from undertow.cli import commands as cli
+from undertow.cli import train as cli_train
 from undertow.train import curve
 
 SOURCE = ut.train.open_source("grammar", trees=40, seed=1)

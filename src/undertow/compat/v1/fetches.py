@@ -13,9 +13,7 @@ import numpy as np
 
 from undertow.api.function import Program
 from undertow.compat.v1.graph import Graph, another_graph
-from undertow.compat.v1.outline import outline_derivatives
 from undertow.compat.v1.place import here
-from undertow.compat.v1.reads import expose_reads, order_updates
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
@@ -25,8 +23,8 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Library, Port
-from undertow.ops.op import CATALOGUE
-from undertow.passes.dead import remove_dead
+from undertow.passes.dead import acts
+from undertow.passes.pipeline import resolve_markers
 from undertow.types import type_of
 
 
@@ -119,10 +117,7 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
     graph_of_main, params = main.extract(results, instead)
-    library = order_updates(graph.library_of(graph_of_main))
-    library = outline_derivatives(expose_reads(library))
-    if any(_acts(node.op) for body in library.functions.values() for node in body.nodes):
-        library, _ = remove_dead(library, effects=False)  # what no fetch needs does not happen
+    library = resolve_markers(graph.library_of(graph_of_main))
     refuse_endless(library)
     seed = main.key.node if main.key is not None and main.key.node in params else None
     owner = {param.node: port for port, param in instead.items()}
@@ -134,13 +129,9 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     return Fetched(Program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
 
 
-def _acts(op: str) -> bool:
-    return op in CATALOGUE and CATALOGUE[op].effect
-
-
 def _written(library: Library) -> frozenset[str]:
     nodes = (node for body in library.functions.values() for node in body.nodes)
-    return frozenset(node.attrs.text("variable") for node in nodes if _acts(node.op) and "variable" in node.attrs)
+    return frozenset(node.attrs.text("variable") for node in nodes if acts(node.op) and "variable" in node.attrs)
 
 
 # -- feeds -------------------------------------------------------------------------------------------------

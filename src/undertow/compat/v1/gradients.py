@@ -1,12 +1,12 @@
 """`tf.gradients`: derivatives of tensors, written into the graph; a run computes those that its fetches need.
 
-What is written is one `derivative` node. When a program is made for fetches, `reads` and `outline` turn it into a call
+What is written is one `derivative` node. When a program is made for fetches, `passes.markers` turns it into a call
 and its `gradient`, so that everything that is fetched beside it shares the values of that call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from undertow.compat.v1.array import ones_like, zeros_like
 from undertow.compat.v1.control import identity
 from undertow.compat.v1.graph import Graph, another_graph
-from undertow.compat.v1.paths import DERIVATIVE
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
@@ -25,6 +24,7 @@ from undertow.ir.graph import Attrs, Const, Node, Operand, Port
 from undertow.ir.walk import ENTERS
 from undertow.ops.op import CATALOGUE
 from undertow.passes.derive.activity import is_smooth
+from undertow.passes.markers.paths import DERIVATIVE, is_inside
 from undertow.types import said
 
 __all__ = ["gradients"]
@@ -124,7 +124,7 @@ def _summed(pairs: Sequence[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
 class _Upstream:
     """What floats some values depend on: ports of the builder, and variables that are read where that is not seen."""
 
-    def __init__(self, graph: Graph, builder: Builder, ports: Sequence[Port]) -> None:
+    def __init__(self, graph: Graph, builder: Builder, ports: Iterable[Operand]) -> None:
         self.graph = graph
         self.builder = builder
         self.ports: set[Port] = set()
@@ -132,23 +132,17 @@ class _Upstream:
         self.hidden: set[str] = set()  # below calls
         self.is_unsure = False  # is there a call of a function that is not defined yet?
         entered: set[str] = set()
-        todo = list(ports)
-        while todo:
-            port = todo.pop()
-            if port in self.ports or builder.type_of(port).dtype.kind != "float":
-                continue
+        for port in _floats_above(builder, ports):
             self.ports.add(port)
             node = builder.nodes[port.node]
             if node.op == "read":
                 self.reads.setdefault(node.attrs.text("variable"), []).append(port)
             elif node.op in ENTERS:
                 entered.add(node.attrs.text(ENTERS[node.op]))
-            todo += [x for x in _leading(node) if isinstance(x, Port)]
-        self._enter(entered)
+        self._enter(sorted(entered))
 
-    def _enter(self, entered: set[str]) -> None:
+    def _enter(self, todo: list[str]) -> None:
         seen: set[str] = set()
-        todo = sorted(entered)
         while todo:
             name = todo.pop()
             if name in seen:
@@ -165,6 +159,17 @@ class _Upstream:
                     todo.append(node.attrs.text(ENTERS[node.op]))
 
 
+def _floats_above(builder: Builder, ports: Iterable[Operand], cut: Collection[Port] = ()) -> Iterator[Port]:
+    """The floats that these values depend on, themselves included; no further than the cut."""
+    seen, todo = set(cut), list(ports)
+    while todo:
+        port = todo.pop()
+        if isinstance(port, Port) and port not in seen and builder.type_of(port).dtype.kind == "float":
+            seen.add(port)
+            yield port
+            todo += _leading(builder.nodes[port.node])
+
+
 def _leading(node: Node) -> tuple[Operand, ...]:
     """The operands that a cotangent of a node goes to."""
     if node.op == "switch":
@@ -178,7 +183,7 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     builder, region = graph.ctx.open_builder, graph.ctx.open_builder.region
     ys = [operand(y) for y, _ in pairs]
     cotangents = [operand(g) if isinstance(g, Traced) else Const(np.asarray(g)) for _, g in pairs]
-    upstream = _Upstream(graph, builder, [y for y in ys if isinstance(y, Port)])
+    upstream = _Upstream(graph, builder, ys)
     named: list[list[Port]] = []
     variables: list[str] = []
     places: list[int] = []
@@ -187,12 +192,12 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
         origins = upstream.reads.get(x.name, []) if is_variable else [_own_port(x, builder)]
         origins = [port for port in origins if port in upstream.ports and x.dtype.kind == "float"]
         is_hidden = is_variable and (x.name in upstream.hidden or upstream.is_unsure) and x.dtype.kind == "float"
-        visible = [port for port in origins if not is_variable or _is_outside(builder, port, region)]
+        visible = [p for p in origins if not is_variable or is_inside(builder.regions, region, builder.home(p))]
         if visible or origins or is_hidden:
             named.append([builder.use(port) for port in visible])
             variables.append(x.name if is_variable else "")
             places.append(place)
-            _check_outside(builder, [*visible], named[-1], ys, x)
+            _check_outside(builder, visible, named[-1], ys, x)
     found: list[Any] = [None] * len(xs)
     if not places:
         return found
@@ -218,28 +223,13 @@ def _own_port(x: Traced, builder: Builder) -> Port:
     return x.port
 
 
-def _is_outside(builder: Builder, port: Port, region: int) -> bool:
-    """Is a value's region this one, or around it? Then it can be seen here."""
-    at: int | None = region
-    while at is not None and at != builder.home(port):
-        at = builder.regions[at].parent
-    return at is not None
-
-
 def _check_outside(
     builder: Builder, origins: Sequence[Port], seen: Sequence[Port], ys: Sequence[Operand], x: Any
 ) -> None:
     """In a branch: do the ys depend on an x only through its value there?"""
     if all(a == b for a, b in zip(origins, seen, strict=True)):
         return
-    cut, found = set(seen), set[Port]()
-    todo = [y for y in ys if isinstance(y, Port)]
-    while todo:
-        port = todo.pop()
-        if port not in found and port not in cut and builder.type_of(port).dtype.kind == "float":
-            found.add(port)
-            todo += [p for p in _leading(builder.nodes[port.node]) if isinstance(p, Port)]
-    if not found.isdisjoint(origins):
+    if not set(origins).isdisjoint(_floats_above(builder, ys, seen)):
         raise GraphError(
             f"a gradient inside of a tf.cond, with respect to {x!r}, goes through what stands outside of it",
             here(),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
@@ -24,6 +24,25 @@ from undertow.types import Type
 
 # The newest Defined of each name in this process, so that functions survive `reset_default_graph`.
 NEWEST: dict[str, Any] = {}
+
+
+Item = TypeVar("Item")
+
+
+class Stack(threading.local, Generic[Item]):
+    """What is the default now, the innermost last. As in TensorFlow, each thread has its own."""
+
+    def __init__(self, first: Callable[[], list[Item]]) -> None:
+        self.items = first()
+
+    @contextlib.contextmanager
+    def pushed(self, item: Item) -> Iterator[None]:
+        self.items.append(item)
+        try:
+            yield
+        finally:  # others may stand above it by now; and a session may be closed by another thread
+            if item in self.items:
+                del self.items[len(self.items) - 1 - self.items[::-1].index(item)]
 
 
 class NativeContext(Context):
@@ -141,12 +160,8 @@ class Graph:
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
         """Operations are added to this graph, inside the `with`."""
-        graphs = _stack()
-        graphs.append(self)
-        try:
+        with _GRAPHS.pushed(self):
             yield self
-        finally:
-            del graphs[len(graphs) - 1 - graphs[::-1].index(self)]
 
     @contextlib.contextmanager
     def writing_to(self, builder: Builder) -> Iterator[None]:
@@ -257,28 +272,20 @@ class Graph:
         return program_of(self, fetches).program.view(simplify)
 
 
-_LOCAL = threading.local()
-
-
-def _stack() -> list[Graph]:
-    """The default graphs of this thread, the innermost last. As in TensorFlow, each thread has its own."""
-    if not hasattr(_LOCAL, "graphs"):
-        _LOCAL.graphs = [Graph()]
-    graphs: list[Graph] = _LOCAL.graphs
-    return graphs
+_GRAPHS: Stack[Graph] = Stack(lambda: [Graph()])
 
 
 def get_default_graph() -> Graph:
     """The graph that operations are added to now."""
-    return _stack()[-1]
+    return _GRAPHS.items[-1]
 
 
 def reset_default_graph() -> None:
     """Start anew with an empty graph. Functions survive: they are added again where they are called."""
-    if len(_stack()) > 1:
+    if len(_GRAPHS.items) > 1:
         raise GraphError(
             "reset_default_graph inside of a `with` that chooses the graph",
             here(),
             hint="call it outside of `with graph.as_default():` and `with tf.Session():`",
         )
-    _stack()[0] = Graph()
+    _GRAPHS.items[0] = Graph()

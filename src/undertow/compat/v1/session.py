@@ -6,10 +6,9 @@ and see the last committed values.
 
 from __future__ import annotations
 
-import os
-import secrets
+import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
+from undertow.api.function import check_written
 from undertow.api.options import Settings, settings
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
-from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graph import Graph, Stack, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, TypeMismatch, UndertowError, brief
@@ -28,20 +28,12 @@ from undertow.ir.graph import Port
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
 
-_LOCAL = threading.local()
-
-
-def _sessions() -> list[Session]:
-    """The sessions of this thread's `with` blocks, the innermost last."""
-    if not hasattr(_LOCAL, "sessions"):
-        _LOCAL.sessions = []
-    found: list[Session] = _LOCAL.sessions
-    return found
+_SESSIONS: Stack[Session] = Stack(list)
 
 
 def get_default_session() -> Session | None:
     """The session of the innermost `with`, if there is one."""
-    return _sessions()[-1] if _sessions() else None
+    return _SESSIONS.items[-1] if _SESSIONS.items else None
 
 
 def session_for(session: Session | None, what: Any) -> Session:
@@ -82,28 +74,28 @@ class Session:
         self._values: dict[str, Any] = {}
         self._writing = threading.Lock()
         self._is_open = True
-        self._entered: list[Any] = []
+        self._entered: list[contextlib.ExitStack] = []
 
     def _settings(self) -> Settings:
         return settings().with_(**self._options)
 
     def __enter__(self) -> Session:
         self._check_open()
-        chosen = self.graph.as_default()
-        chosen.__enter__()
-        self._entered.append(chosen)
-        _sessions().append(self)
+        self._entered.append(contextlib.ExitStack())
+        self._entered[-1].enter_context(self.graph.as_default())
+        self._entered[-1].enter_context(_SESSIONS.pushed(self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        sessions = _sessions()
-        del sessions[len(sessions) - 1 - sessions[::-1].index(self)]
-        self._entered.pop().__exit__(None, None, None)
+        self._entered.pop().close()
         self.close()
 
-    def as_default(self) -> _Default:
+    @contextlib.contextmanager
+    def as_default(self) -> Iterator[Session]:
         """`with sess.as_default():` makes it the one that `eval` uses, and does not close it."""
-        return _Default(self)
+        self._check_open()
+        with _SESSIONS.pushed(self):
+            yield self
 
     def close(self) -> None:
         """Forget the values of variables."""
@@ -158,8 +150,7 @@ class Session:
     def _inputs(self, asked: _Asked, chosen: Settings) -> list[Any]:
         inputs = [asked.fed[port] for port in asked.fetched.inputs]
         if asked.fetched.seed is not None:
-            seed = chosen.limits.seed
-            inputs.insert(asked.fetched.seed, np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1)))
+            inputs.insert(asked.fetched.seed, chosen.draw_seed())
         return inputs
 
     def _execute(self, fetched: Fetched, inputs: list[Any], chosen: Settings) -> list[Any]:
@@ -174,13 +165,8 @@ class Session:
                 self._commit(state)
                 return values
         except OSError as fault:
-            path = chosen.limits.trace
-            if path is None or isinstance(path, list) or isinstance(fault, BrokenPipeError):
-                raise
-            raise UndertowError(
-                f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
-                hint="name a file in a folder that exists and has room",
-            ) from fault
+            check_written(fault, chosen)
+            raise
 
     def _commit(self, state: dict[str, Any]) -> None:
         before = self._values
@@ -209,34 +195,15 @@ class InteractiveSession(Session):
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         super().__init__(target, graph, config, **options)
-        self._default_graph = None if graph is None else graph.as_default()
-        if self._default_graph is not None:
-            self._default_graph.__enter__()
-        _sessions().append(self)
+        self._default = contextlib.ExitStack()
+        if graph is not None:
+            self._default.enter_context(graph.as_default())
+        self._default.enter_context(_SESSIONS.pushed(self))
 
     def close(self) -> None:
         """Forget the values of variables; the session is no longer the default one."""
-        if self in _sessions():
-            _sessions().remove(self)
-            if self._default_graph is not None:
-                self._default_graph.__exit__(None, None, None)
+        self._default.close()
         super().close()
-
-
-class _Default:
-    """A session as the default one, inside a `with`."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __enter__(self) -> Session:
-        self._session._check_open()
-        _sessions().append(self._session)
-        return self._session
-
-    def __exit__(self, *_: object) -> None:
-        sessions = _sessions()
-        del sessions[len(sessions) - 1 - sessions[::-1].index(self._session)]
 
 
 def _frozen(value: Any) -> Any:

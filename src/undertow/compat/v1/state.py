@@ -14,7 +14,6 @@ import numpy as np
 
 from undertow.compat.v1.control import control_dependencies, group
 from undertow.compat.v1.graph import Graph, get_default_graph
-from undertow.compat.v1.paths import UPDATE
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, Tensor, TensorShape, as_tensor, fitted, given, named, writing
 from undertow.errors import GraphError, TypeMismatch, brief
@@ -24,6 +23,7 @@ from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Port
 from undertow.ops.op import find
+from undertow.passes.markers.paths import UPDATE
 from undertow.types import Type, dtype_of, f32
 from undertow.types import type_of as numpy_type_of
 

@@ -1,6 +1,6 @@
 """The functions that do no more than apply an operator: each is made from the operator's row.
 
-What type checkers know of them is in plain.pyi, which `python -m undertow.manual plain` writes.
+What type checkers know of them is in plain.pyi, which `python docs/manual.py plain` writes.
 """
 
 from undertow.frontend.functions.from_rows import function_of

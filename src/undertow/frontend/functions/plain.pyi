@@ -1,4 +1,4 @@
-"""Written by `python -m undertow.manual plain`; do not edit."""
+"""Written by `python docs/manual.py plain`; do not edit."""
 
 from typing import Any
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.waves import WavesPlan
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 RANDOM = np.random.default_rng(5)
 LANES = 37

@@ -16,11 +16,11 @@ from tests.support.recursions import fib, grows, halves
 from tests.support.threads import in_threads
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
 from undertow.ir.trace import RunEnded, RunStarted, WaveStarted, read_trace
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 
 @pytest.fixture(autouse=True)

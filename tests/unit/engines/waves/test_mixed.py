@@ -10,13 +10,13 @@ import pytest
 from tests.support.mixed import MixedPlan, subsets
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.contract import Options
 from undertow.engines.reference import ReferencePlan
 from undertow.errors import RunError
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import WaveStarted, read_trace
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 D = 20  # of vectors: more bytes than stand in a frame
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 from undertow.plan.lower import lower
 from undertow.plan.plan import Collect
 from undertow.plan.products import find_products

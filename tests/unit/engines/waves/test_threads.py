@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 D = 64
 

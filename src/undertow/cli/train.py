@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 import undertow as ut
-from undertow.console import bytes_of, make_console, telling_errors
+from undertow.cli.console import bytes_of, make_console, telling_errors
 from undertow.errors import UndertowError
 from undertow.models.ranges import check_ranges
 from undertow.train.growth import perplexity

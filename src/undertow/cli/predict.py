@@ -15,8 +15,8 @@ import typer
 from rich.text import Text
 
 import undertow as ut
-from undertow.cli_train import FILE
-from undertow.console import make_console, telling_errors
+from undertow.cli.console import make_console, telling_errors
+from undertow.cli.train import FILE
 from undertow.data.files import FORMATS, MissingFile, check_file, format_of, text_of
 from undertow.data.nested import name_of
 from undertow.data.picture import lines_of

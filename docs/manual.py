@@ -1,6 +1,6 @@
 """The reference manual of the public names, written from their docstrings.
 
-`python -m undertow.manual > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1; with
+`python docs/manual.py > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1; with
 `plain`, what type checkers know of the functions that are made from rows, src/undertow/frontend/functions/plain.pyi.
 """
 
@@ -23,7 +23,7 @@ from undertow.types import DType, Type
 _HEAD = """\
 # API
 
-<!-- Written by `python -m undertow.manual > docs/reference/api.md`; do not edit. -->
+<!-- Written by `python docs/manual.py > docs/reference/api.md`; do not edit. -->
 
 After `import undertow as ut`, these are all the public names: `ut.function`, `ut.sum` and so on. These modules may be
 imported besides: `undertow.ir.trace` reads traces, `undertow.ir.text` prints and parses graphs, `undertow.compat.v1` is
@@ -93,33 +93,33 @@ _FAMILIES = {
     "undertow.ops.linalg": "undertow.frontend.functions.linalg",
 }
 _STUB_HEAD = """\
-\"\"\"Written by `python -m undertow.manual plain`; do not edit.\"\"\"
+\"\"\"Written by `python docs/manual.py plain`; do not edit.\"\"\"
 
 from typing import Any
 """
 _OPTIONS = """\
 Besides `engine`, these are the options of a run. None means: no limit; but unless you say otherwise, `memory` is
 a quarter of what is free when Undertow is imported"""
-# What is said after the names of a module: tables of methods, or of fields.
-_MORE: dict[str, tuple[tuple[type, str], ...]] = {
-    "undertow.api.function": (
+# Classes whose methods, or fields, follow the names of a module.
+_OWNERS: dict[str, list[tuple[type, str]]] = {
+    "undertow.api.function": [
         (undertow.Function, "What `@ut.function` makes has these methods"),
         (GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"),
         (Stats, "`Stats`, the second of the pair that `stats=True` gives"),
-    ),
-    "undertow.frontend.values.state": ((undertow.Variable, "A variable has these methods"),),
-    "undertow.frontend.values.rows": ((undertow.IndexedRows, "Sparse rows have these methods"),),
-    "undertow.data.forest": ((undertow.data.Forest, "A forest has these methods"),),
-    "undertow.data.vocabulary": ((undertow.data.Vocabulary, "A vocabulary has these methods"),),
-    "undertow.models.classifier": ((undertow.models.TreeClassifier, "All of these models have these methods"),),
-    "undertow.models.generator": ((undertow.models.TreeGenerator, "All of these models have these methods"),),
-    "undertow.train.recipe": ((undertow.train.Recipe, "What a recipe says"),),
-    "undertow.api.optim": (
+    ],
+    "undertow.frontend.values.state": [(undertow.Variable, "A variable has these methods")],
+    "undertow.frontend.values.rows": [(undertow.IndexedRows, "Sparse rows have these methods")],
+    "undertow.data.forest": [(undertow.data.Forest, "A forest has these methods")],
+    "undertow.data.vocabulary": [(undertow.data.Vocabulary, "A vocabulary has these methods")],
+    "undertow.models.classifier": [(undertow.models.TreeClassifier, "All of these models have these methods")],
+    "undertow.models.generator": [(undertow.models.TreeGenerator, "All of these models have these methods")],
+    "undertow.train.recipe": [(undertow.train.Recipe, "What a recipe says")],
+    "undertow.api.optim": [
         (undertow.optim.Optimizer, "An optimizer has these methods"),
         (undertow.optim.Updater, "An updater has these methods"),
-    ),
-    "undertow.subgraph": ((undertow.SubGraph, "Besides the methods of functions it has"),),
-    "undertow.api.options": ((Options, _OPTIONS),),
+    ],
+    "undertow.subgraph": [(undertow.SubGraph, "Besides the methods of functions it has")],
+    "undertow.api.options": [(Options, _OPTIONS)],
 }
 _FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
 
@@ -127,7 +127,7 @@ _FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
 def public_names() -> dict[str, Any]:
     """What `undertow` offers, by name; `random.normal` is the function in the public module `random`."""
     found: dict[str, Any] = {}
-    later = {name: getattr(undertow, name) for name in undertow._LATER}
+    later = {name: getattr(undertow, name) for name in undertow.__later__}
     for name, value in {**vars(undertow), **later}.items():
         if name.startswith("_"):
             continue
@@ -183,14 +183,14 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
             yield f"| `{name}` | `{value!r}` |"
         else:
             yield f"| `{name}{signature(value)}` | {_cell(value)} |"
-    for owner, what in _MORE.get(module, ()):
-        yield from (_fields if issubclass(owner, (Options, Stats, undertow.train.Recipe)) else _methods)(owner, what)
+    for owner, what in _OWNERS.get(module, ()):
+        yield from (_fields if owner in (Options, Stats, undertow.train.Recipe) else _methods)(owner, what)
 
 
 _COMPAT_HEAD = """\
 # Names of compat.v1
 
-<!-- Written by `python -m undertow.manual compat > docs/reference/compat_v1.md`; do not edit. -->
+<!-- Written by `python docs/manual.py compat > docs/reference/compat_v1.md`; do not edit. -->
 
 After `import undertow.compat.v1 as tf`: what there is of TensorFlow 1. `tf.compat.v1` is `tf` itself.
 [Coming from TensorFlow 1](../guides/coming_from_tensorflow_1.md) says what differs.
@@ -266,4 +266,4 @@ def _cell(value: Any) -> str:
 
 if __name__ == "__main__":
     pages = {"compat": compat_manual, "plain": plain_stub}
-    print(pages.get("".join(sys.argv[1:]), manual)(), end="")  # noqa: T201 - the output is the file
+    print(pages.get("".join(sys.argv[1:]), manual)(), end="")

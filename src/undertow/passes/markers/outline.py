@@ -9,11 +9,11 @@ why the nodes can be moved, and when a part is computed a second time instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from undertow.compat.v1.paths import DERIVATIVE, ancestors, descendants, is_inside, sources
 from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
@@ -21,12 +21,22 @@ from undertow.ir.implied import param_node, start_node
 from undertow.ir.names import Names
 from undertow.ir.walk import ENTERS, entered_by
 from undertow.ops.op import CATALOGUE
+from undertow.passes.markers.paths import (
+    DERIVATIVE,
+    ancestors,
+    descendants,
+    in_order,
+    is_inside,
+    leaves_its_branch,
+    parts_of,
+    sources,
+)
 
 _CALL, _GRADIENT = -1, -2  # what is written besides nodes
 
 
-def outline_derivatives(library: Library) -> Library:
-    """The library with a call and a `gradient` for every derivative."""
+def outline_derivatives(library: Library) -> tuple[Library, Counter[str]]:
+    """The library with a call and a `gradient` for every derivative, and how many functions that takes."""
     functions = dict(library.functions)
     taken = Names(functions, "~")
     todo = list(functions)
@@ -38,7 +48,7 @@ def outline_derivatives(library: Library) -> Library:
             functions[name], made = _write(scene, way, in_place, taken.fresh(f"{name}.differentiated"))
             functions[made.name] = made
             todo.append(made.name)  # derivatives of higher order have moved into it
-    return Library(functions, library.main)
+    return Library(functions, library.main), +Counter({"outlined function": len(functions) - len(library.functions)})
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -195,14 +205,6 @@ class _Scene:
         return any((call in numbers) != (gradient in numbers) for call, gradient in self.gradients.items())
 
 
-def parts_of(node: Node) -> tuple[tuple[Port, ...], tuple[Operand, ...], tuple[Port, ...]]:
-    """The ys of a derivative, their cotangents, and the xs."""
-    count = node.attrs.integer("ys")
-    ys = tuple(port for port in node.inputs[:count] if isinstance(port, Port))
-    xs = tuple(port for port in node.inputs[2 * count :] if isinstance(port, Port))
-    return ys, node.inputs[count : 2 * count], xs
-
-
 def _choose(scene: _Scene) -> tuple[_Way, bool]:
     """What to write next, and whether its nodes move. Those that can only be copied come first: from what is there."""
     ways: list[_Way] = []
@@ -243,9 +245,11 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
 
 def _write(scene: _Scene, way: _Way, in_place: bool, name: str) -> tuple[FunctionGraph, FunctionGraph]:
     """The graph with the call and the gradient, and the function."""
-    _check_region(scene, way)
+    regions, region = scene.graph.regions, way.node.region
+    if not all(is_inside(regions, scene.nodes[number].region, region) for number in way.whole):
+        raise leaves_its_branch(way.node)
     whole = way.whole if in_place else way.whole & ancestors(scene.nodes, way.ys)
-    moved = whole - scene.shared_switches(whole, way.node.region) if in_place else set()
+    moved = whole - scene.shared_switches(whole, region) if in_place else set()
     exports = list(dict.fromkeys([*way.ys, *_exported(scene, moved)]))
     body, taken = _body(scene, way, whole, exports, name)
     ready = dict.fromkeys(way.wanted.values(), _GRADIENT)
@@ -266,12 +270,13 @@ def _write(scene: _Scene, way: _Way, in_place: bool, name: str) -> tuple[Functio
     draft = Draft(graph.kind, graph.regions[0].name)
     copy = Copy(graph, draft)
     call = gradient = -1
-    for item in _ordered(range(len(scene.nodes)), moved, needs):
+    for item in in_order([*(n for n in range(len(scene.nodes)) if n not in moved), _GRADIENT], needs):
         if item == _CALL:
             types = tuple(graph.type_of(port).erased() for port in exports)
             inputs = tuple(copy.ports[port] for port in taken)
-            region = copy.place(way.node.region)
-            node = Node("call", inputs, types, "differentiated", region, Attrs(callee=name), span=way.node.span)
+            node = Node(
+                "call", inputs, types, "differentiated", copy.place(region), Attrs(callee=name), span=way.node.span
+            )
             call = draft.add(draft.triggered(node, 0))
             copy.ports.update({x: Port(call, k) for k, x in enumerate(exports) if x.node in moved})
         elif item == _GRADIENT:
@@ -288,16 +293,6 @@ def _write(scene: _Scene, way: _Way, in_place: bool, name: str) -> tuple[Functio
     return draft.freeze(graph, [phase], graph.carried), body
 
 
-def _check_region(scene: _Scene, way: _Way) -> None:
-    regions, region = scene.graph.regions, way.node.region
-    if not all(is_inside(regions, scene.nodes[number].region, region) for number in way.whole):
-        raise GraphError(
-            "a gradient that is taken inside of a tf.cond goes through what stands outside of it",
-            way.node.span,
-            hint="call tf.gradients outside of the tf.cond, and use what it gives inside",
-        )
-
-
 def _rest(node: Node, number: int, ready: dict[Port, int]) -> Node:
     """A derivative without the outputs that are ready; any other node as it is."""
     if node.op != DERIVATIVE:
@@ -306,22 +301,6 @@ def _rest(node: Node, number: int, ready: dict[Port, int]) -> Node:
     kept = [k for k in range(len(node.types)) if Port(number, k) not in ready]
     inputs = (*ys, *cotangents, *(xs[k] for k in kept))
     return replace(node, inputs=inputs if kept else (), types=tuple(node.types[k] for k in kept))
-
-
-def _ordered(numbers: Iterable[int], left_out: set[int], needs: Callable[[int], Iterable[int]]) -> Iterator[int]:
-    """All that is to be written, each after what it needs."""
-    done: set[int] = set()
-    for number in (*numbers, _GRADIENT):
-        if number in left_out:
-            continue
-        stack = [number]
-        while stack:
-            missing = [item for item in needs(stack[-1]) if item not in done] if stack[-1] not in done else []
-            if missing:
-                stack.extend(reversed(missing))
-            elif (item := stack.pop()) not in done:
-                done.add(item)
-                yield item
 
 
 def _exported(scene: _Scene, moved: set[int]) -> list[Port]:

@@ -16,7 +16,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 import undertow as ut
-from undertow import demo_programs as programs
+from undertow.cli import demo_programs as programs
 from undertow.ir import text
 from undertow.ir.trace import FrameStarted, Tags, read_trace, show_tag
 

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 import undertow as ut
-from undertow.console import make_console, table, telling_errors
+from undertow.cli.console import make_console, table, telling_errors
 from undertow.data import Forest
 from undertow.data.files import FORMATS, WRITERS, check_file, format_of
 from undertow.data.nested import name_of

@@ -31,15 +31,17 @@ from rich.table import Table
 import undertow as ut
 from undertow.api.function import GraphView
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
-from undertow.cli_data import app as data_app
-from undertow.cli_predict import predict
-from undertow.cli_train import train
-from undertow.console import bytes_of, make_console, table, telling_errors
+from undertow.cli.console import bytes_of, make_console, table, telling_errors
+from undertow.cli.data import app as data_app
+from undertow.cli.predict import predict
+from undertow.cli.train import train
 from undertow.engines.contract import Stats, rows_of
 from undertow.errors import UndertowError
 from undertow.frontend.values import tree
-from undertow.ir.graph import Node
+from undertow.ir.graph import Library, Node
 from undertow.ir.trace import show_tag
+from undertow.passes.pipeline import library_steps
+from undertow.passes.report import size
 
 app = typer.Typer(
     help="Recursive functions in static dataflow graphs.",
@@ -99,7 +101,7 @@ def demo(
     lesson: Annotated[int, typer.Option(help="From how many trees the network of the end learns; 0: none.")] = 3000,
 ) -> None:
     """See recursion run in a static graph: a short tour."""
-    from undertow.demo import show  # it captures its programs when imported
+    from undertow.cli.demo import show  # it captures its programs when imported
 
     with telling_errors():
         show(make_console(), output, lesson)
@@ -154,6 +156,9 @@ def graph(
     format: Annotated[Format | None, typer.Option(help="By default what the output's name says, else text.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="The plan instead: what the engine executes, as text.")] = False,
+    passes: Annotated[
+        bool, typer.Option("--passes", help="What each pass does on the way to the graph, instead.")
+    ] = False,
 ) -> None:
     """Print or draw the static graph of a function. Arguments with annotated types may all be left out."""
     arguments = [_literal(value) for value in values or []]
@@ -163,10 +168,12 @@ def graph(
     with telling_errors():
         function = _find(target)
         arguments = arguments or _zeros(function)
-        if plan and format is not Format.text:
-            raise _usage("a plan is text", "--plan")
+        if (plan or passes) and format is not Format.text:
+            raise _usage("a plan is text" if plan else "what passes do is text", "--plan" if plan else "--passes")
         view = _from_here(function.graph(*arguments))
-        if plan:
+        if passes:
+            made = _passes(function.library(*arguments), view)
+        elif plan:
             made = str(function.plan(*arguments)).rstrip("\n")
         else:
             made = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
@@ -175,7 +182,7 @@ def graph(
         else:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text(made + "\n", encoding="utf-8")
-            typer.echo(f"Wrote {output}" if plan else f"Wrote {output}: {len(view)} nodes", err=True)
+            typer.echo(f"Wrote {output}" if plan or passes else f"Wrote {output}: {len(view)} nodes", err=True)
 
 
 @app.command()
@@ -301,6 +308,13 @@ def _show(result: Any) -> str:
     return str(tree.unflatten(structure, plain))
 
 
+def _passes(captured: Library, view: GraphView) -> str:
+    """A line for each pass between what is captured and the static graph."""
+    chosen = settings()
+    steps = library_steps(captured, chosen.find_engine().takes_hoisted and chosen.simplify, chosen.simplify)
+    return "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
+
+
 def _stats_table(stats: Stats) -> Table:
     *rows, seconds = rows_of(stats)
     times = [("of these", ", ".join(f"{name} {took:.3f}" for name, took in stats.step_seconds.items()))]
@@ -345,7 +359,3 @@ def _memory() -> str:
     except (ValueError, OSError, AttributeError):
         return "not known"
     return f"{total:.1f} GiB, {free:.1f} GiB free"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,313 @@
+"""Expose reads: a derivative with respect to a variable becomes one with respect to the tensors that read it.
+
+A variable is read where it is used: in the graph itself, in branches, loops and functions. Before a derivative with
+respect to it is outlined, each read in a branch or below a call becomes a read in the region of the derivative, whose
+value is handed on; then the reads are tensors like any other x. That is the same program: nothing orders those reads
+after an assignment, or it is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from undertow.errors import GraphError
+from undertow.ir.draft import Copy, Draft
+from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
+from undertow.ir.implied import param_node
+from undertow.ir.walk import ENTERS, entered_by
+from undertow.ops.op import find
+from undertow.passes.markers.paths import DERIVATIVE, ancestors, is_inside, leaves_its_branch, parts_of
+from undertow.types import Type
+
+
+def expose_reads(library: Library) -> tuple[Library, Counter[str]]:
+    """The library with derivatives that name tensors only, one output for each, and one node for each list of ys."""
+    marked = [graph for graph in library.functions.values() if any(node.op == DERIVATIVE for node in graph.nodes)]
+    if not marked:
+        return library, Counter()
+    changing = _changing(library, marked)
+    functions = {
+        name: _Exposing(graph, changing).make()
+        if graph in marked or any(entered in changing for entered in (name, *entered_by(graph)))
+        else graph
+        for name, graph in library.functions.items()
+    }
+    count = Counter({"graph with derivatives": len(marked), "variable handed over": sum(map(len, changing.values()))})
+    return Library(functions, library.main), +count
+
+
+# -- which functions take a variable's value as an argument ------------------------------------------------
+
+
+def used_by(node: Node, op: str, functions: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The variables that a node reads, or assigns: itself, or through what it enters."""
+    if node.op in ENTERS:
+        return functions[node.attrs.text(ENTERS[node.op])]
+    return frozenset({node.attrs.text("variable")} if node.op == op else ())
+
+
+def using(library: Library, op: str) -> dict[str, frozenset[str]]:
+    """The same for functions."""
+    found = dict.fromkeys(library.functions, frozenset[str]())
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for name in reversed(found):
+            used = found[name].union(*(used_by(node, op, found) for node in library.functions[name].nodes))
+            is_growing |= used != found[name]
+            found[name] = used
+    return found
+
+
+def _changing(library: Library, marked: Iterable[FunctionGraph]) -> dict[str, dict[str, Node]]:
+    """Functions below differentiated calls -> the variables that they read, which become parameters, with a read."""
+    reads, assigns = using(library, "read"), using(library, "assign")
+    every = (node for graph in library.functions.values() for node in graph.nodes)
+    example = {node.attrs.text("variable"): node for node in every if node.op == "read"}
+    found: dict[str, dict[str, Node]] = {}
+    for graph in marked:
+        for derivative in graph.nodes:
+            if derivative.op != DERIVATIVE:
+                continue
+            variables = frozenset(_variables(derivative))
+            todo: list[str] = []
+            for number in sorted(ancestors(graph.nodes, parts_of(derivative)[0])):
+                node = graph.nodes[number]
+                if node.op != "read" or node.region != derivative.region:
+                    suspects = variables & used_by(node, "read", reads)
+                    before = ancestors(graph.nodes, [Port(number)]) if suspects else ()
+                    assigned = [used_by(graph.nodes[n], "assign", assigns) for n in before]
+                    _check_order(suspects.intersection(frozenset().union(*assigned)), derivative)
+                todo += [node.attrs.text(ENTERS[node.op])] if node.op in ENTERS else []
+            while todo:
+                name = todo.pop()
+                if fresh := (variables & reads[name]) - found.get(name, {}).keys():
+                    found.setdefault(name, {}).update({variable: example[variable] for variable in sorted(fresh)})
+                    todo += entered_by(library.functions[name])
+    return found
+
+
+def _check_order(assigned: frozenset[str], derivative: Node) -> None:
+    """Refuse a read below a call, or in a branch, that an assignment may come before: which value it sees is open."""
+    if assigned:
+        raise GraphError(
+            f"the gradient with respect to variable `{min(assigned)}` goes through a read of it, in a function, loop "
+            "or branch, that an assignment comes before",
+            derivative.span,
+            hint="read it outside, x = v.read_value(), hand x over, and take the gradient with respect to x",
+        )
+
+
+def _variables(node: Node) -> tuple[str, ...]:
+    found = node.attrs["variables"]
+    assert isinstance(found, tuple)
+    return tuple(map(str, found))
+
+
+def _named(node: Node) -> list[tuple[str, list[Port]]]:
+    """What a derivative names: for each x the variable that it is, or "", and tensors."""
+    rest = iter(parts_of(node)[2])
+    sizes = node.attrs.integers("sizes")
+    return [
+        (variable, [x for _, x in zip(range(size), rest, strict=False)])
+        for size, variable in zip(sizes, _variables(node), strict=True)
+    ]
+
+
+# -- one graph ---------------------------------------------------------------------------------------------
+
+
+class _Values(Copy):
+    """A copy in which a value may be replaced while control edges still wait for the node that it came from."""
+
+    def __init__(self, graph: FunctionGraph, draft: Draft) -> None:
+        super().__init__(graph, draft)
+        self.instead: dict[Operand, Port] = {}
+
+    def operand(self, operand: Operand) -> Operand:
+        return self.instead.get(operand) or super().operand(operand)
+
+
+class _Exposing:
+    """A graph on its way to derivatives with respect to tensors. Regions and numbers are old ones, ports are new."""
+
+    def __init__(self, graph: FunctionGraph, changing: Mapping[str, Mapping[str, Node]]) -> None:
+        self.graph = graph
+        self.nodes = graph.nodes
+        self.changing = changing
+        self.draft = Draft(graph.kind, graph.regions[0].name)
+        self.copy = _Values(graph, self.draft)
+        self.brought: dict[tuple[Port, int], Port] = {}  # a value -> as it is seen in a branch of the draft
+        self.reads: dict[tuple[str, int, tuple[Port, ...]], Port] = {}  # one for each variable and place
+        self.params: dict[str, Port] = {}  # variables whose values callers hand over
+        self.markers = [number for number, node in enumerate(self.nodes) if node.op == DERIVATIVE]
+        self.above = {n: ancestors(self.nodes, parts_of(self.nodes[n])[0]) for n in self.markers}
+        # Reads that are an x themselves: others of the variable are not the same tensor.
+        self.pinned = {x for n in self.markers for variable, xs in _named(self.nodes[n]) for x in xs if not variable}
+        # Values of variables that derivatives are taken with respect to, besides those that they name.
+        self.added: dict[tuple[int, str], dict[Port, None]] = {}
+        self.derivatives: dict[tuple[tuple[Operand, ...], int], int] = {}
+
+    def make(self) -> FunctionGraph:
+        graph, copy = self.graph, self.copy
+        count = len(graph.params)  # which are the first nodes, after the start
+        for number, node in enumerate(self.nodes):
+            if node.op == DERIVATIVE:
+                self._write_derivative(number, node)
+                continue
+            if node.op in ENTERS:
+                taken = self.changing.get(node.attrs.text(ENTERS[node.op]), {})
+                # Under ports that no node has: what is copied names its inputs as they were.
+                values: dict[Operand, Port] = {
+                    Port(-1, k): self._handed(*item, number) for k, item in enumerate(taken.items())
+                }
+                copy.instead.update(values)
+                node = replace(node, inputs=(*node.inputs, *values))
+            copy.add(number, node)
+            if node.op == "read":
+                self._replace_read(number, node)
+            if number == count:
+                self._add_params()
+        params = (*(copy.ports[Port(param)].node for param in graph.params), *(p.node for p in self.params.values()))
+        results = tuple(copy.instead.get(port, copy.ports[port]) for port in graph.results)
+        return self.draft.freeze(graph, [Phase(params, results)], graph.carried)
+
+    def _add_params(self) -> None:
+        for index, (variable, read) in enumerate(
+            self.changing.get(self.graph.name, {}).items(), len(self.graph.params)
+        ):
+            self.params[variable] = Port(self.draft.add(param_node(0, index, variable, read.types[0], None)))
+
+    def _asking(self, variable: str, number: int) -> list[int]:
+        """The derivatives with respect to a variable that a node leads to."""
+        return [m for m in self.markers if number in self.above[m] and variable in _variables(self.nodes[m])]
+
+    def _add(self, variable: str, value: Port, asking: Iterable[int]) -> None:
+        for marker in asking:
+            self.added.setdefault((marker, variable), {})[value] = None
+
+    def _handed(self, variable: str, read: Node, number: int) -> Port:
+        """A variable's value, for a call of a function that takes it."""
+        call, asking = self.nodes[number], self._asking(variable, number)
+        if variable in self.params:
+            value = self.params[variable]
+        elif asking:
+            outermost = min(asking, key=lambda m: self.nodes[m].region)
+            region = self.nodes[outermost].region
+            if not is_inside(self.graph.regions, call.region, region):
+                raise leaves_its_branch(self.nodes[outermost])
+            value = self._read(variable, read, region, ())
+        else:
+            value = self._read(variable, read, call.region, call.controls)
+        self._add(variable, value, asking)
+        return self._bring(value, call.region)
+
+    def _replace_read(self, number: int, node: Node) -> None:
+        """A read of what is a parameter now; one in a branch; one that waits for the same as another."""
+        variable = node.attrs.text("variable")
+        asking = self._asking(variable, number)
+        region = min((self.nodes[m].region for m in asking), default=node.region)
+        if variable in self.params:
+            value = self.params[variable]
+        elif not asking:
+            return
+        elif region != node.region and is_inside(self.graph.regions, node.region, region):
+            value = self._read(variable, node, region, ())
+        else:  # the derivatives name it
+            if Port(number) not in self.pinned:
+                own = self.copy.ports[Port(number)]
+                self.copy.instead[Port(number)] = self.reads.setdefault(self._key(variable, node), own)
+            return
+        self._add(variable, value, asking)
+        self.copy.instead[Port(number)] = self._bring(value, node.region)
+
+    def _key(self, variable: str, read: Node) -> tuple[str, int, tuple[Port, ...]]:
+        """Reads with the same one are the same read. A pivot says no more than the region does."""
+        waits = (self.copy.ports[port] for port in read.controls)
+        return variable, self.copy.place(read.region), tuple(p for p in waits if not self.draft.is_pivot(p))
+
+    def _read(self, variable: str, like: Node, region: int, controls: tuple[Port, ...]) -> Port:
+        attrs = Attrs(**{name: value for name, value in like.attrs.items() if name != "device"})
+        node = replace(like, name=self._in_scope(variable, region), attrs=attrs, controls=controls, region=region)
+        key = self._key(variable, node)
+        if key not in self.reads:
+            self.copy.add(-2 - len(self.reads), node)
+            self.reads[key] = Port(len(self.draft.nodes) - 1)
+        return self.reads[key]
+
+    def _in_scope(self, name: str, region: int) -> str:
+        return name if region == 0 else f"{self.graph.regions[region].name}/{name}"
+
+    def _bring(self, port: Port, to: int) -> Port:
+        """A value as it is seen in a region: through a Switch for each branch on the way."""
+        draft, region = self.draft, self.copy.place(to)
+        path: list[int] = []
+        while region != draft.home(port) and (port, region) not in self.brought:
+            path.append(region)
+            parent = draft.regions[region].parent
+            assert parent is not None, "a value of a branch is used outside of it"
+            region = parent
+        maker = draft.nodes[port.node]
+        while path:
+            pred, seen, type_ = (
+                draft.regions[path[-1]].pred,
+                self.brought.get((port, region), port),
+                draft.type_of(port),
+            )
+            assert pred is not None
+            scope = "" if region == 0 else f"{draft.regions[region].name}/"
+            name = f"{scope}{_short(maker)}.if"
+            switch = draft.add(Node("switch", (pred, seen), (type_, type_), name, region, span=maker.span))
+            for index, side in enumerate(draft.pairs[pred, region]):
+                self.brought[port, side] = Port(switch, index)
+            region = path.pop()
+        return self.brought.get((port, region), port)
+
+    # -- derivatives ---------------------------------------------------------------------------------------
+
+    def _write_derivative(self, number: int, node: Node) -> None:
+        """One derivative for all with the same ys and cotangents; the gradient of several reads is their sum."""
+        copy, draft = self.copy, self.draft
+        ys, cotangents, _ = parts_of(node)
+        wanted: list[list[Port]] = []
+        for index, (variable, named) in enumerate(_named(node)):
+            xs = [copy.instead.get(x, copy.ports[x]) for x in named]
+            xs += [self._bring(value, node.region) for value in self.added.get((number, variable), {})]
+            if not xs:  # the functions that might have read it do not
+                xs = [self._read(variable, _reading(variable, node.types[index]), node.region, ())]
+            wanted.append(list(dict.fromkeys(xs)))
+        leading = tuple(map(copy.operand, (*ys, *cotangents)))
+        at = self.derivatives.get((leading, node.region))
+        if at is None or any(x.node > at for xs in wanted for x in xs):
+            name, region = self._in_scope(_short(node), node.region), copy.place(node.region)
+            at = draft.add(Node(DERIVATIVE, leading, (), name, region, Attrs(ys=len(ys)), (), node.span))
+            self.derivatives[leading, node.region] = at
+        for index, ports in enumerate(wanted):
+            total = self._output(at, ports[0])
+            for x in ports[1:]:
+                terms = total, self._output(at, x)
+                name = self._in_scope("sum", node.region)
+                types = (draft.type_of(terms[1]),)
+                total = Port(draft.add(Node("add", terms, types, name, copy.place(node.region), span=node.span)))
+            copy.ports[Port(number, index)] = total
+
+    def _output(self, derivative: int, x: Port) -> Port:
+        """The cotangent of an x."""
+        node = self.draft.nodes[derivative]
+        xs = parts_of(node)[2]
+        if x not in xs:
+            types = (*node.types, self.draft.type_of(x).erased())
+            self.draft.nodes[derivative] = replace(node, inputs=(*node.inputs, x), types=types)
+        return Port(derivative, xs.index(x) if x in xs else len(xs))
+
+
+def _short(node: Node) -> str:
+    return node.name.rsplit("/", 1)[-1]
+
+
+def _reading(variable: str, type_: Type) -> Node:
+    shape = tuple(d if isinstance(d, int) else None for d in type_.shape)
+    attrs = Attrs(variable=variable, dtype=type_.dtype.name, shape=shape)
+    return Node("read", (), find("read").type([], attrs), variable, attrs=attrs)

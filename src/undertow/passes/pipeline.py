@@ -1,0 +1,117 @@
+"""From what is captured to what engines run: the passes, in one list, and when each applies. All are pure functions.
+
+MARKED: what only a graph of TensorFlow 1 has becomes what all libraries have.
+
+updates    an optimizer assigns a variable after the run has read it
+reads      a derivative by a variable becomes one by the tensors that read it
+outline    what a derivative goes through becomes a function, with a `gradient` beside its call
+unfetched  what acts on the world, but no fetch needs, goes
+
+PASSES: the library becomes what an engine runs.
+
+simplify   what is known is computed now, what is computed twice is shared, what nobody needs goes
+extend     gradients become second visits to activations, tangents come beside the values
+constants  arguments of second visits that are always the same become constants
+hoist      what every recursive call hands on unchanged is read from the entry
+
+`flatten` comes last, and makes the static graph.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from undertow.ir.graph import Library
+from undertow.passes.dead import acts, remove_dead
+from undertow.passes.derive.extend import extend
+from undertow.passes.hoist import hoist
+from undertow.passes.markers.outline import outline_derivatives
+from undertow.passes.markers.reads import expose_reads
+from undertow.passes.markers.updates import order_updates
+from undertow.passes.phase_constants import propagate_constants
+from undertow.passes.report import Report, size
+from undertow.passes.simplify import simplify
+
+
+def _propagate(library: Library) -> tuple[Library, Counter[str]]:
+    """Until nothing more becomes constant: what is constant now makes others so."""
+    library, count = propagate_constants(library)
+    total = Counter(count)
+    while count:
+        library, count = propagate_constants(simplify(library)[0])
+        total += count
+    return library, total
+
+
+def _drop_unfetched(library: Library) -> tuple[Library, Counter[str]]:
+    if any(acts(node.op) for graph in library.functions.values() for node in graph.nodes):
+        return remove_dead(library, effects=False)
+    return library, Counter()
+
+
+Pass = Callable[[Library], tuple[Library, Report | Counter[str]]]
+# A pass applies if all these words are true: what the library is made for, and which passes have changed something.
+Table = tuple[tuple[str, Pass, frozenset[str]], ...]
+ALWAYS: frozenset[str] = frozenset()
+
+MARKED: Table = (
+    ("updates", order_updates, ALWAYS),
+    ("reads", expose_reads, ALWAYS),
+    ("outline", outline_derivatives, ALWAYS),
+    ("unfetched", _drop_unfetched, ALWAYS),
+)
+PASSES: Table = (
+    ("simplify", simplify, frozenset({"simple"})),
+    ("extend", extend, frozenset({"entries"})),
+    ("extend", partial(extend, collect=False), frozenset({"no entries"})),
+    ("simplify", simplify, frozenset({"simple", "extend"})),
+    ("constants", _propagate, frozenset({"simple", "extend"})),
+    ("hoist", hoist, frozenset({"simple", "entries"})),
+    ("simplify", simplify, frozenset({"hoist"})),  # constants have come where arguments were
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A pass that was applied."""
+
+    name: str
+    before: Library
+    after: Library
+    has_changed: bool
+
+    def __str__(self) -> str:
+        if not self.has_changed:
+            return f"{self.name:9}  nothing changed"
+        functions = f"{len(self.before.functions):5} -> {len(self.after.functions):3} functions"
+        return f"{self.name:9} {size(self.before):5} -> {size(self.after):5} nodes {functions}"
+
+
+def make_library(library: Library, takes_hoisted: bool = True, is_simple: bool = True) -> Library:
+    """What is captured, made ready for engines: for one that knows entries or not, simplified or not."""
+    *_, step = library_steps(library, takes_hoisted, is_simple)
+    return step.after
+
+
+def library_steps(library: Library, takes_hoisted: bool = True, is_simple: bool = True) -> Iterator[Step]:
+    """The passes of `make_library`, one by one."""
+    entries = "entries" if takes_hoisted else "no entries"
+    return _steps(library, PASSES, frozenset({entries, "simple"} if is_simple else {entries}))
+
+
+def resolve_markers(library: Library) -> Library:
+    """What a graph of TensorFlow 1 was captured as, without markers, and without what no fetch needs."""
+    *_, step = _steps(library, MARKED, ALWAYS)
+    return step.after
+
+
+def _steps(library: Library, table: Table, words: frozenset[str]) -> Iterator[Step]:
+    for name, apply, needed in table:
+        if needed <= words:
+            before = library
+            library, done = apply(before)
+            words |= {name} if done else ALWAYS
+            yield Step(name, before, library, bool(done))
