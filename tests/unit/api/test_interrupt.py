@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -287,7 +288,7 @@ def test_an_interrupt_inside_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> Non
 
     row = op.find("subtract")
     with monkeypatch.context() as patch:
-        patch.setitem(op.CATALOGUE, "subtract", op.Op("subtract", row.arity, row.type, interrupted, row.doc))  # type: ignore[arg-type]
+        patch.setitem(op.CATALOGUE, "subtract", replace(row, eval=interrupted))
         again = ut.function(f.__wrapped__)  # type: ignore[attr-defined]
         with pytest.raises(KeyboardInterrupt):
             again.run(3, engine="reference")
