@@ -5,6 +5,7 @@ Each test runs a script in a process of its own, which interrupts itself again a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -223,7 +224,7 @@ def test_an_interrupt_inside_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> Non
 
     row = op.find("subtract")
     with monkeypatch.context() as patch:
-        patch.setitem(op.CATALOGUE, "subtract", op.Op("subtract", row.arity, row.type, interrupted, row.doc))  # type: ignore[arg-type]
+        patch.setitem(op.CATALOGUE, "subtract", replace(row, eval=interrupted))
         again = ut.function(count.__wrapped__)  # type: ignore[attr-defined]
         with pytest.raises(KeyboardInterrupt):
             again.run(3, engine="reference")

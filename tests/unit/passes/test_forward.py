@@ -645,10 +645,11 @@ def test_a_variable_that_is_assigned_and_read_is_refused() -> None:
 def test_an_operator_without_a_row_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from undertow.ops.gradient import NoGradient
+    from undertow.ops.gradient import NoGradient, pointwise
     from undertow.ops.op import CATALOGUE
 
-    monkeypatch.setitem(CATALOGUE, "sinh", replace(CATALOGUE["sinh"], tangent=NoGradient("nobody knows it")))
+    unknown = pointwise(NoGradient("nobody knows it"))
+    monkeypatch.setitem(CATALOGUE, "sinh", replace(CATALOGUE["sinh"], derivative=unknown))
     text = error_of(lambda: ut.jvp(lambda x: ut.sinh(x) * 2.0, (1.0,), (1.0,)))
     assert "`sinh` has no derivative: nobody knows it" in text
     assert re.search(r"test_forward.py:\d+", text) and "hint:" in text
@@ -673,8 +674,8 @@ def test_check_grads_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> Non
 
     from undertow.ops.op import CATALOGUE
 
-    cosh = CATALOGUE["cosh"].tangent
-    monkeypatch.setitem(CATALOGUE, "sinh", replace(CATALOGUE["sinh"], tangent=cosh))
+    wrong = CATALOGUE["sinh"].derivative._replace(tangent=CATALOGUE["cosh"].tangent)
+    monkeypatch.setitem(CATALOGUE, "sinh", replace(CATALOGUE["sinh"], derivative=wrong))
     with pytest.raises(ut.GradientMismatch, match=r"along argument 1 is .* by ut\.jvp, but .* by differences"):
         ut.check_grads(lambda x, y: x * ut.sinh(y), (1.0, np.array([1.0, 2.0])))
 
