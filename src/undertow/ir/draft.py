@@ -51,13 +51,14 @@ class Draft:
         """The last phase that the operands and control edges of a node wait for."""
         return max((self.phases[p.node] for p in (*node.inputs, *node.controls) if isinstance(p, Port)), default=0)
 
-    def triggered(self, node: Node, phase: int) -> Node:
+    def triggered(self, node: Node, phase: int, waits: bool = False) -> Node:
         """The node with a control edge from its pivot, if without it nothing would trigger it, or too early.
 
-        A call that moved into an earlier phase would also be made where its own phase is never visited.
+        A call that moved into an earlier phase would also be made where its own phase is never visited; so it always
+        `waits` for its phase.
         """
         is_triggered = bool(node.controls) or any(isinstance(operand, Port) for operand in node.inputs)
-        is_early = node.op in ENTERING and self.waits_for(node) < phase
+        is_early = (waits or node.op in ENTERING) and self.waits_for(node) < phase
         if node.op in ("start", "param") or (is_triggered and not is_early):
             return node
         return replace(node, controls=(*node.controls, self.make_pivot(node.region, phase)))
@@ -144,6 +145,9 @@ class Copy:
     def operand(self, operand: Operand) -> Operand:
         return operand if isinstance(operand, Const) else self.ports[operand]
 
+    def port(self, port: Port) -> Port:
+        return self.ports[port]
+
     def place(self, region: int) -> int:
         """Where a region went."""
         path = way_down(self.graph, region, self.places)
@@ -183,16 +187,14 @@ class Copy:
     def phase(self, number: int) -> Phase:
         """Where the parameters and results of a phase went."""
         phase = self.graph.phases[number]
-        return Phase(
-            tuple(self.ports[Port(p)].node for p in phase.params), tuple(self.ports[port] for port in phase.results)
-        )
+        return Phase(tuple(self.port(Port(p)).node for p in phase.params), tuple(map(self.port, phase.results)))
 
     def freeze(self, phases: Iterable[Phase] | None = None, shared: Iterable[Port] | None = None) -> FunctionGraph:
         """The finished graph; without `phases`, and `shared` values, of its own: those that the old one has."""
         if phases is None:
-            phases = map(self.phase, range(len(self.graph.phases)))
+            phases = [self.phase(number) for number in range(len(self.graph.phases))]
         if shared is None:
-            shared = (self.ports[port] for port in self.graph.shared)
+            shared = tuple(map(self.port, self.graph.shared))
         return self.draft.freeze(self.graph, phases, self.graph.carried, shared)
 
 

@@ -36,11 +36,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from undertow.errors import UndertowError
-from undertow.ir.draft import Draft, way_down
-from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Phase, Port
+from undertow.ir.draft import Copy
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Port
 from undertow.ir.pattern import Form, Known, Match, Output, Table, Var, operand_key
 from undertow.ir.structure import ENTERING, SOURCES, is_primitive
-from undertow.ir.walk import node_phases, port_regions
+from undertow.ir.walk import port_regions
 from undertow.types import Type
 
 
@@ -64,32 +64,29 @@ def rewrite(
     return engine.run(), +engine.count
 
 
-class _Engine:
+class _Engine(Copy):
     """One rewrite of one graph.
 
     The main invariant: the new operand of an old port has its type, and lives where the region of the old port went, or
     is a constant. Constants are gated again, by an identity node, only where a token is needed.
+    The place of a region that never runs is -1.
     """
 
     def __init__(self, graph: FunctionGraph, table: Table, operators: Operators, keeps_order: bool) -> None:
-        self.old = graph
+        super().__init__(graph)
         self.table = table
         self.operators = operators
         self.keeps_order = keeps_order
-        self.draft = Draft(graph.kind, graph.regions[0].name)
         self.count: Counter[str] = Counter()
         self.left = 64 + 8 * len(graph.nodes)  # rules that may still be applied
         self.values: dict[Port, Operand] = {}  # old port -> new operand
-        self.places: dict[int, int] = {0: 0}  # old region -> new region, or -1: it never runs
         self.taken: dict[int, int] = {}  # old branch whose predicate is known, either side -> which side runs
         self.made: dict[object, int] = {}  # pure nodes by what they apply to what
         self.gates: dict[Port, Port] = {}  # old port that is now a constant -> new token of it
         self.triggers: dict[int, Port] = {}  # old node that is now constants -> a new port that lives where it did
         self.switched: dict[int, Port] = {}  # new region without a pivot -> a constant that was brought there
         self.reasons: dict[int, str] = {}  # old node that is now constants -> the rule that made it so
-        self.branches = graph.branches()
         self.home = port_regions(graph)
-        self.phases = node_phases(graph)
         # Branches from which a Merge takes a value of a narrower type: they must stay, or the type would change.
         self.narrow = {
             self.home(port)
@@ -100,7 +97,7 @@ class _Engine:
         }
 
     def run(self) -> FunctionGraph:
-        for number, node in enumerate(self.old.nodes):
+        for number, node in enumerate(self.graph.nodes):
             region = self.place(node.region)
             if region < 0:
                 self.count["never runs"] += 1
@@ -114,24 +111,13 @@ class _Engine:
             else:
                 inputs, controls = tuple(map(self.operand, node.inputs)), self.controls(node, region)
                 self.settle(number, replace(node, inputs=inputs, controls=controls, region=region))
-        phases: list[Phase] = []
-        for phase in self.old.phases:
-            params = [self.port(Port(param)).node for param in phase.params]
-            phases.append(Phase(tuple(params), tuple(map(self.port, phase.results))))
-        return self.draft.freeze(self.old, phases, self.old.carried, map(self.port, self.old.shared))
+        return self.freeze()
 
     # -- where things went ---------------------------------------------------------------------------------
 
-    def place(self, region: int) -> int:
-        """Where an old region went."""
-        path = way_down(self.old, region, self.places)
-        while path:
-            self.decide(path.pop())
-        return self.places[region]
-
-    def decide(self, number: int) -> None:
+    def open(self, number: int) -> None:
         """Keep a branch, join it with one on the same predicate, or make it a part of what it stands in."""
-        region = self.old.regions[number]
+        region = self.graph.regions[number]
         assert region.pred is not None and region.parent is not None
         sides = self.branches[region.pred, region.parent]
         parent = self.places[region.parent]
@@ -141,7 +127,7 @@ class _Engine:
         value = self.values[region.pred]
         if isinstance(value, Const):
             taken = 0 if value.value else 1
-            is_loop = self.old.kind == "loop" and region.parent == 0 and region.pred == self.old.results[0]
+            is_loop = self.graph.kind == "loop" and region.parent == 0 and region.pred == self.graph.results[0]
             if not is_loop and sides[taken] not in self.narrow:
                 self.count["known branch"] += 1
                 self.taken.update(dict.fromkeys(sides, taken))
@@ -151,12 +137,12 @@ class _Engine:
         if (pred, parent) in self.draft.pairs:
             self.count["same branch"] += 1
         else:
-            names = self.old.regions[sides[0]].name, self.old.regions[sides[1]].name
+            names = self.graph.regions[sides[0]].name, self.graph.regions[sides[1]].name
             self.draft.branch(pred, parent, names)
         self.places.update(zip(sides, self.draft.pairs[pred, parent], strict=True))
 
-    def operand(self, old: Operand) -> Operand:
-        return old if isinstance(old, Const) else self.values[old]
+    def operand(self, operand: Operand) -> Operand:
+        return operand if isinstance(operand, Const) else self.values[operand]
 
     def controls(self, old: Node, region: int) -> tuple[Port, ...]:
         return tuple(dict.fromkeys(self.control(port, region) for port in old.controls))
@@ -166,18 +152,18 @@ class _Engine:
         value = self.values[old]
         return value if isinstance(value, Port) else self.draft.pivot(region, self.phases[old.node]) or self.port(old)
 
-    def port(self, old: Port) -> Port:
+    def port(self, port: Port) -> Port:
         """An old port as a port: a constant is gated, without a firing more than the old node had."""
-        value = self.values[old]
+        value = self.values[port]
         if isinstance(value, Port):
             return value
-        if old not in self.gates:
-            self.gates[old] = self.gate(old, value)
-        return self.gates[old]
+        if port not in self.gates:
+            self.gates[port] = self.gate(port, value)
+        return self.gates[port]
 
     def gate(self, old: Port, value: Const) -> Port:
         """A token of a constant: triggered by the pivot or whatever lives there, else by a Switch of its own."""
-        node, region = self.old.nodes[old.node], self.place(self.home(old))
+        node, region = self.graph.nodes[old.node], self.place(self.home(old))
         triggers = (
             self.draft.pivot(region, self.phases[old.node]),
             self.draft.pivot(region),
@@ -203,7 +189,7 @@ class _Engine:
 
     def find_trigger(self, number: int, pred: Port | None) -> Port | None:
         """A port that lives where an old node does, which has become constants."""
-        node, region = self.old.nodes[number], self.place(self.old.nodes[number].region)
+        node, region = self.graph.nodes[number], self.place(self.graph.nodes[number].region)
         if node.op == "switch":
             return None
         for port in (*node.inputs, *node.controls):
@@ -220,7 +206,7 @@ class _Engine:
         return port
 
     def keep(self, number: int, new: int) -> None:
-        for index in range(len(self.old.nodes[number].types)):
+        for index in range(len(self.graph.nodes[number].types)):
             self.values[Port(number, index)] = Port(new, index)
 
     # -- nodes ---------------------------------------------------------------------------------------------
@@ -281,7 +267,7 @@ class _Engine:
 
     def triggered(self, number: int, node: Node) -> Node:
         """The node with ports where only ports will do: in a Merge, and where nothing else would make it fire."""
-        old = self.old.nodes[number]
+        old = self.graph.nodes[number]
         if node.op == "merge":
             return replace(node, inputs=tuple(self.port(port) for port in old.inputs if isinstance(port, Port)))
         phase = self.phases[number]

@@ -54,6 +54,13 @@ def port_regions(graph: Graph) -> Callable[[Port], int]:
     return region_of
 
 
+def origin(graph: Graph, operand: Operand) -> Operand:
+    """What a value was before it was handed into branches."""
+    while isinstance(operand, Port) and graph.nodes[operand.node].op == "switch":
+        operand = graph.nodes[operand.node].inputs[1]
+    return operand
+
+
 def body_of(graph: Graph) -> list[int]:
     """For each region, the region whose frames it lives in: branches share the frames of what they stand in."""
     owner: list[int] = []

@@ -7,12 +7,13 @@ x + -0.0 are x for both. Nothing here reorders float arithmetic. That shapes and
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from undertow.ir.graph import Array, Attrs, Const, Operand, Port
-from undertow.ir.pattern import LARGEST, Form, Known, Match, Output, Pattern, Row, Table, Var, form
+from undertow.ir.graph import Array, Attrs, Const, Port
+from undertow.ir.pattern import LARGEST, Form, Known, Match, Output, Row, Table, Var, form
 from undertow.types import Type
 
 # -- words ---------------------------------------------------------------------------------------------------
@@ -40,30 +41,9 @@ ONES = Known("ones", _all(_is_all_ones), ("bool", "int"))
 TRUE, FALSE = Known("true", _all(lambda v: v), ("bool",)), Known("false", _all(np.logical_not), ("bool",))
 
 
-def add(x: Pattern, y: Pattern) -> Form:
-    return form("add", x, y, commutes=True)
-
-
-def subtract(x: Pattern, y: Pattern) -> Form:
-    return form("subtract", x, y)
-
-
-def multiply(x: Pattern, y: Pattern) -> Form:
-    return form("multiply", x, y, commutes=True)
-
-
-def both(op: str, x: Pattern, y: Pattern) -> Form:
-    """An operator whose operands may change places."""
-    return form(op, x, y, commutes=True)
-
-
-def negative(x: Pattern) -> Form:
-    return form("negative", x)
-
-
-def invert(x: Pattern | Operand) -> Form:
-    return form("logical_not", x)
-
+both = partial(form, commutes=True)  # an operator whose operands may change places
+add, multiply = partial(both, "add"), partial(both, "multiply")
+subtract, negative, invert = partial(form, "subtract"), partial(form, "negative"), partial(form, "logical_not")
 
 # -- results that are computed -----------------------------------------------------------------------------
 

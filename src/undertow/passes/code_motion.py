@@ -9,7 +9,7 @@ that then nobody else needs: one more to hand over and read costs more than the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from undertow.errors import UndertowError
@@ -21,7 +21,7 @@ from undertow.ops.faults import may_fault
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import Type
 
-_Key = Hashable  # of a value: a port, what main shares by its number, a node of some graph
+_Key = Hashable  # of a value: what main shares by its number, a node of some graph by that and its number
 
 
 def move_operators(library: Library) -> tuple[Library, Counter[str]]:
@@ -50,6 +50,29 @@ def _can_move(graph: FunctionGraph, node: Node, phase: int) -> bool:
         return False
     known = [operand.value if isinstance(operand, Const) else None for operand in node.inputs]
     return not may_fault(row, [graph.type_of(operand) for operand in node.inputs], node.attrs, known)
+
+
+def _candidates(
+    graph: FunctionGraph, keys: dict[Port, _Key], places: Collection[dict[_Key, Type]]
+) -> Iterator[tuple[int, list[_Key]]]:
+    """The operators that could move, with what they work on: values that have keys alone. Their results get some too.
+
+    `places` has the types that values with keys have, for each place where the operators would stand.
+    """
+    phases = node_phases(graph) if keys else []
+    for number, node in enumerate(graph.nodes) if keys else ():
+        ports = [operand for operand in node.inputs if isinstance(operand, Port)]
+        if not ports or not all(port in keys for port in ports) or not _can_move(graph, node, phases[number]):
+            continue
+        found = [
+            _still_fits(node, [t[keys[o]] if isinstance(o, Port) else o.type for o in node.inputs]) for t in places
+        ]
+        if None not in found:
+            keys[Port(number)] = graph.name, number
+            for types, type_ in zip(places, found, strict=True):
+                assert type_ is not None
+                types[graph.name, number] = type_
+            yield number, [keys[port] for port in ports]
 
 
 def _uses(graph: FunctionGraph) -> Counter[Port]:
@@ -118,7 +141,7 @@ class _Move:
     target: FunctionGraph
     nodes: list[int]
     given: list[int]  # those of the nodes whose results are still needed inside
-    types: dict[tuple[str, int], dict[Port, Type]]  # by calling graph and call: the types that these have there
+    types: dict[tuple[str, int], dict[_Key, Type]]  # by calling graph and call: the types that values have there
 
 
 def _entries(library: Library, group: str) -> Iterator[tuple[FunctionGraph, int, str]]:
@@ -162,33 +185,22 @@ def _choose(library: Library, target: FunctionGraph, entries: list[tuple[Functio
     group = [graph for graph in library.functions.values() if graph.group == target.group]
     uses = {graph.name: _uses(graph) for graph in group}
     total: dict[_Key, int] = {}  # uses of what is hoisted
-    types: dict[tuple[str, int], dict[Port, Type]] = {(graph.name, number): {} for graph, number, _ in entries}
+    types: dict[tuple[str, int], dict[_Key, Type]] = {(graph.name, number): {} for graph, number, _ in entries}
+    keys: dict[Port, _Key] = {}
     for end in range(target.hoisted, 0, -1):
-        port = Port(target.params[-end])
-        total[port] = sum(uses[graph.name][Port(graph.params[-end])] for graph in group)
+        key = keys[Port(target.params[-end])] = target.name, target.params[-end]
+        total[key] = sum(uses[graph.name][Port(graph.params[-end])] for graph in group)
         for graph, number, _ in entries:
-            types[graph.name, number][port] = graph.type_of(graph.nodes[number].inputs[len(target.params) - end])
+            types[graph.name, number][key] = graph.type_of(graph.nodes[number].inputs[len(target.params) - end])
     candidates: dict[_Key, list[_Key]] = {}
-    phases = node_phases(target)
-    for number, node in enumerate(target.nodes):
-        ports = [operand for operand in node.inputs if isinstance(operand, Port)]
-        if not ports or not all(port in total for port in ports) or not _can_move(target, node, phases[number]):
-            continue
-        found = {
-            key: _still_fits(node, [known[o] if isinstance(o, Port) else o.type for o in node.inputs])
-            for key, known in types.items()
-        }
-        if None in found.values():
-            continue
-        for key, type_ in found.items():
-            assert type_ is not None
-            types[key][Port(number)] = type_
-        total[Port(number)] = uses[target.name][Port(number)]
-        candidates[Port(number)] = list(ports)
+    for number, operands in _candidates(target, keys, types.values()):
+        total[target.name, number] = uses[target.name][Port(number)]
+        candidates[target.name, number] = operands
     chosen = _worth_moving(candidates, total)
-    moved = [number for number in range(len(target.nodes)) if Port(number) in chosen]
+    moved = [number for number in range(len(target.nodes)) if (target.name, number) in chosen]
     inside = Counter(key for result in chosen for key in candidates[result])
-    return _Move(target, moved, [k for k in moved if total[Port(k)] > inside[Port(k)]], types)
+    given = [k for k in moved if total[target.name, k] > inside[target.name, k]]
+    return _Move(target, moved, given, types)
 
 
 def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGraph:
@@ -219,7 +231,7 @@ def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGrap
 def _put_before(copy: Copy, number: int, move: _Move) -> None:
     """What moves, where a call enters the group; then the call, which hands over the results."""
     call, draft = copy.graph.nodes[number], copy.draft
-    region, phase = copy.place(call.region), copy.phases[number]
+    region = copy.place(call.region)
     values: dict[Port, Operand] = {
         Port(param): copy.operand(operand) for param, operand in zip(move.target.params, call.inputs, strict=True)
     }
@@ -227,10 +239,8 @@ def _put_before(copy: Copy, number: int, move: _Move) -> None:
     for at in move.nodes:
         node = move.target.nodes[at]
         inputs = tuple(values[o] if isinstance(o, Port) else o for o in node.inputs)
-        made = _as_moved(node, f"{call.name}.{node.name}", inputs, types[Port(at)], region)
-        if draft.waits_for(made) < phase or not any(isinstance(operand, Port) for operand in inputs):
-            made = replace(made, controls=(draft.make_pivot(region, phase),))
-        values[Port(at)] = Port(draft.add(made))
+        made = _as_moved(node, f"{call.name}.{node.name}", inputs, types[move.target.name, at], region)
+        values[Port(at)] = Port(draft.add(draft.triggered(made, copy.phases[number], waits=True)))
     new = copy.add(number)
     given = tuple(values[Port(at)] for at in move.given)
     draft.nodes[new] = replace(draft.nodes[new], inputs=(*draft.nodes[new].inputs, *given))
@@ -270,23 +280,16 @@ def _move_to_main(library: Library) -> tuple[Library, int]:
                 total[node.attrs.integer("index")] += uses[name][Port(number)]
     types: dict[_Key, Type] = {index: main.type_of(port) for index, port in enumerate(main.shared)}
     candidates: dict[_Key, list[_Key]] = {}
-    nodes: dict[_Key, tuple[FunctionGraph, int, tuple[_Key | Const, ...]]] = {}  # and what they work on
+    nodes: dict[_Key, tuple[FunctionGraph, int, list[_Key | Const]]] = {}  # and what they work on
     for graph in _certain(library) if main.shared else ():
         keys: dict[Port, _Key] = {
             Port(k): node.attrs.integer("index") for k, node in enumerate(graph.nodes) if node.op == "shared"
         }
-        phases = node_phases(graph) if keys else []
-        for number, node in enumerate(graph.nodes) if keys else ():
-            ports = [operand for operand in node.inputs if isinstance(operand, Port)]
-            if not ports or not all(port in keys for port in ports) or not _can_move(graph, node, phases[number]):
-                continue
-            type_ = _still_fits(node, [types[keys[o]] if isinstance(o, Port) else o.type for o in node.inputs])
-            if type_ is not None:
-                key: _Key = (graph.name, number)
-                keys[Port(number)] = key
-                types[key], total[key] = type_, uses[graph.name][Port(number)]
-                candidates[key] = [keys[port] for port in ports]
-                nodes[key] = graph, number, tuple(keys[o] if isinstance(o, Port) else o for o in node.inputs)
+        for number, operands in _candidates(graph, keys, [types]):
+            total[graph.name, number] = uses[graph.name][Port(number)]
+            candidates[graph.name, number] = operands
+            inputs = graph.nodes[number].inputs
+            nodes[graph.name, number] = graph, number, [keys[x] if isinstance(x, Port) else x for x in inputs]
     chosen = _worth_moving(candidates, total)
     if not chosen:
         return library, 0
@@ -296,10 +299,10 @@ def _move_to_main(library: Library) -> tuple[Library, int]:
     shared = [copy.ports[port] for port in main.shared]
     values: dict[_Key, Port] = dict(enumerate(shared))
     became: dict[str, dict[int, int]] = {}  # by graph: node -> number of the shared value that it is now
-    for key, (graph, number, operands) in nodes.items():
+    for key, (graph, number, works_on) in nodes.items():
         if key in chosen:
-            inputs = tuple(o if isinstance(o, Const) else values[o] for o in operands)
-            made = _as_moved(graph.nodes[number], f"{graph.name}.{graph.nodes[number].name}", inputs, types[key], 0)
+            ports = tuple(x if isinstance(x, Const) else values[x] for x in works_on)
+            made = _as_moved(graph.nodes[number], f"{graph.name}.{graph.nodes[number].name}", ports, types[key], 0)
             values[key] = Port(copy.draft.add(made))
             became.setdefault(graph.name, {})[number] = len(shared)
             shared.append(values[key])

@@ -33,7 +33,7 @@ import numpy as np
 
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Port
-from undertow.ir.walk import link_of, phase_of, target_of
+from undertow.ir.walk import link_of, origin, phase_of, target_of
 from undertow.passes.lattice import VARIES, Varies, propagate
 from undertow.types import CTL, Type
 
@@ -75,14 +75,14 @@ def _arguments(library: Library) -> dict[Param, list[Const | Varies | Param]]:
 
 def _row(graph: FunctionGraph, operand: Operand) -> Operand | None:
     """What every lane of a map is given of an array, if that is the same for all."""
-    operand = _origin(graph, operand)
+    operand = origin(graph, operand)
     if isinstance(operand, Const):
         rows = operand.value
         return Const(rows[0]) if len(rows) > 0 and bool((rows == rows[:1]).all()) else None
     node = graph.nodes[operand.node]
     if node.op != "broadcast_to":
         return None
-    value = _origin(graph, node.inputs[0])
+    value = origin(graph, node.inputs[0])
     if isinstance(value, Const):
         is_row = value.value.ndim == node.types[0].rank and len(value.value) == 1
         return Const(value.value[0]) if is_row else None
@@ -95,20 +95,13 @@ def _row(graph: FunctionGraph, operand: Operand) -> Operand | None:
 def _source(name: str, graph: FunctionGraph, operand: Operand | None, type_: Type) -> Const | Varies | Param:
     if operand is None:
         return VARIES
-    origin = _origin(graph, operand)
-    if isinstance(origin, Const):
-        return origin if origin.type == type_ and np.isfinite(origin.value).all() else VARIES
-    node = graph.nodes[origin.node]
+    value = origin(graph, operand)
+    if isinstance(value, Const):
+        return value if value.type == type_ and np.isfinite(value.value).all() else VARIES
+    node = graph.nodes[value.node]
     if node.op == "param" and phase_of(node) > 0 and node.types[0] == type_:
         return name, phase_of(node), node.attrs.integer("index")
     return VARIES
-
-
-def _origin(graph: FunctionGraph, operand: Operand) -> Operand:
-    """What a value was before it was handed into branches."""
-    while isinstance(operand, Port) and graph.nodes[operand.node].op == "switch":
-        operand = graph.nodes[operand.node].inputs[1]
-    return operand
 
 
 def _with_constants(graph: FunctionGraph, constants: dict[Param, Const]) -> FunctionGraph:

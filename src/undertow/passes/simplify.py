@@ -142,12 +142,8 @@ def simplify(library: Library, inline: bool = False) -> tuple[Library, Report]:
     """The simplified library, and what was done. `inline`: calls too; activations are then not those of the source."""
     before = size(library)
     total: Counter[str] = Counter()
-    library, count = remove_dead(library)
-    total += count
-    if inline:
-        library, count = inline_calls(library)
-        total += count
-        library, count = remove_dead(library)
+    for step in (remove_dead, inline_calls, remove_dead) if inline else (remove_dead,):
+        library, count = step(library)
         total += count
     for _ in range(_ROUNDS):
         library, count = _rewrite_all(library)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
-from undertow.ir.walk import phase_of
+from undertow.ir.walk import origin, phase_of
 from undertow.passes.derive.activity import Activity, Request
 from undertow.passes.lattice import VARIES, Varies, propagate
 from undertow.types import Type, join
@@ -47,13 +47,12 @@ def find_entries(
     The arguments of it that are `sparse` are hoisted even if they are not handed on: rows come only from an entry.
     """
     sources: dict[tuple[Request, int], list[object]] = {(root, k): [k] for k in range(len(plain[root.graph].params))}
-    origins = {request: _origins(plain[request.graph]) for request in activities}
     for request, activity in activities.items():
         for call, target in activity.requests.items():
             for index in range(len(plain[target.graph].params)):
                 is_mapped = index < plain[target.graph].carried
                 operand = plain[request.graph].nodes[call].inputs[index]
-                source = None if is_mapped else origins[request].get(operand)
+                source = None if is_mapped else first_param(plain[request.graph], operand)
                 sources.setdefault((target, index), []).append(VARIES if source is None else (request, source))
     known: dict[tuple[Request, int], int | Varies] = propagate(sources)
     handed: set[int] = {k for k in sparse if k in root.params[0]}
@@ -84,12 +83,8 @@ def _common(one: Node, other: Node) -> Type:
     return found
 
 
-def _origins(graph: FunctionGraph) -> dict[Operand, int]:
-    """The ports that are a parameter of the first phase, in the body or handed into a branch."""
-    found: dict[Operand, int] = {}
-    for number, node in enumerate(graph.nodes):
-        if node.op == "param" and phase_of(node) == 0:
-            found[Port(number)] = node.attrs.integer("index")
-        elif node.op == "switch" and node.inputs[1] in found:
-            found[Port(number, 0)] = found[Port(number, 1)] = found[node.inputs[1]]
-    return found
+def first_param(graph: FunctionGraph, operand: Operand) -> int | None:
+    """The index of the parameter of the first phase that a value is, in the body or in a branch; None: it is none."""
+    found = origin(graph, operand)
+    node = graph.nodes[found.node] if isinstance(found, Port) else None
+    return node.attrs.integer("index") if node is not None and node.op == "param" and phase_of(node) == 0 else None

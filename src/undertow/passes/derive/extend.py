@@ -47,16 +47,16 @@ from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.names import Names
 from undertow.ir.sparse import rows_types, sparse_of
-from undertow.ir.walk import ENTERS, entered_by, link_of, phase_attr, reachable, target_of
+from undertow.ir.walk import entered_by, link_of, reachable, target_of
 from undertow.ops.term import Size, Term, apply, constant, filled, fitted, shaped, sizes
 from undertow.passes.derive.activity import Activity, Flows, Request
 from undertow.passes.derive.entries import NO_ENTRIES, Entries, find_entries
 from undertow.passes.derive.forward import Forward
-from undertow.passes.derive.reverse import Reverse
+from undertow.passes.derive.reverse import Reverse, extended_call, write_resume
 from undertow.passes.derive.writer import Writer
 from undertow.passes.loops import loops_to_calls
 from undertow.passes.report import Report, size
-from undertow.types import CTL, i64
+from undertow.types import i64
 
 MOST_NODES = 1_000_000  # of the whole library: each derivative of a derivative is a few times larger
 
@@ -184,12 +184,8 @@ def _rebuild(graph: FunctionGraph, done: dict[int, _Extended], functions: dict[s
             copy.ports.update({Port(number, k): port for k, port in enumerate(outputs)})
             continue
         if number in done:
-            extended = done[number]
-            gone = extended.entries.hoisted(extended.request)
-            inputs = [x for index, x in enumerate(node.inputs) if index not in gone]
-            inputs += [node.inputs[index] for index in extended.entries.indices]
-            attrs = node.attrs.without("checkpoint") | {ENTERS[node.op]: extended.name}
-            node = replace(node, inputs=tuple(inputs), attrs=attrs)
+            name, request, entries = done[number]
+            node = extended_call(node, request, {request: name}, entries, is_entry=True)
         copy.add(number, node)
     return copy.freeze()
 
@@ -212,12 +208,8 @@ def _write_gradient(
         fitted(writer.term(copy.operand(given[index])), plain.type_of(plain.results[index])).operand
         for index in request.results[0]
     ]
-    gone = entries.hoisted(request)
-    asked = [index for index in request.params[0] if index not in gone]
-    types = [plain.nodes[plain.params[index]].types[0] for index in asked] + [CTL] * bool(entries.collects)
-    link = copy.ports[Port(call, 0)]
-    name = f"d.{differentiated.name.rsplit('/', 1)[-1]}"
-    resume = writer.add("resume", (link, *cotangents), tuple(types), Attrs(**phase_attr(1)), name=name)
+    gone, link = entries.hoisted(request), copy.ports[Port(call, 0)]
+    resume, asked = write_resume(writer, request, 0, plain, entries, differentiated, (link, *cotangents))
     found: list[Port] = []
     for index, x in zip(wanted, arguments, strict=True):
         is_sparse = index in sparse

@@ -22,10 +22,10 @@ from undertow.ops.gradient import NoGradient, Rows, dense
 from undertow.ops.op import CATALOGUE
 from undertow.ops.term import Term, fitted, total
 from undertow.passes.derive.activity import Activity, Request
-from undertow.passes.derive.entries import Entries
+from undertow.passes.derive.entries import Entries, first_param
 from undertow.passes.derive.pieces import added
 from undertow.passes.derive.writer import Writer, no_row
-from undertow.types import CTL, Type
+from undertow.types import CTL, Shape, Type
 
 
 @dataclass(eq=False)
@@ -44,7 +44,6 @@ class Reverse:
         self.copy = Copy(self.graph, self.draft)
         self.writer = Writer(self.draft)
         self.cotangents: dict[Port, Term] = {}  # so far, of ports of the plain graph
-        self.origins: dict[Operand, int] = {}  # ports of the plain graph -> the hoisted value that they are
         self.tokens: dict[int, list[Port]] = {}  # of each region: what says that something was collected there
         self.hoisted = self.entries.hoisted(self.request)
 
@@ -68,25 +67,15 @@ class Reverse:
             own, given = Port(graph.params[index]), self.writer.term(Port(first[len(kept) + position]))
             self.writer.beside(graph.nodes[own.node], 0)
             copy.ports[own] = self.writer.port(fitted(given, graph.type_of(own)).operand)
-            self.origins[own] = position
         done = {start, *graph.params}
         for number, node in enumerate(graph.nodes):
             if number in done or copy.phases[number] >= self.request.visits:
                 continue
-            if node.op == "switch" and node.inputs[1] in self.origins:
-                self.origins.update(dict.fromkeys((Port(number, 0), Port(number, 1)), self.origins[node.inputs[1]]))
-            elif node.op in ENTERS and number in self.activity.requests and not is_checkpoint(node):
-                node = self.extended_call(node, self.activity.requests[number])
+            if node.op in ENTERS and number in self.activity.requests and not is_checkpoint(node):
+                node = extended_call(node, self.activity.requests[number], self.names, self.entries)
             copy.add(number, node)
         phases = [copy.phase(number) for number in range(self.request.visits)]
         return [replace(phases[0], params=tuple(first)), *phases[1:]]
-
-    def extended_call(self, node: Node, request: Request) -> Node:
-        """A call, or map, of the extended graph: without what that reads from the entry."""
-        gone = self.entries.hoisted(request)
-        inputs = tuple(x for index, x in enumerate(node.inputs) if index not in gone)
-        attrs = node.attrs.without("checkpoint") | {ENTERS[node.op]: self.names[request]}
-        return replace(node, inputs=inputs, attrs=attrs)
 
     # -- backwards -----------------------------------------------------------------------------------------
 
@@ -126,8 +115,9 @@ class Reverse:
         """A contribution to the cotangent of a value; written where the value is used."""
         if not isinstance(port, Port) or port not in self.activity.ports:
             return
-        if port in self.origins:
-            self.collect(self.origins[port], cotangent, self.copy.ports[port])
+        param = first_param(self.graph, port) if self.hoisted else None
+        if param is not None and param in self.hoisted:
+            self.collect(self.hoisted[param], cotangent, self.copy.ports[port])
             return
         part = dense(cotangent, self.writer.term(self.copy.ports[port]))
         self.cotangents[port] = added(self.draft, self.cotangents[port], part) if port in self.cotangents else part
@@ -223,12 +213,8 @@ class Reverse:
             return
         row = CATALOGUE[node.op].grad
         if row is None or isinstance(row, NoGradient):
-            raise no_row(
-                "gradient",
-                node,
-                row,
-                "ut.stop_gradient(x) takes x out of the derivative; or compute it with operators that have one",
-            )
+            hint = "ut.stop_gradient(x) takes x out of the derivative; or compute it with operators that have one"
+            raise no_row("gradient", node, row, hint)
         parts = row(self.writer.applied(self.copy, number, wanted), cotangents)
         for operand, part in zip(node.inputs, parts, strict=True):
             if part is not None:
@@ -239,7 +225,6 @@ class Reverse:
         writer, phase = self.writer, phase_of(node)
         plain = self.plain[request.graph]
         first = self.graph.nodes[call]
-        back = 2 * request.visits - 1 - phase
         cotangents = [self.cotangents.pop(Port(number, k), None) for k in range(len(node.types))]
         is_map = first.op == "map"
         inputs: list[Operand] = []
@@ -252,17 +237,8 @@ class Reverse:
             lanes = node.types[index].shape[:1] if is_map else ()
             inputs.append(fitted(cotangent, type_.with_shape((*lanes, *type_.shape))).operand)
         link = self.call_again(first, request, inputs) if is_checkpoint(first) else self.copy.ports[Port(call, 0)]
-        gone = {} if phase else self.entries.hoisted(request)
-        wanted = [index for index in request.params[phase] if index not in gone]
         lanes = writer.type_of(self.copy.operand(first.inputs[0])).shape[:1] if is_map else ()
-        types = []
-        for index in wanted:
-            type_ = plain.nodes[plain.phases[phase].params[index]].types[0]
-            types.append(type_.with_shape((*lanes, *type_.shape)))
-        if self.entries.collects:
-            types.append(CTL)
-        name = f"d.{first.name.rsplit('/', 1)[-1]}"
-        resume = writer.add("resume", (link, *inputs), tuple(types), Attrs(**phase_attr(back)), name=name)
+        resume, wanted = write_resume(writer, request, phase, plain, self.entries, first, (link, *inputs), lanes)
         for at, index in enumerate(wanted):
             found = writer.term(Port(resume, at))
             if is_map and phase == 0 and index >= plain.carried:
@@ -276,11 +252,42 @@ class Reverse:
 
         Otherwise all such calls of a run would be made at once, and keep what they compute at once.
         """
-        made = self.extended_call(node, request)
+        made = extended_call(node, request, self.names, self.entries)
         inputs = tuple(map(self.copy.operand, made.inputs))
         name = f"d.{node.name.rsplit('/', 1)[-1]}.again"
         after = tuple(dict.fromkeys(x for x in cotangents if isinstance(x, Port)))
         return Port(self.writer.add("call", inputs, node.types, made.attrs, after, name))
+
+
+def extended_call(
+    node: Node, request: Request, names: Mapping[Request, str], entries: Entries, is_entry: bool = False
+) -> Node:
+    """A call, or map, of the extended graph. Only one that makes an entry gives what is read from there."""
+    gone = entries.hoisted(request)
+    inputs = [x for index, x in enumerate(node.inputs) if index not in gone]
+    inputs += [node.inputs[index] for index in entries.indices if is_entry]
+    attrs = node.attrs.without("checkpoint") | {ENTERS[node.op]: names[request]}
+    return replace(node, inputs=tuple(inputs), attrs=attrs)
+
+
+def write_resume(
+    writer: Writer,
+    request: Request,
+    phase: int,
+    plain: FunctionGraph,
+    entries: Entries,
+    call: Node,
+    inputs: tuple[Operand, ...],
+    lanes: Shape = (),
+) -> tuple[int, list[int]]:
+    """Visit the phase that undoes one of a call, or of the lanes of a map; of which arguments it gives cotangents."""
+    gone = {} if phase else entries.hoisted(request)
+    wanted = [index for index in request.params[phase] if index not in gone]
+    params = plain.phases[phase].params
+    types = [plain.nodes[params[index]].types[0] for index in wanted]
+    types = [type_.with_shape((*lanes, *type_.shape)) for type_ in types] + [CTL] * bool(entries.collects)
+    attrs = Attrs(**phase_attr(2 * request.visits - 1 - phase))
+    return writer.add("resume", inputs, tuple(types), attrs, name=f"d.{call.name.rsplit('/', 1)[-1]}"), wanted
 
 
 def is_checkpoint(node: Node) -> bool:

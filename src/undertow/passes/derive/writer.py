@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -75,11 +74,8 @@ class Writer:
             scope = f"{self.draft.regions[self.region].name}/" if self.region else ""
             full = f"{scope}{name or 'd.' + op}"
         node = Node(op, tuple(inputs), types, full, self.region, attrs, controls, self.span)
-        is_triggered = bool(controls) or any(isinstance(x, Port) for x in inputs)
-        is_early = self.waits and self.draft.waits_for(node) < self.phase and op not in ("switch", "merge")
-        if is_early or not is_triggered:
-            node = replace(node, controls=(*controls, self.draft.make_pivot(self.region, self.phase)))
-        return self.draft.add(node)
+        waits = self.waits and op not in ("switch", "merge")
+        return self.draft.add(self.draft.triggered(node, self.phase, waits))
 
     def term(self, operand: Operand) -> Term:
         return Term(self, operand)
