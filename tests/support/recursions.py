@@ -110,6 +110,19 @@ def loop_in_recursion(x: ut.f64, n: ut.i64) -> ut.f64:
 
 
 @ut.function
+def climb(w: ut.f64, n: ut.i64) -> ut.f64:
+    total = 0.0
+    for k in range(n):
+        total += climb(w, k) * w + 1.0
+    return total
+
+
+@ut.function
+def climbs(a: ut.f64, b: ut.f64, n: ut.i64) -> ut.f64:
+    return climb(a, n) - climb(b, n)
+
+
+@ut.function
 def tree(w: ut.f64[5, 2], i: ut.i64) -> ut.f64[2]:
     if LEFT[i] < 0:
         return w[i]

@@ -32,6 +32,7 @@ import pytest
 import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.recursions import even
 
 import undertow as ut
 from undertow.api import archive
@@ -62,16 +63,6 @@ def fib(n: ut.i64) -> ut.i64:
     if n <= 1:
         return 1
     return fib(n - 1) + fib(n - 2)
-
-
-@ut.function
-def even(n: ut.i64) -> ut.bool:
-    return True if n == 0 else odd(n - 1)
-
-
-@ut.function
-def odd(n: ut.i64) -> ut.bool:
-    return False if n == 0 else even(n - 1)
 
 
 @ut.function

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.agreement import run as run_in_every_order
+from tests.support.recursions import power, tree
 from tests.support.validity import valid
 
 import undertow as ut
@@ -54,13 +55,6 @@ def close(found: Any, expected: Any) -> None:
 
 # --------------------------------------------------------------------------------------------------------------
 # Closed forms
-
-
-@ut.function
-def power(x: ut.f64, n: ut.i64) -> ut.f64:
-    if n <= 0:
-        return 1.0
-    return power(x, n - 1) * x
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -178,16 +172,6 @@ def swap(x: ut.f64, y: ut.f64, n: ut.i64) -> tuple[ut.f64, ut.f64, ut.i64]:
     while k < n:
         x, y, z, k = y, x * z, z + y, k + 1
     return x, z, k
-
-
-LEFT, RIGHT = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1])
-
-
-@ut.function
-def tree(w: ut.f64[5, 2], i: ut.i64) -> ut.f64[2]:
-    if LEFT[i] < 0:
-        return w[i]
-    return ut.tanh(tree(w, LEFT[i]) * tree(w, RIGHT[i]) + w[i])
 
 
 @ut.function

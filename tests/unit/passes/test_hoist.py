@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.agreement import run as run_in_every_order
+from tests.support.recursions import climbs
 from tests.support.validity import read, valid
 
 import undertow as ut
@@ -216,19 +217,6 @@ def test_one_call_that_hands_on_something_else_spoils_the_whole_class() -> None:
     assert names(after.functions["f"]) == (["a", "n"], ["c"])
     assert names(after.functions["g"]) == (["b", "n"], ["c"])
     compare(before, after, 5, 2, 8)
-
-
-@ut.function
-def climb(w: ut.f64, n: ut.i64) -> ut.f64:
-    total = 0.0
-    for k in range(n):
-        total += climb(w, k) * w + 1.0
-    return total
-
-
-@ut.function
-def climbs(a: ut.f64, b: ut.f64, n: ut.i64) -> ut.f64:
-    return climb(a, n) - climb(b, n)
 
 
 @ut.function

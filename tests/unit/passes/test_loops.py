@@ -14,6 +14,7 @@ from tests.support.agreement import run as run_in_every_order
 from tests.support.body import BOOL, I64, Body, const, library, main_of
 from tests.support.hand_programs import ARGUMENTS, nested_loop, sum_loop
 from tests.support.hand_programs import PROGRAMS as BY_HAND
+from tests.support.recursions import climbs
 from tests.support.validity import read, valid
 
 import undertow as ut
@@ -353,17 +354,6 @@ def test_what_a_loop_node_carries_stays_with_the_call() -> None:
 
 
 def test_hoisted_loops_are_refused() -> None:
-    @ut.function
-    def climb(w: ut.f64, n: ut.i64) -> ut.f64:
-        total = 0.0
-        for k in range(n):
-            total += climb(w, k) * w + 1.0
-        return total
-
-    @ut.function
-    def climbs(a: ut.f64, b: ut.f64, n: ut.i64) -> ut.f64:
-        return climb(a, n) - climb(b, n)
-
     hoisted = hoist(simplify(climbs.library(1.0, 2.0, 3))[0])[0]
     with pytest.raises(AssertionError, match="before `hoist`"):
         loops_to_calls(hoisted, hoisted.functions)
