@@ -5,7 +5,7 @@ Plain Python has no gradients: what is expected is stated, as closed forms.
 
 import numpy as np
 from tests.programs.program import program
-from tests.support.recursions import LEFT, RIGHT, power
+from tests.support.differentiable import LEFT, RIGHT, power
 
 import undertow as ut
 

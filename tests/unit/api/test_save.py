@@ -33,6 +33,7 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.recursions import even
+from tests.support.validity import parse_library
 
 import undertow as ut
 from undertow.api import archive
@@ -835,9 +836,7 @@ def test_an_operator_of_a_newer_version_hints_at_it(tmp_path: Path) -> None:
 
 
 def _one(line: str, params: str = "x: f64[3]", result: str = "y") -> Library:
-    found = text.parse(f"library 1 main=main\nmain main({params}) -> ({result})\n  {line}\n")
-    assert isinstance(found, Library)
-    return found
+    return parse_library(f"library 1 main=main\nmain main({params}) -> ({result})\n  {line}\n")
 
 
 ABSURD = [
@@ -907,9 +906,7 @@ loop l{k}(i: i64) -> (p, if1.then/j) carried=1
     def library(depth: int, end: str) -> Library:
         bodies = [body.format(k=k, op="loop", to=f' body="l{k + 1}"') for k in range(depth)]
         head = 'library 1 main=main\nmain main(n: i64) -> (r)\n  r: i64 = loop n body="l0"\n'
-        found = text.parse(head + "".join(bodies) + end)
-        assert isinstance(found, Library)
-        return found
+        return parse_library(head + "".join(bodies) + end)
 
     last = body.format(k=40, op="add", to=", 1:i64")
     spec.check(library(40, last), type_rule)
