@@ -1,4 +1,7 @@
-"""Libraries and static graphs as text, with everything that validity speaks of: loops, phases, groups, gradients."""
+"""Libraries and static graphs as text, with everything that validity speaks of: loops, phases, groups, gradients.
+
+Some are alike: each is to be read alone, beside its static graph.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_valid_graphs_pass(name: str) -> None:
     check(graph)
 
 
-# (text, what is replaced, by what, the rule that it breaks)
+# (text, what is replaced, by what, the rule that it breaks). A table: its rows have one shape.
 BROKEN = [
     (LIBRARY, "main=main", "main=other", "the library has no other, which should be its main graph"),
     (LIBRARY, "main=main", "main=fac", "fac, which a run enters, is not a main graph"),

@@ -1,4 +1,7 @@
-"""Hoist: which arguments belong to the entry, what becomes of them, and that engines read them right."""
+"""Hoist: which arguments belong to the entry, what becomes of them, and that engines read them right.
+
+Texts of libraries begin alike (a countdown, its branch): each is to be read alone.
+"""
 
 from __future__ import annotations
 

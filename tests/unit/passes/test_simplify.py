@@ -1,4 +1,7 @@
-"""Simplify: what goes, what stays, and that every identity of the table is exact."""
+"""Simplify: what goes, what stays, and that every identity of the table is exact.
+
+Texts of libraries begin alike (a countdown, its branch): each is to be read alone.
+"""
 
 from __future__ import annotations
 

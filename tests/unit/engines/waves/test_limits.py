@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.graphs import optimized
 from tests.support.recursions import fib, grows, halves
 from tests.support.threads import in_threads
 
 import undertow as ut
-from undertow.api.function import make_library
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
 from undertow.ir.trace import RunEnded, RunStarted, WaveStarted, read_trace
-from undertow.passes.flatten import flatten
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +100,7 @@ def checked(n: ut.i64, k: ut.i64) -> ut.i64:
 
 
 def narrow_plan(function: Any, *args: Any, width: int = 8) -> Any:
-    return WavesPlan(flatten(make_library(function.library(*args), True, True)), width)
+    return WavesPlan(optimized(function, *args), width)
 
 
 def test_threads_give_the_same_bits() -> None:
