@@ -1,4 +1,7 @@
-"""The programs that all kinds of test share: `PROGRAMS`, each with arguments, tags and what plain Python gives."""
+"""The programs that all kinds of test share: `PROGRAMS`, each with arguments, tags and what plain Python gives.
+
+Some are alike: each is to be read alone, and is the oracle of its own twin.
+"""
 
 from __future__ import annotations
 

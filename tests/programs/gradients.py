@@ -5,22 +5,9 @@ Plain Python has no gradients: what is expected is stated, as closed forms.
 
 import numpy as np
 from tests.programs.program import program
+from tests.support.differentiable import LEFT, RIGHT, power
 
 import undertow as ut
-
-# A tree of five nodes; the weight of node k is at place k.
-#      0
-#     / \
-#    1   2
-#   / \
-#  3   4
-LEFT = np.array([1, 3, -1, -1, -1])
-RIGHT = np.array([2, 4, -1, -1, -1])
-
-
-@ut.function
-def power(x: ut.f64, n: ut.i64) -> ut.f64:
-    return 1.0 if n <= 0 else x * power(x, n - 1)
 
 
 @ut.function
@@ -53,7 +40,7 @@ def odd(x: ut.f64, n: ut.i64) -> ut.f64:
 
 @ut.function
 def product(w: ut.f64[5], k: ut.i64) -> ut.f64:
-    """The product of the weights of a tree: one look-up of a row at each node."""
+    """The product of the weights of a tree, that of node k at place k: one look-up of a row at each node."""
     if LEFT[k] < 0:
         return w[k]
     return w[k] * product(w, LEFT[k]) * product(w, RIGHT[k])

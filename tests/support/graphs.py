@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.api.function import make_library
+from undertow.passes.pipeline import make_library
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
 

@@ -1,9 +1,14 @@
-"""Libraries and static graphs as text, with everything that validity speaks of: loops, phases, groups, gradients."""
+"""Libraries and static graphs as text, with everything that validity speaks of: loops, phases, groups, gradients.
+
+Some are alike: each is to be read alone, beside its static graph.
+"""
 
 from __future__ import annotations
 
+from tests.support.validity import parse_library
+
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Phase, Port, Region
-from undertow.ir.text import dump, parse
+from undertow.ir.text import dump
 from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.types import CTL, Type, bool_
@@ -246,12 +251,6 @@ function f(w: f64[3], n: i64) -> (m)
   if1.else/r: f64      = multiply if1.else/f, if1.else/t
   m: f64               = merge if1.then/s, if1.else/r
 """
-
-
-def parse_library(text: str) -> Library:
-    found = parse(text)
-    assert isinstance(found, Library)
-    return found
 
 
 STATIC_THREE = dump(flatten(parse_library(THREE_PHASES)))

@@ -19,49 +19,21 @@ from tests.support.written import function_of
 _HEAD = "(n: ut.i64, a: ut.i64, x: ut.f64, b: ut.bool) -> tuple[ut.i64, ut.f64, ut.bool]:"
 _INVARIANT_HEAD = _HEAD.replace(") ->", ", w: ut.f64, k: ut.i64) ->")
 
-_INTS = ["{i} + {i}", "{i} - {i}", "{i} * {i}", "-{i}", "{i} & {i}", "{i} | {i}", "{i} ^ {i}", "abs({i})"]
-_INTS += [
-    "{i} // 1",
-    "{i} % 1",
-    "{i} % 3",
-    "{i} << 0",
-    "min({i}, {i})",
-    "ut.where({b}, {i}, {i})",
-    "{i} * 0",
-    "{i} + 0",
-]
-_INTS += ["ut.astype({b}, ut.i64)", "({i} if {b} else {i})", "{i} // 2", "ut.astype(ut.astype({b}, ut.f64), ut.i64)"]
+_INTS = [
+    "{i} + {i}", "{i} - {i}", "{i} * {i}", "-{i}", "{i} & {i}", "{i} | {i}", "{i} ^ {i}", "abs({i})", "{i} // 1",
+    "{i} % 1", "{i} % 3", "{i} << 0", "min({i}, {i})", "ut.where({b}, {i}, {i})", "{i} * 0", "{i} + 0",
+    "ut.astype({b}, ut.i64)", "({i} if {b} else {i})", "{i} // 2", "ut.astype(ut.astype({b}, ut.f64), ut.i64)",
+]  # fmt: skip
 _FLOATS = [
-    "{f} + {f}",
-    "{f} - {f}",
-    "{f} * {f}",
-    "-{f}",
-    "{f} * 1.0",
-    "{f} - 0.0",
-    "{f} + 0.0",
-    "{f} / 1.0",
-    "{f} ** 1.0",
-]
-_FLOATS += [
-    "ut.tanh({f})",
-    "ut.where({b}, {f}, {f})",
-    "ut.astype({i}, ut.f64)",
-    "({f} if {b} else {f})",
-    "ut.floor({f})",
-]
-_FLOATS += ["ut.sum(ut.stack([{f}, {f}]))", "ut.sum(ut.reshape(ut.stack([{f}, {f}]), (2, 1)).T * 2.0)", "abs({f})"]
-_FLOATS += ["ut.sum(ut.map(lambda e: e * {f}, ut.stack([{f}, {f}])))"]
+    "{f} + {f}", "{f} - {f}", "{f} * {f}", "-{f}", "{f} * 1.0", "{f} - 0.0", "{f} + 0.0", "{f} / 1.0", "{f} ** 1.0",
+    "ut.tanh({f})", "ut.where({b}, {f}, {f})", "ut.astype({i}, ut.f64)", "({f} if {b} else {f})", "ut.floor({f})",
+    "ut.sum(ut.stack([{f}, {f}]))", "ut.sum(ut.reshape(ut.stack([{f}, {f}]), (2, 1)).T * 2.0)", "abs({f})",
+    "ut.sum(ut.map(lambda e: e * {f}, ut.stack([{f}, {f}])))",
+]  # fmt: skip
 _BOOLS = [
-    "{i} < {i}",
-    "{i} == {i}",
-    "{f} < {f}",
-    "{f} == {f}",
-    "not {b}",
-    "({b} and {b})",
-    "({b} or {b})",
-    "{i} != {i}",
-]
-_BOOLS += ["ut.logical_and({b}, {b})", "ut.logical_xor({b}, {b})", "({b}) == ({b})", "ut.logical_not({i} < {i})"]
+    "{i} < {i}", "{i} == {i}", "{f} < {f}", "{f} == {f}", "not {b}", "({b} and {b})", "({b} or {b})", "{i} != {i}",
+    "ut.logical_and({b}, {b})", "ut.logical_xor({b}, {b})", "({b}) == ({b})", "ut.logical_not({i} < {i})",
+]  # fmt: skip
 
 
 class _Writer:

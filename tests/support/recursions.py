@@ -1,8 +1,6 @@
-"""Small recursive functions that many tests run: of numbers and arrays, endless, failing, lazy, with derivatives."""
+"""Small recursive functions that many tests run: of numbers and arrays, endless, failing, lazy."""
 
 from __future__ import annotations
-
-import numpy as np
 
 import undertow as ut
 
@@ -74,54 +72,14 @@ def swap_down(x: ut.i64, y: ut.i64) -> ut.i64:
     return 1 if x <= 1 else swap_down(x - 1, swap_down(x, y))
 
 
-# --------------------------------------------------------------------------------------------------------------
-# With derivatives
-
-# A tree of five nodes.
-#      0
-#     / \
-#    1   2
-#   / \
-#  3   4
-LEFT = np.array([1, 3, -1, -1, -1])
-RIGHT = np.array([2, 4, -1, -1, -1])
-
-
 @ut.function
-def power(x: ut.f64, n: ut.i64) -> ut.f64:
-    """x to the n."""
-    return 1.0 if n <= 0 else x * power(x, n - 1)
-
-
-@ut.function
-def fibonacci(x: ut.f64, n: ut.i64) -> ut.f64:
-    """Two recursive calls."""
-    return 1.0 if n <= 1 else x * fibonacci(x, n - 1) + fibonacci(x, n - 2)
-
-
-@ut.function
-def loop_in_recursion(x: ut.f64, n: ut.i64) -> ut.f64:
-    total, t = x, 1.0
-    for i in range(n):
-        t = t * x
-        for j in range(i):
-            total = total + loop_in_recursion(x * 0.5, j) * t
+def climb(w: ut.f64, n: ut.i64) -> ut.f64:
+    total = 0.0
+    for k in range(n):
+        total += climb(w, k) * w + 1.0
     return total
 
 
 @ut.function
-def tree(w: ut.f64[5, 2], i: ut.i64) -> ut.f64[2]:
-    if LEFT[i] < 0:
-        return w[i]
-    return ut.tanh(tree(w, LEFT[i]) * tree(w, RIGHT[i]) + w[i])
-
-
-@ut.function
-def tree_sum(w: ut.f64[5, 2], i: ut.i64) -> ut.f64:
-    return ut.sum(tree(w, i))
-
-
-@ut.function
-def mapped(x: ut.f64, n: ut.i64) -> ut.f64:
-    """A function that maps itself over a number of lanes known only at run time; none at the leaves."""
-    return x + ut.sum(ut.map(lambda k: mapped(x * 0.5 + k * 0.1, k), ut.arange(n))) * x
+def climbs(a: ut.f64, b: ut.f64, n: ut.i64) -> ut.f64:
+    return climb(a, n) - climb(b, n)

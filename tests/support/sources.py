@@ -8,6 +8,7 @@ value, `v3` an array of one to a few floats, `t3` a list of two integers, `d3` a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,38 @@ from typing import Any
 import numpy as np
 
 _NOTES = {"i": "ut.i64", "x": "ut.f64", "p": "ut.bool", "v": "ut.f64[None]"}
+
+# What an expression of each type may be. `{i}`, `{x}`, `{p}` and `{v}` are expressions of these types, less deep, and
+# `{i0}` not deep at all; `{t}`, `{d}` and `{w}` are variables, the last an array; `{n}` is a variable that the form
+# makes, which `{I}` and `{X}` may use.
+_ORDER = "< <= == != > >="
+_FORMS = {
+    "i": [
+        *["call"] * 4, *["({i} ~+ - *~ {i})"] * 3, "({i} ~// %~ ({i} % 5 + 1))", "({i} if {p} else {i})", "(-{i})",
+        "~min max~({i}, {i})", "({i} ~and or~ {i})", "{t}[~0 1~]", '{d}["n"]', "abs({i})", "({p} + {i})",
+        "sum([{I} for {n} in range(~0 1 2 3~)])", "ut.cond({p}, lambda {n}: {I}, lambda {n}: {i0}, {i0})",
+    ],
+    "x": [
+        *["call"] * 3, *["({x} ~+ - *~ {x})"] * 2, "({x} / (abs({x}) + 1.0))", "({i} / ({i} % 7 + 2))",
+        "({x} if {p} else {x})", "({x} ~+ *~ {i})", '{d}["y"]', "ut.~sum max~({w})", "{w}[{i0} % {w}.shape[0]]",
+        "~min max~({x}, {x})",
+    ],
+    "p": [
+        "call", *[f"({{i}} ~{_ORDER}~ {{i}})"] * 3, *["({x} ~< <= >~ {x})"] * 2, *["({p} ~and or~ {p})"] * 2,
+        "(not {p})", "({i} ~< <=~ {i} ~< !=~ {i})",
+    ],
+    "v": [  # one to four floats; how many is known only at run time
+        *["call"] * 2, *["({v} ~+ - *~ {x})"] * 2, "ut.concat([{v}, {v}])[:4]", "{v}[: {i} % 3 + 1]",
+        "({v} if {p} else {v})", "ut.map(lambda {n}: {X} % 8.0, {v})", "ut.flip({v})",
+    ],
+}  # fmt: skip
+# At the end of expressions: the chance of a variable, and what there is besides.
+_ATOMS: dict[str, tuple[float, list[str]]] = {
+    "i": (0.75, [str(k) for k in range(-3, 10)]),
+    "x": (0.75, [str(k / 4) for k in range(-8, 9)]),
+    "p": (0.6, ["({i0} ~< <= == != >~ {i0})"]),
+    "v": (0.85, [f"ut.asarray([{', '.join(['{x0}'] * count)}], ut.f64)" for count in (1, 2, 3)]),
+}
 
 
 @dataclass
@@ -115,139 +148,54 @@ class Writer:
     # -- expressions ---------------------------------------------------------------------------------------
 
     def variable(self, place: _Place, letter: str) -> str | None:
+        letter = "v" if letter == "w" else letter
         found = [name for name, type in place.names.items() if type == letter]
         return self.random.choice(found) if found else None
 
     def expression(self, place: _Place, letter: str, depth: int = 2) -> str:
-        return {"i": self.integer, "x": self.real, "p": self.truth, "v": self.array}[letter](place, depth)
+        if depth <= 0 or self.chance(0.15 if letter == "p" else 0.25):
+            chance, other = _ATOMS[letter]
+            known = self.variable(place, letter)
+            return known if known and self.chance(chance) else self.filled(place, self.random.choice(other), 0)
+        form = self.random.choice([form for form in _FORMS[letter] if self.can_write(place, letter, form)])
+        return self.call(place, letter, depth - 1) if form == "call" else self.filled(place, form, depth - 1)
 
-    def array(self, place: _Place, depth: int = 2) -> str:
-        """One to four floats; how many is known only at run time."""
-        if depth <= 0 or self.chance(0.25):
-            name = self.variable(place, "v")
-            few = ", ".join(self.real(place, 0) for _ in range(self.random.randint(1, 3)))
-            return name if name and self.chance(0.85) else f"ut.asarray([{few}], ut.f64)"
-        inner = depth - 1
-        kind = self.random.randrange(9)
-        if kind < 2:
-            call = self.call(place, "v", inner)
-            if call:
-                return call
-        if kind < 4:
-            return f"({self.array(place, inner)} {self.pick('+', '-', '*')} {self.real(place, inner)})"
-        if kind == 4:
-            return f"ut.concat([{self.array(place, inner)}, {self.array(place, inner)}])[:4]"
-        if kind == 5:
-            return f"{self.array(place, inner)}[: {self.integer(place, inner)} % 3 + 1]"
-        if kind == 6:
-            return f"({self.array(place, inner)} if {self.truth(place, inner)} else {self.array(place, inner)})"
-        if kind == 7 and not self.prints:
-            name = self.fresh("x")
-            lane = place.inner(loops=place.loops + 1, fixed=place.fixed | {name})
-            lane.names[name] = "x"
-            self.features.add("map")
-            return f"ut.map(lambda {name}: {self.bounded(lane, 'x', inner)}, {self.array(place, inner)})"
-        return f"ut.flip({self.array(place, inner)})"
+    def can_write(self, place: _Place, letter: str, form: str) -> bool:
+        if form == "call":
+            return any(letter in f.results for f in self.callable(place))
+        if "ut.map" in form and self.prints:
+            return False
+        return all(self.variable(place, held) for held in "tdw" if f"{{{held}}}" in form)
 
-    def integer(self, place: _Place, depth: int = 2) -> str:
-        if depth <= 0 or self.chance(0.25):
-            name = self.variable(place, "i")
-            return name if name and self.chance(0.75) else str(self.random.randint(-3, 9))
-        inner = depth - 1
-        kind = self.random.randrange(16)
-        if kind < 4:
-            call = self.call(place, "i", inner)
-            if call:
-                return call
-        if kind < 7:
-            return f"({self.integer(place, inner)} {self.pick('+', '-', '*')} {self.integer(place, inner)})"
-        if kind == 7:
-            return f"({self.integer(place, inner)} {self.pick('//', '%')} ({self.integer(place, inner)} % 5 + 1))"
-        if kind == 8:
-            return f"({self.integer(place, inner)} if {self.truth(place, inner)} else {self.integer(place, inner)})"
-        if kind == 9:
-            return f"{self.pick('min', 'max')}({self.integer(place, inner)}, {self.integer(place, inner)})"
-        if kind == 10:
-            return f"({self.integer(place, inner)} {self.pick('and', 'or')} {self.integer(place, inner)})"
-        if kind == 11 and (held := self.variable(place, "t")):
-            return f"{held}[{self.random.randrange(2)}]"
-        if kind == 12 and (held := self.variable(place, "d")):
-            return f'{held}["n"]'
-        if kind == 13:
-            return f"abs({self.integer(place, inner)})" if self.chance(0.5) else f"(-{self.integer(place, inner)})"
-        if kind == 14:
-            name = self.fresh("i")
-            lane = place.inner(fixed=place.fixed | {name})
-            lane.names[name] = "i"
-            return f"sum([{self.integer(lane, inner)} for {name} in range({self.random.randint(0, 3)})])"
-        if kind == 15:
-            name = self.fresh("i")
-            held = place.inner(fixed=place.fixed | {name})
-            held.names[name] = "i"
-            body, other = self.integer(held, inner), self.integer(place, 0)
-            given = self.integer(place, 0)
-            return f"ut.cond({self.truth(place, inner)}, lambda {name}: {body}, lambda {name}: {other}, {given})"
-        return f"({self.truth(place, inner)} + {self.integer(place, inner)})"
+    def filled(self, place: _Place, form: str, depth: int) -> str:
+        """A form with its gaps filled: `~a b~` is a or b; for the others see _FORMS."""
+        chosen: dict[str, str] = {}
+        inner = place
+        if bound := re.search(r"{([IX])}", form):
+            letter = bound[1].lower()
+            chosen["n"] = self.fresh(letter)
+            is_map = "ut.map" in form
+            self.features |= {"map"} if is_map else set()
+            inner = place.inner(loops=place.loops + is_map, fixed=place.fixed | {chosen["n"]})
+            inner.names[chosen["n"]] = letter
 
-    def real(self, place: _Place, depth: int = 2) -> str:
-        if depth <= 0 or self.chance(0.25):
-            name = self.variable(place, "x")
-            return name if name and self.chance(0.75) else str(self.random.randint(-8, 8) / 4)
-        inner = depth - 1
-        kind = self.random.randrange(11)
-        if kind < 3:
-            call = self.call(place, "x", inner)
-            if call:
-                return call
-        if kind < 5:
-            return f"({self.real(place, inner)} {self.pick('+', '-', '*')} {self.real(place, inner)})"
-        if kind == 5:
-            return f"({self.real(place, inner)} / (abs({self.real(place, inner)}) + 1.0))"
-        if kind == 6:
-            return f"({self.integer(place, inner)} / ({self.integer(place, inner)} % 7 + 2))"
-        if kind == 7:
-            return f"({self.real(place, inner)} if {self.truth(place, inner)} else {self.real(place, inner)})"
-        if kind == 8:
-            return f"({self.real(place, inner)} {self.pick('+', '*')} {self.integer(place, inner)})"
-        if kind == 9 and (held := self.variable(place, "d")):
-            return f'{held}["y"]'
-        if self.arrays and (held := self.variable(place, "v")) and self.chance(0.5):
-            at = f"[{self.integer(place, 0)} % {held}.shape[0]]"
-            return self.pick(f"ut.sum({held})", f"ut.max({held})", f"{held}{at}")
-        return f"{self.pick('min', 'max')}({self.real(place, inner)}, {self.real(place, inner)})"
+        def fill(gap: re.Match[str]) -> str:
+            if gap[2] is not None:
+                return self.pick(*gap[2].split())
+            if (name := gap[1]) in "ntdw":
+                return chosen.setdefault(name, self.variable(place, name) or "")
+            return self.expression(inner if name.isupper() else place, name[0].lower(), 0 if "0" in name else depth)
+
+        return re.sub(r"{(\w+)}|~([^~]+)~", fill, form)
 
     def condition(self, place: _Place, depth: int = 2) -> str:
         """What `if` and `while` may ask: the truth of anything, of several types at once."""
         if self.chance(0.75) or depth <= 0:
-            return self.truth(place, depth)
+            return self.expression(place, "p", depth)
         letters = self.letters("ixp", 1, 3)
         word = self.pick(" and ", " or ")
         found = [f"({self.expression(place, letter, depth - 1)})" for letter in letters]
         return self.pick("", "", "not ") + f"({word.join(found)})"
-
-    def truth(self, place: _Place, depth: int = 2) -> str:
-        if depth <= 0 or self.chance(0.15):
-            name = self.variable(place, "p")
-            if name and self.chance(0.6):
-                return name
-            return f"({self.integer(place, 0)} {self.pick('<', '<=', '==', '!=', '>')} {self.integer(place, 0)})"
-        inner = depth - 1
-        kind = self.random.randrange(10)
-        if kind == 0:
-            call = self.call(place, "p", inner)
-            if call:
-                return call
-        if kind < 4:
-            word = self.pick("<", "<=", "==", "!=", ">", ">=")
-            return f"({self.integer(place, inner)} {word} {self.integer(place, inner)})"
-        if kind < 6:
-            return f"({self.real(place, inner)} {self.pick('<', '<=', '>')} {self.real(place, inner)})"
-        if kind < 8:
-            return f"({self.truth(place, inner)} {self.pick('and', 'or')} {self.truth(place, inner)})"
-        if kind == 8:
-            return f"(not {self.truth(place, inner)})"
-        low, middle, high = (self.integer(place, inner) for _ in range(3))
-        return f"({low} {self.pick('<', '<=')} {middle} {self.pick('<', '!=')} {high})"
 
     def call(self, place: _Place, letter: str, depth: int) -> str:
         """A call that gives a value of that type, or nothing where there is none to be made."""
@@ -379,7 +327,7 @@ class Writer:
         return False
 
     def say(self, place: _Place, size: int) -> bool:
-        self.put(f'ut.print("{place.function.name} {self.fresh("m")} {{}}", {self.integer(place, 1)})')
+        self.put(f'ut.print("{place.function.name} {self.fresh("m")} {{}}", {self.expression(place, "i", 1)})')
         return False
 
     def mapped(self, place: _Place, size: int) -> bool:
@@ -388,7 +336,7 @@ class Writer:
         inner = place.inner(loops=place.loops + 1)
         inner.names[lane] = "i"
         body = self.bounded(inner, "i")
-        count = f"({self.integer(place, 1)}) % 4"
+        count = f"({self.expression(place, 'i', 1)}) % 4"
         self.put(f"{name} = int(ut.sum(ut.map(lambda {lane}: {body}, ut.arange({count})))) % 97")
         place.names[name] = "i"
         self.features.add("map")
@@ -431,7 +379,7 @@ class Writer:
         return inner
 
     def while_loop(self, place: _Place, size: int) -> bool:
-        counter, limit = self.fresh("k"), f"({self.integer(place, 1)}) % {self.random.randint(2, 4)}"
+        counter, limit = self.fresh("k"), f"({self.expression(place, 'i', 1)}) % {self.random.randint(2, 4)}"
         self.put(f"{counter} = 0")
         place.fixed |= {counter}
         is_endless = self.chance(0.25)
@@ -453,7 +401,7 @@ class Writer:
     def for_loop(self, place: _Place, size: int) -> bool:
         known = [name for name, type in place.names.items() if type == "i" and name not in place.fixed]
         counter = self.random.choice(known) if known and self.chance(0.3) else self.fresh("k")
-        few = f"({self.integer(place, 1)}) % {self.random.randint(2, 4)}"
+        few = f"({self.expression(place, 'i', 1)}) % {self.random.randint(2, 4)}"
         over = self.pick(few, few, f"1, {few} + 2", f"{few}, -1, -1", f"0, 7, {few} + 2", "3")
         with self.block(f"for {counter} in range({over}):"):
             inner = self.loop_place(place, counter)
@@ -469,10 +417,10 @@ class Writer:
         inner = place.inner(loops=place.loops + 1)
         inner.names.update({f"{state}[0]": "i", f"{state}[1]": "i", f"{state}[2]": "x"})
         inner.fixed |= set(inner.names)
-        limit = f"({self.integer(place, 1)}) % 4"
+        limit = f"({self.expression(place, 'i', 1)}) % 4"
         start = f"(0, {self.bounded(place, 'i', 1)}, {self.bounded(place, 'x', 1)})"
         body = f"({state}[0] + 1, {self.bounded(inner, 'i')}, {self.bounded(inner, 'x')})"
-        also = f" and {self.truth(inner, 1)}" if self.chance(0.3) else ""
+        also = f" and {self.expression(inner, 'p', 1)}" if self.chance(0.3) else ""
         test = f"lambda {state}: {state}[0] < {limit}{also}"
         self.put(f"{count}, {a}, {x} = ut.while_loop({test}, lambda {state}: {body}, {start})")
         place.names.update({count: "i", a: "i", x: "x"})

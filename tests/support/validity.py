@@ -1,8 +1,8 @@
-"""Libraries that are valid, print and parse back, and stay valid when flattened."""
+"""Graphs of texts; and libraries that are valid, print and parse back, and stay valid when flattened."""
 
 from __future__ import annotations
 
-from undertow.ir.graph import Library
+from undertow.ir.graph import Library, StaticGraph
 from undertow.ir.spec import check
 from undertow.ir.text import dump, dump_constants, parse
 from undertow.ops.op import find
@@ -18,6 +18,16 @@ def valid(library: Library) -> Library:
 
 def read(text: str) -> Library:
     """The valid library of a text without its first line."""
-    library = parse("library 1 main=main\n" + text)
+    return valid(parse_library("library 1 main=main\n" + text))
+
+
+def parse_library(text: str) -> Library:
+    library = parse(text)
     assert isinstance(library, Library)
-    return valid(library)
+    return library
+
+
+def parse_static(text: str) -> StaticGraph:
+    graph = parse(text)
+    assert isinstance(graph, StaticGraph)
+    return graph

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.validity import parse_library
 
 from undertow.ir.graph import Library
 from undertow.ir.spec import check
@@ -51,8 +52,7 @@ def is_marked(library: Library) -> bool:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_text(path: Path, golden: Callable[..., None]) -> None:
     head, _, _ = path.read_text().partition("# after\n")
-    before = parse(head.partition("# before\n")[2])
-    assert isinstance(before, Library)
+    before = parse_library(head.partition("# before\n")[2])
     if not is_marked(before):
         check(before, type_rule)
     after, report = PASSES[path.stem.partition("_")[0]](before)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.support.differences import WAYS, assert_close, assert_valid, check_gradient
-from tests.support.recursions import power
+from tests.support.differentiable import power
 from tests.support.threads import in_threads
 
 import undertow as ut

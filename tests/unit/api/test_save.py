@@ -32,6 +32,8 @@ import pytest
 import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.recursions import even
+from tests.support.validity import parse_library
 
 import undertow as ut
 from undertow.api import archive
@@ -62,16 +64,6 @@ def fib(n: ut.i64) -> ut.i64:
     if n <= 1:
         return 1
     return fib(n - 1) + fib(n - 2)
-
-
-@ut.function
-def even(n: ut.i64) -> ut.bool:
-    return True if n == 0 else odd(n - 1)
-
-
-@ut.function
-def odd(n: ut.i64) -> ut.bool:
-    return False if n == 0 else even(n - 1)
 
 
 @ut.function
@@ -844,9 +836,7 @@ def test_an_operator_of_a_newer_version_hints_at_it(tmp_path: Path) -> None:
 
 
 def _one(line: str, params: str = "x: f64[3]", result: str = "y") -> Library:
-    found = text.parse(f"library 1 main=main\nmain main({params}) -> ({result})\n  {line}\n")
-    assert isinstance(found, Library)
-    return found
+    return parse_library(f"library 1 main=main\nmain main({params}) -> ({result})\n  {line}\n")
 
 
 ABSURD = [
@@ -915,9 +905,7 @@ loop l{k}(i: i64) -> (p, if1.then/j) carried=1
     def library(depth: int, end: str) -> Library:
         bodies = [body.format(k=k, op="loop", to=f' body="l{k + 1}"') for k in range(depth)]
         head = 'library 1 main=main\nmain main(n: i64) -> (r)\n  r: i64 = loop n body="l0"\n'
-        found = text.parse(head + "".join(bodies) + end)
-        assert isinstance(found, Library)
-        return found
+        return parse_library(head + "".join(bodies) + end)
 
     last = body.format(k=40, op="add", to=", 1:i64")
     spec.check(library(40, last), type_rule)

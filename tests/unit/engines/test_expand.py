@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.recursions import power
+from tests.support.differentiable import power
 
 import undertow as ut
 from undertow import _core

@@ -25,8 +25,8 @@ from tests.support.hand_programs import (
     tokens_all_over,
     two_phases,
 )
-from tests.support.ir_texts import THREE_PHASES, parse_library
-from tests.support.validity import read
+from tests.support.ir_texts import THREE_PHASES
+from tests.support.validity import parse_library, read
 
 from undertow.engines.contract import SCHEDULERS, Options
 from undertow.engines.reference import Reference, ReferencePlan

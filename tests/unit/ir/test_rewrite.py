@@ -6,13 +6,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tests.support.validity import parse_library
 
 from undertow.ir.draft import Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Port
 from undertow.ir.pattern import ANY, Form, Known, Match, Row, Table, Var, form, is_same
 from undertow.ir.rewrite import Operators, rewrite
 from undertow.ir.spec import check
-from undertow.ir.text import dump, parse
+from undertow.ir.text import dump
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import CTL, Type, i64
 
@@ -25,8 +26,7 @@ NOTHING = Table("nothing", [])
 
 
 def graph(text: str) -> FunctionGraph:
-    library = parse("library 1 main=main\n" + text)
-    assert isinstance(library, Library)
+    library = parse_library("library 1 main=main\n" + text)
     check(library)
     return library.functions["main"]
 
@@ -242,8 +242,7 @@ def test_calls_effects_and_unknown_operators_are_not_merged() -> None:
           s: i64 = mystery x
         function f(x: i64) -> (x)
         """
-    library = parse(text)
-    assert isinstance(library, Library)
+    library = parse_library(text)
     main = library.functions["main"]
     assert rewrite(main, NOTHING, OPERATORS) == (main, Counter())
 
@@ -340,8 +339,7 @@ def test_the_predicate_of_a_loop_stays() -> None:
           x.if: i64, i64 = switch p, x
           if1.then/a: i64 = negative x.if#0
         """
-    library = parse(text)
-    assert isinstance(library, Library)
+    library = parse_library(text)
     made, counts = rewrite(library.functions["main.loop"], Table("known", KNOWN), OPERATORS)
     assert made == library.functions["main.loop"] and not counts
 
@@ -469,8 +467,7 @@ PHASES = """
 
 
 def test_what_belongs_to_a_later_phase_stays_in_it() -> None:
-    library = parse(PHASES)
-    assert isinstance(library, Library)
+    library = parse_library(PHASES)
     fold: Row = ("fold", form("multiply", Known("c", lambda value: True), Y), lambda m: Const(np.float64(3)))
     made, _ = rewrite(library.functions["f"], Table("test", [*KNOWN, fold]), OPERATORS)
     call = next(node for node in made.nodes if node.op == "call")

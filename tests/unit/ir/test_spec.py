@@ -30,8 +30,8 @@ from tests.support.ir_texts import (
     TANGENT,
     THREE_PHASES,
     nested,
-    parse_library,
 )
+from tests.support.validity import parse_library, parse_static
 
 from undertow.errors import GraphError, Span, TypeMismatch
 from undertow.ir import spec
@@ -66,7 +66,7 @@ def test_valid_graphs_pass(name: str) -> None:
     check(graph)
 
 
-# (text, what is replaced, by what, the rule that it breaks)
+# (text, what is replaced, by what, the rule that it breaks). A table: its rows have one shape.
 BROKEN = [
     (LIBRARY, "main=main", "main=other", "the library has no other, which should be its main graph"),
     (LIBRARY, "main=main", "main=fac", "fac, which a run enters, is not a main graph"),
@@ -287,14 +287,12 @@ def test_broken_text_is_refused(text: str, old: str, new: str, rule: str) -> Non
 
 
 def library(change: Callable[[FunctionGraph], FunctionGraph]) -> Library:
-    found = parse(LIBRARY)
-    assert isinstance(found, Library)
+    found = parse_library(LIBRARY)
     return Library({**found.functions, "fac": change(found.functions["fac"])})
 
 
 def static(**changes: Any) -> StaticGraph:
-    found = parse(STATIC)
-    assert isinstance(found, StaticGraph)
+    found = parse_static(STATIC)
     return replace(found, **{key: change(getattr(found, key)) for key, change in changes.items()})
 
 
@@ -344,17 +342,14 @@ def _inner_predicate(graph: FunctionGraph) -> FunctionGraph:
 
 
 def _static_loops(change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> StaticGraph:
-    found = parse(STATIC_LOOPS)
-    assert isinstance(found, StaticGraph)
+    found = parse_static(STATIC_LOOPS)
     map_region = Region("map", "map", 0, starts=(Port(0),))
     return replace(found, nodes=change(found.nodes), regions=(*found.regions[:-1], map_region))
 
 
 def _loop_predicate() -> Library:
     text = LOOPS.replace("if1.then/i: i64 = add i.if#0, 1:i64", "if1.then/p: bool = less i.if#0, 1:i64")
-    found = parse(text.replace("-> (less, if1.then/i) carried=1", "-> (if1.then/p)"))
-    assert isinstance(found, Library)
-    return found
+    return parse_library(text.replace("-> (less, if1.then/i) carried=1", "-> (if1.then/p)"))
 
 
 def _shared_in_a_branch() -> Library:
@@ -365,8 +360,7 @@ def _shared_in_a_branch() -> Library:
 
 def _collects_a_number() -> StaticGraph:
     """A collect that gives what it collects; nothing takes that."""
-    found = parse(STATIC_COLLECTED)
-    assert isinstance(found, StaticGraph)
+    found = parse_static(STATIC_COLLECTED)
     (collect,) = [node for node in found.nodes if node.op == "collect"]
     return replace(found, nodes=(*found.nodes, replace(collect, name="more", types=(Type(f64),))))
 
@@ -433,7 +427,6 @@ def test_check_is_linear() -> None:
 
 
 def test_sites_may_share_a_callee_but_not_a_loop() -> None:
-    found = parse(STATIC_LOOPS)
-    assert isinstance(found, StaticGraph)
+    found = parse_static(STATIC_LOOPS)
     with pytest.raises(GraphError, match="does not belong to one site"):
         check(replace(found, sites=(*found.sites, Site("loop", "again", 0, 1))))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.ir_texts import LIBRARY, STATIC, nested
+from tests.support.validity import parse_library, parse_static
 
 from undertow.errors import GraphError, Span
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Phase, Port, Region, Site, StaticGraph
@@ -69,8 +70,7 @@ def test_library_parses() -> None:
 
 
 def test_static_graph_round_trips() -> None:
-    graph = parse(STATIC)
-    assert isinstance(graph, StaticGraph)
+    graph = parse_static(STATIC)
     assert dump(graph) == STATIC
     assert graph.sites == (Site("call", "fac", 0, 1), Site("call", "fac/fac", 3, 1))
     assert [region.kind for region in graph.regions] == ["main", "function", "branch", "branch"]
@@ -81,8 +81,7 @@ def test_static_graph_round_trips() -> None:
 def test_spans_can_be_left_out() -> None:
     text = dump(factorial(), spans=False)
     assert "@" not in text and "file" not in text
-    again = parse(text)
-    assert isinstance(again, Library)
+    again = parse_library(text)
     assert all(node.span is None for function in again.functions.values() for node in function.nodes)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.agreement import run as run_in_every_order
-from tests.support.validity import valid
+from tests.support.differentiable import ackermann, even, halves, loop_in_recursion, power, tree, while_newton
+from tests.support.validity import parse_library, valid
 
 import undertow as ut
 from undertow.api.options import ENGINES
@@ -25,8 +26,7 @@ from undertow.passes.simplify import simplify
 
 
 def read(text: str) -> Library:
-    found = parse("library 1 main=main\n" + text)
-    assert isinstance(found, Library)
+    found = parse_library("library 1 main=main\n" + text)
     vet(found)
     assert parse(dump(found), dump_constants(found)) == found
     return found
@@ -54,13 +54,6 @@ def close(found: Any, expected: Any) -> None:
 
 # --------------------------------------------------------------------------------------------------------------
 # Closed forms
-
-
-@ut.function
-def power(x: ut.f64, n: ut.i64) -> ut.f64:
-    if n <= 0:
-        return 1.0
-    return power(x, n - 1) * x
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -134,44 +127,6 @@ def test_plain_python_is_captured_anew() -> None:
 
 
 @ut.function
-def even(x: ut.f64, n: ut.i64) -> ut.f64:
-    if n == 0:
-        return x
-    return odd(x * x, n - 1) + x
-
-
-@ut.function
-def odd(x: ut.f64, n: ut.i64) -> ut.f64:
-    if n == 0:
-        return ut.sin(x)
-    return even(ut.cos(x), n - 1) * x
-
-
-@ut.function
-def nested(x: ut.f64, n: ut.i64) -> ut.f64:
-    if n == 0:
-        return ut.exp(x * 0.1)
-    return nested(nested(x, n - 1) * 0.5, n - 1)
-
-
-@ut.function
-def walk(x: ut.f64, n: ut.i64) -> ut.f64:
-    total, step = 0.0, 1.0
-    for i in range(n):
-        step = step * x
-        for j in range(i):
-            total = total + walk(x * 0.5, j) * step
-    return total + x
-
-
-@ut.function
-def newton(x: ut.f64, a: ut.f64) -> ut.f64:
-    while ut.abs(x * x - a) > 1e-13:
-        x = 0.5 * (x + a / x)
-    return x
-
-
-@ut.function
 def swap(x: ut.f64, y: ut.f64, n: ut.i64) -> tuple[ut.f64, ut.f64, ut.i64]:
     """A variable that begins without a tangent gets one from the other."""
     k, z = 0, 1.0
@@ -180,19 +135,9 @@ def swap(x: ut.f64, y: ut.f64, n: ut.i64) -> tuple[ut.f64, ut.f64, ut.i64]:
     return x, z, k
 
 
-LEFT, RIGHT = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1])
-
-
-@ut.function
-def tree(w: ut.f64[5, 2], i: ut.i64) -> ut.f64[2]:
-    if LEFT[i] < 0:
-        return w[i]
-    return ut.tanh(tree(w, LEFT[i]) * tree(w, RIGHT[i]) + w[i])
-
-
 @ut.function
 def mapped(x: ut.f64[2], a: ut.f64[None]) -> tuple[ut.f64, ut.f64[None]]:
-    inner = ut.map(lambda e, k: ut.sin(e * x[0]) * x[1] + walk(e, k), a, np.arange(4))
+    inner = ut.map(lambda e, k: ut.sin(e * x[0]) * x[1] + loop_in_recursion(e, k), a, np.arange(4))
     return ut.sum(inner), ut.map(lambda e: e * e, a)
 
 
@@ -204,14 +149,6 @@ def branches(x: ut.f64, y: ut.f64) -> tuple[ut.f64, ut.i64]:
     if y > 0:
         z = z * z
     return z, n
-
-
-@ut.function
-def halves(a: ut.f64[None]) -> ut.f64:
-    if a.shape[0] == 1:
-        return a[0] * a[0]
-    middle = a.shape[0] // 2
-    return halves(a[:middle]) * 0.5 + halves(a[middle:]) * ut.sum(a)
 
 
 @ut.function
@@ -239,9 +176,9 @@ PARAMS = {"W": RANDOM.standard_normal((2, 3)), "b": RANDOM.standard_normal(2)}
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "power": (power, (1.3, 4)),
     "mutual": (even, (0.7, 5)),
-    "nested calls": (nested, (0.9, 3)),
-    "recursion in loops": (walk, (0.9, 4)),
-    "while": (newton, (1.0, 2.0)),
+    "nested calls": (lambda x, m: ackermann(m, x), (0.95, 2)),
+    "recursion in loops": (loop_in_recursion, (0.9, 4)),
+    "while": (while_newton, (2.0,)),
     "variables that swap": (swap, (0.5, 0.7, 3)),
     "no iteration": (swap, (0.5, 0.7, 0)),
     "tree": (tree, (RANDOM.standard_normal((5, 2)), 0)),

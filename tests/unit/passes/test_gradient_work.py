@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.differences import WAYS, assert_close, check_gradient
-from tests.support.recursions import fibonacci, loop_in_recursion, mapped, power, tree_sum
+from tests.support.differentiable import fibonacci, loop_in_recursion, mapped, power, tree_sum
 
 import undertow as ut
 from undertow.api.options import ENGINES

@@ -7,29 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.differences import WAYS, assert_close, assert_valid, check_gradient
-from tests.support.recursions import fibonacci, loop_in_recursion, mapped, power, tree_sum
+from tests.support.differentiable import (
+    ackermann,
+    even,
+    fibonacci,
+    halves,
+    loop_in_recursion,
+    mapped,
+    power,
+    tree_sum,
+    while_newton,
+)
 
 import undertow as ut
-
-
-@ut.function
-def even(x: ut.f64, n: ut.i64) -> ut.f64:
-    return x if n <= 0 else odd(x * x, n - 1) + x
-
-
-@ut.function
-def odd(x: ut.f64, n: ut.i64) -> ut.f64:
-    return ut.sin(x) if n <= 0 else even(ut.cos(x), n - 1) * x
-
-
-@ut.function
-def ackermann(m: ut.i64, x: ut.f64) -> ut.f64:
-    """A call whose argument is a call: shaped like ack(m - 1, ack(m, n - 1))."""
-    if m <= 0:
-        return x * x + 0.25
-    if x < 0.5:
-        return ackermann(m - 1, x * 1.5 + 0.1)
-    return ackermann(m - 1, ackermann(m, x - 0.4) * 0.5)
 
 
 @ut.function
@@ -69,26 +59,6 @@ def one_branch(x: ut.f64, n: ut.i64) -> ut.f64:
     elif n > 3:
         return y * x
     return y + x
-
-
-@ut.function
-def while_newton(a: ut.f64) -> ut.f64:
-    """A loop whose length depends on the values."""
-    x = a
-    while ut.abs(x * x - a) > 1e-12:
-        x = 0.5 * (x + a / x)
-    return x
-
-
-@ut.function
-def halves(a: ut.f64[None]) -> ut.f64:
-    """Recursion that halves an array: sizes known only at run time."""
-    if a.shape[0] == 0:
-        return 0.0
-    if a.shape[0] == 1:
-        return a[0] * a[0]
-    h = a.shape[0] // 2
-    return halves(a[:h]) * 0.5 + halves(a[h:]) * ut.sum(a)
 
 
 @ut.function

@@ -1,4 +1,7 @@
-"""Hoist: which arguments belong to the entry, what becomes of them, and that engines read them right."""
+"""Hoist: which arguments belong to the entry, what becomes of them, and that engines read them right.
+
+Texts of libraries begin alike (a countdown, its branch): each is to be read alone.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.agreement import run as run_in_every_order
-from tests.support.validity import read, valid
+from tests.support.recursions import climbs
+from tests.support.validity import parse_library, parse_static, read, valid
 
 import undertow as ut
 from undertow.api.options import ENGINES
 from undertow.engines.contract import SCHEDULERS, Options
 from undertow.engines.reference import Reference
 from undertow.errors import GraphError
-from undertow.ir.graph import FunctionGraph, Library, StaticGraph
+from undertow.ir.graph import FunctionGraph, Library
 from undertow.ir.spec import check
 from undertow.ir.text import dump, parse
 from undertow.ops.vet import vet
@@ -216,19 +220,6 @@ def test_one_call_that_hands_on_something_else_spoils_the_whole_class() -> None:
     assert names(after.functions["f"]) == (["a", "n"], ["c"])
     assert names(after.functions["g"]) == (["b", "n"], ["c"])
     compare(before, after, 5, 2, 8)
-
-
-@ut.function
-def climb(w: ut.f64, n: ut.i64) -> ut.f64:
-    total = 0.0
-    for k in range(n):
-        total += climb(w, k) * w + 1.0
-    return total
-
-
-@ut.function
-def climbs(a: ut.f64, b: ut.f64, n: ut.i64) -> ut.f64:
-    return climb(a, n) - climb(b, n)
 
 
 @ut.function
@@ -501,8 +492,7 @@ def test_below_a_map_that_may_have_no_lanes_an_operator_is_not_sure_to_run() -> 
 def test_below_a_map_that_has_lanes_it_is() -> None:
     before, _ = simplify(mapped_tanh.library(np.ones(3), 0.5))
     text = dump(before, spans=False).replace("f64[?]", "f64[3]")
-    found = parse(text)
-    assert isinstance(found, Library)
+    found = parse_library(text)
     assert hoisted(found)[1].counts["shared operator"] == 1
 
 
@@ -700,8 +690,7 @@ def test_arrays_of_entries_are_counted_while_they_are_needed() -> None:
 def test_a_graph_whose_entry_is_missing_cannot_be_planned_by_mistake() -> None:
     library = hoist(simplify(two_entries.library(1.0, 2.0, 3))[0])[0]
     static = dump(flatten(library), spans=False)
-    broken = parse(re.sub(r"(= hoist_read [^^]*) \^power/start", r"\1", static))
-    assert isinstance(broken, StaticGraph)
+    broken = parse_static(re.sub(r"(= hoist_read [^^]*) \^power/start", r"\1", static))
     with pytest.raises(GraphError):
         Reference().plan(broken)
 
@@ -828,8 +817,7 @@ def test_many_invariants_in_many_functions() -> None:
             f'if1.else/s: i64 = call w.if#1, if1.else/m callee="f{(k + 1) % count}"',
             "r: i64 = merge w.if#0, if1.else/s",
         ]
-    found = parse("library 1 main=main\n" + "\n".join(lines))
-    assert isinstance(found, Library)
+    found = parse_library("library 1 main=main\n" + "\n".join(lines))
     after, report = hoist(found)
     assert report.counts["hoisted argument"] == 1
     check(flatten(after))

@@ -14,14 +14,15 @@ from tests.support.agreement import run as run_in_every_order
 from tests.support.body import BOOL, I64, Body, const, library, main_of
 from tests.support.hand_programs import ARGUMENTS, nested_loop, sum_loop
 from tests.support.hand_programs import PROGRAMS as BY_HAND
-from tests.support.validity import read, valid
+from tests.support.recursions import climbs
+from tests.support.validity import parse_library, read, valid
 
 import undertow as ut
 from undertow.engines.contract import Options
 from undertow.engines.reference import Reference
 from undertow.errors import Fault, Span
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Port
-from undertow.ir.text import dump, parse
+from undertow.ir.text import dump
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
 from undertow.passes.loops import loops_to_calls
@@ -353,17 +354,6 @@ def test_what_a_loop_node_carries_stays_with_the_call() -> None:
 
 
 def test_hoisted_loops_are_refused() -> None:
-    @ut.function
-    def climb(w: ut.f64, n: ut.i64) -> ut.f64:
-        total = 0.0
-        for k in range(n):
-            total += climb(w, k) * w + 1.0
-        return total
-
-    @ut.function
-    def climbs(a: ut.f64, b: ut.f64, n: ut.i64) -> ut.f64:
-        return climb(a, n) - climb(b, n)
-
     hoisted = hoist(simplify(climbs.library(1.0, 2.0, 3))[0])[0]
     with pytest.raises(AssertionError, match="before `hoist`"):
         loops_to_calls(hoisted, hoisted.functions)
@@ -501,8 +491,7 @@ def test_loops_nested_deeply_do_not_recurse() -> None:
         lines += ["i.if: i64, i64 = switch p, i", "if1.then/m: i64 = subtract i.if#0, 1:i64"]
         inner = f'loop if1.then/m body="l{k + 1}"' if k + 1 < depth else "identity if1.then/m"
         lines.append(f"if1.then/j: i64 = {inner}")
-    found = parse("library 1 main=main\n" + "\n".join(lines))
-    assert isinstance(found, Library)
+    found = parse_library("library 1 main=main\n" + "\n".join(lines))
     after = loops_to_calls(found, ["main"])
     assert set(kinds(after).values()) == {"main", "function"}
     assert Reference().plan(flatten(after)).run([np.int64(2)])[0] == [0]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.support.agreement import agree, run, stats_of
 from tests.support.body import by_name, names_of
-from tests.support.ir_texts import MAP_PHASES, parse_library
-from tests.support.validity import read, valid
+from tests.support.ir_texts import MAP_PHASES
+from tests.support.validity import parse_library, read, valid
 
 from undertow.engines.contract import SCHEDULERS, Engine, Options
 from undertow.engines.demand import Demand

@@ -1,4 +1,7 @@
-"""Simplify: what goes, what stays, and that every identity of the table is exact."""
+"""Simplify: what goes, what stays, and that every identity of the table is exact.
+
+Texts of libraries begin alike (a countdown, its branch): each is to be read alone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import pytest
 from tests.support.bits import same
 from tests.support.body import BOOL, I64, Body, const, library, main_of
 from tests.support.hand_programs import ARGUMENTS, PROGRAMS
-from tests.support.validity import read, valid
+from tests.support.validity import parse_library, read, valid
 
 import undertow as ut
 from undertow.engines.reference import Reference
@@ -24,7 +27,7 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Operand, Por
 from undertow.ir.pattern import Form, Known, Row, Table, Var
 from undertow.ir.rewrite import rewrite
 from undertow.ir.spec import check
-from undertow.ir.text import dump, parse, show_const
+from undertow.ir.text import dump, show_const
 from undertow.ops.op import CATALOGUE, evaluate, find
 from undertow.passes.algebra import ROWS, is_unstretched
 from undertow.passes.dead import remove_dead
@@ -233,8 +236,7 @@ def test_where_effects_are_not_wanted_they_go() -> None:
 
 
 def test_an_operator_that_nobody_knows_is_kept() -> None:
-    found = parse("library 1 main=main\nmain main(n: i64) -> (n)\n  a: i64 = mystery n")
-    assert isinstance(found, Library)
+    found = parse_library("library 1 main=main\nmain main(n: i64) -> (n)\n  a: i64 = mystery n")
     assert simplify(found)[0] == found
 
 
@@ -659,8 +661,7 @@ def test_with_variables_no_rule_loses_an_order() -> None:
           one: i64 = multiply z, 1:i64
           b: i64, ctl = read variable="v" dtype="i64" shape=[] ^one
         """
-    found = parse("library 1 main=main\n" + text)
-    assert isinstance(found, Library)
+    found = parse_library("library 1 main=main\n" + text)
     made, report = simplify(found)
     assert report.counts == {"x * 1": 1}
     assert [node.op for node in made.functions["main"].nodes][2:] == ["assign", "subtract", "read"]
@@ -669,8 +670,9 @@ def test_with_variables_no_rule_loses_an_order() -> None:
 @needs_state
 def test_reads_are_not_merged() -> None:
     line = 'read variable="v" dtype="i64" shape=[] ^start'
-    found = parse(f"library 1 main=main\nmain main() -> (a#0, b#0)\n  a: i64, ctl = {line}\n  b: i64, ctl = {line}\n")
-    assert isinstance(found, Library)
+    found = parse_library(
+        f"library 1 main=main\nmain main() -> (a#0, b#0)\n  a: i64, ctl = {line}\n  b: i64, ctl = {line}\n"
+    )
     assert simplify(found)[0] == found
 
 
@@ -717,8 +719,7 @@ def test_small_functions_are_inlined_with_their_branches() -> None:
 def test_calls_that_gradients_speak_of_are_not_inlined(lines: str) -> None:
     body = "".join(f"\n  {line}" for line in lines.split("; "))
     callee = "function f(x: f64) -> (r)\n  r: f64 = sin x\n"
-    found = parse(f"library 1 main=main\nmain main(x: f64) -> (y, d){body}\n{callee}")
-    assert isinstance(found, Library)
+    found = parse_library(f"library 1 main=main\nmain main(x: f64) -> (y, d){body}\n{callee}")
     assert simplify(found, inline=True)[0] == found
 
 

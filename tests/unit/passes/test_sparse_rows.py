@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.validity import parse_library
 
 import undertow as ut
 from undertow.engines.contract import Options
@@ -15,7 +16,6 @@ from undertow.engines.reference import Reference
 from undertow.errors import GraphError
 from undertow.frontend.trace.rows_only import only_rows
 from undertow.ir import spec
-from undertow.ir.graph import Library
 from undertow.ir.text import dump, parse
 from undertow.ops.vet import type_rule
 from undertow.passes.flatten import flatten
@@ -478,8 +478,7 @@ def test_broken_libraries_are_refused(text: str, old: str, new: str, rule: str) 
 
 @pytest.mark.parametrize(("old", "new", "rule"), STATIC_CASES, ids=lambda piece: piece[-30:].strip())
 def test_broken_static_graphs_are_refused(old: str, new: str, rule: str) -> None:
-    library = parse(COLLECTED)
-    assert isinstance(library, Library)
+    library = parse_library(COLLECTED)
     text = dump(flatten(library))
     spec.check(parse(text), type_rule)
     assert_refused(text, old, new, rule)
@@ -491,8 +490,9 @@ TWICE = "  d: f64[?,2]            = multiply t, 2.0:f64 ^start~1\n"
 
 def test_what_was_collected_whole_counts_as_all_rows() -> None:
     whole = "collect d index=0\n"
-    library = parse(COLLECTED.replace("collect_rows 0:i64, dy index=0\n", whole).replace(FIRST, f"{TWICE}{FIRST}"))
-    assert isinstance(library, Library)
+    library = parse_library(
+        COLLECTED.replace("collect_rows 0:i64, dy index=0\n", whole).replace(FIRST, f"{TWICE}{FIRST}")
+    )
     spec.check(library, type_rule)
     plan = Reference().plan(flatten(library))
     (_, indices, rows), _ = plan.run([TABLE], Options(), {})

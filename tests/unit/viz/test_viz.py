@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from tests.support.ir_texts import STATIC, STATIC_HOISTED, STATIC_LOOPS, STATIC_MAP_PHASES, STATIC_PHASES, nested
+from tests.support.validity import parse_static
 
 from undertow.errors import Span
 from undertow.ir.graph import Attrs, Const, Node, Port, Region, StaticGraph
-from undertow.ir.text import parse
 from undertow.types import CTL, Type, bool_, i64
 from undertow.viz.dot import dot
 from undertow.viz.layout import LARGEST, Layout, Rect, edges_of, layout
@@ -29,9 +29,7 @@ GRAPHS = {
 
 
 def graph_of(name: str) -> StaticGraph:
-    graph = parse(GRAPHS[name])
-    assert isinstance(graph, StaticGraph)
-    return graph
+    return parse_static(GRAPHS[name])
 
 
 def placed(graph: StaticGraph) -> Layout:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.graphs import optimized
 
 import undertow as ut
 from undertow.engines.waves import WavesPlan
@@ -21,7 +22,7 @@ LANES = 37
 
 def passes_of(f: Any, *arguments: Any) -> list[list[str]]:
     """The operators of each pass."""
-    graph = flatten(make_library(f.library(*arguments), True, True))
+    graph = optimized(f, *arguments)
     return [[graph.nodes[number].op for number in group] for group in WavesPlan(graph).core.fused]
 
 

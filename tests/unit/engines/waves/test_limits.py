@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.graphs import optimized
 from tests.support.recursions import fib, grows, halves
 from tests.support.threads import in_threads
 
@@ -19,8 +20,6 @@ import undertow as ut
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
 from undertow.ir.trace import RunEnded, RunStarted, WaveStarted, read_trace
-from undertow.passes.flatten import flatten
-from undertow.passes.pipeline import make_library
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +100,7 @@ def checked(n: ut.i64, k: ut.i64) -> ut.i64:
 
 
 def narrow_plan(function: Any, *args: Any, width: int = 8) -> Any:
-    return WavesPlan(flatten(make_library(function.library(*args), True, True)), width)
+    return WavesPlan(optimized(function, *args), width)
 
 
 def test_threads_give_the_same_bits() -> None:

@@ -7,26 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.differentiable import power
+from tests.support.graphs import optimized, plain
 from tests.support.mixed import MixedPlan, subsets
 
 import undertow as ut
 from undertow.engines.contract import Options
 from undertow.engines.reference import ReferencePlan
 from undertow.errors import RunError
-from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import WaveStarted, read_trace
-from undertow.passes.flatten import flatten
-from undertow.passes.pipeline import make_library
 
 D = 20  # of vectors: more bytes than stand in a frame
-
-
-@ut.function
-def power(x: ut.f64, n: ut.i64) -> ut.f64:
-    """A group of its own: scalar and linear, so that a few lanes run narrow."""
-    if n <= 0:
-        return 1.0
-    return x * power(x, n - 1)
 
 
 @ut.function
@@ -146,17 +137,9 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 GRADIENTS = ["one_tree", "forest", "one_chain", "nested", "branch_out", "all_picks"]
 
 
-def graph_of(f: Any, *arguments: Any) -> StaticGraph:
-    return flatten(make_library(f.library(*arguments), True, True))
-
-
-def leaves(arguments: tuple[Any, ...]) -> list[Any]:
-    return [np.asarray(x)[()] for x in arguments]
-
-
 def agree(f: Any, arguments: tuple[Any, ...], width: int = 4096, check_finite: bool = False) -> int:
     """Every assignment of schedules to groups gives what the reference gives. Gives the number of groups."""
-    graph, inputs = graph_of(f, *arguments), leaves(arguments)
+    graph, inputs = optimized(f, *arguments), plain(arguments)
     expected, wanted = ReferencePlan(graph).drain(inputs, Options())[:2]
     plan = MixedPlan(graph, ())
     groups, per_node = plan.groups, plan.run(inputs)[1].per_node
@@ -222,7 +205,7 @@ def fault(n: ut.i64, k: ut.i64, spot: ut.i64) -> ut.i64:
 @pytest.mark.parametrize("check_finite", [False, True])
 def test_faults(spot: int, check_finite: bool) -> None:
     """The tag of a fault leads through the doors to main."""
-    graph = graph_of(fault, 3, 1, spot)
+    graph = optimized(fault, 3, 1, spot)
     with pytest.raises(RunError) as expected:
         ReferencePlan(graph).drain([3, 1, spot], Options())
     for agenda in subsets(MixedPlan(graph, ()).groups):
@@ -262,7 +245,7 @@ def dig(n: ut.i64, k: ut.i64) -> ut.i64:
 
 @pytest.mark.parametrize("n", [0, 3, 12])
 def test_the_deepest_tag(n: int) -> None:
-    graph = graph_of(dig, n, 1)
+    graph = optimized(dig, n, 1)
     wanted = ReferencePlan(graph).drain([n, 1], Options())[1]
     for agenda in subsets(MixedPlan(graph, ()).groups):
         for check_finite in (False, True):
@@ -274,7 +257,7 @@ def test_the_deepest_tag(n: int) -> None:
 def test_the_deepest_tag_is_not_made_again_at_each_level() -> None:
     """Each level of ten thousand is deeper than all before: were its tag made, this would take minutes."""
     n = 10_000
-    graph = graph_of(go_down, n)
+    graph = optimized(go_down, n)
     for agenda in subsets(MixedPlan(graph, ()).groups):
         stats = MixedPlan(graph, agenda).run([n], Options(check_finite=True, timeout=30.0))[1]
         assert stats.max_depth == n + 3
@@ -283,7 +266,7 @@ def test_the_deepest_tag_is_not_made_again_at_each_level() -> None:
 def test_limits() -> None:
     """Depth, frames and time are counted across doors."""
     f, arguments = PROGRAMS["nested"]
-    graph, inputs = graph_of(f, *arguments), leaves(arguments)
+    graph, inputs = optimized(f, *arguments), plain(arguments)
     depth = ReferencePlan(graph).drain(inputs, Options())[1].max_depth
     for agenda in subsets(MixedPlan(graph, ()).groups):
         plan = MixedPlan(graph, agenda)
@@ -302,7 +285,7 @@ def test_limits() -> None:
 def test_both_schedules_run(tmp_path: Path) -> None:
     """Waves of the agenda begin at stages, those in lockstep at the first one only."""
     f, arguments = PROGRAMS["one_chain"]
-    graph, inputs = graph_of(f, *arguments), leaves(arguments)
+    graph, inputs = optimized(f, *arguments), plain(arguments)
     stages = {}
     for agenda in subsets(MixedPlan(graph, ()).groups):
         path = tmp_path / "trace.jsonl"
@@ -327,7 +310,7 @@ def test_threads() -> None:
         return ut.map(lambda x: wide(x, 5), xs)
 
     xs = np.arange(300)
-    graph = graph_of(whole, xs)
+    graph = optimized(whole, xs)
     expected = None
     for agenda in subsets(MixedPlan(graph, ()).groups):
         for threads in (1, 3):

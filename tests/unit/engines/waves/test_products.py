@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.graphs import optimized
 
 import undertow as ut
-from undertow.passes.flatten import flatten
-from undertow.passes.pipeline import make_library
 from undertow.plan.lower import lower
 from undertow.plan.plan import Collect
 from undertow.plan.products import find_products
@@ -76,7 +75,7 @@ CASES = {
 def test_weights_are_collected_as_products(case: str) -> None:
     step, shape = CASES[case]
     grad, arguments = _recursion(step, RANDOM.standard_normal(shape) * 0.4)
-    graph = flatten(make_library(grad.library(*arguments), True, True))
+    graph = optimized(grad, *arguments)
     plan = find_products(lower(graph))
     items = [item for _, _, program in places(plan) for item in program.unordered]
     kinds = [item.kind for item in items if isinstance(item, Collect)]

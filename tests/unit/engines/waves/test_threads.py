@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.programs.numbers import takeuchi
+from tests.support.graphs import optimized
 
 import undertow as ut
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
-from undertow.passes.flatten import flatten
-from undertow.passes.pipeline import make_library
 
 D = 64
 
@@ -32,7 +32,7 @@ def loss(w: ut.f32[2 * D, D], table: ut.f32[100, D], roots: ut.i64[None]) -> ut.
 
 
 def counted(f: Any, *arguments: Any, threads: int) -> tuple[list[Any], Any]:
-    graph = flatten(make_library(f.library(*arguments), True, True))
+    graph = optimized(f, *arguments)
     plan = WavesPlan(graph)
     found: list[Any] = []
     run = plan.core.run
@@ -112,16 +112,11 @@ def test_a_timeout_ends_shared_work() -> None:
         spin.run(np.ones(300_000), -1, engine="waves", threads=2, timeout=0.3)
 
 
-@ut.function
-def tak(x: ut.i32, y: ut.i32, z: ut.i32) -> ut.i32:
-    return tak(tak(x - 1, y, z), tak(y - 1, z, x), tak(z - 1, x, y)) if y < x else z
-
-
 @pytest.mark.slow
 def test_calls_on_numbers_are_shared_out_where_there_are_many() -> None:
     """The first run learns that there are many from its first chunks, those after it from the run before."""
     arguments = (27, 16, 8)
-    graph = flatten(make_library(tak.library(*arguments), True, True))
+    graph = optimized(takeuchi, *arguments)
     inputs = [np.asarray(x, np.int32) for x in arguments]
     seen = set()
     for threads in (1, 2, 3):
