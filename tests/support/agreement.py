@@ -29,7 +29,7 @@ def run(program: Library, *inputs: Any) -> list[Any]:
             with np.errstate(all="ignore"):
                 again.execute(drain=True)
             assert not again.live
-            assert (again.memory.bytes, again.memory.held) == (0, {})
+            assert (again.bytes, again.held) == (0, {})
             for one, other in zip(results, again.results, strict=True):
                 np.testing.assert_array_equal(one, other, strict=True)
     assert_native(plan.graph, values, results)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from undertow.passes.pipeline import make_library
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.passes.pipeline import make_library
 
 
 def captured(function: Any, *args: Any) -> StaticGraph:

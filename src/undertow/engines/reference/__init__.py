@@ -85,7 +85,7 @@ class ReferencePlan:
             per_node=dict(zip(names, run.fired, strict=True)),
             activations=run.activations,
             peak_frames=run.peak_frames,
-            peak_bytes=run.memory.peak,
+            peak_bytes=run.peak_bytes,
             max_depth=run.deepest.depth,
             deepest_tag=run.deepest.tag(),
             seconds=seconds,

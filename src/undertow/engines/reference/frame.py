@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from undertow.engines.checks import Value
+from undertow.engines.frames import TaggedFrame
 from undertow.engines.reference.rows import Kind, SitePlan
-from undertow.ir.trace import Label, Tag
 
 NONE = object()  # no value yet
 
 
-class Frame:
-    """The storage of one tag."""
+class Frame(TaggedFrame):
+    """The storage of one tag, until every node of its body has fired."""
 
     __slots__ = (
         "context", "depth", "entry", "index", "kind", "left", "number", "parent", "pend", "rows", "site", "slots",
@@ -35,28 +35,12 @@ class Frame:
         self.slots = layout.slots[:]
         self.left = kind.left  # nodes that have not fired
         self.parent = parent
-        self.site = site  # 0 in main
-        self.index = index  # of the iteration or lane; -1 in functions
+        self.site = site
+        self.index = index
         self.context = context
         self.number = number
         self.entry = entry  # what was given to the entry that it is, or is below of
-        self.depth: int = 0 if parent is None else parent.depth + kind.is_call  # of nested calls
-
-    @property
-    def label(self) -> Label | None:
-        if self.site == 0:
-            return None
-        return self.site if self.index < 0 else (self.site, self.index)
-
-    def tag(self) -> Tag:
-        labels: list[Label] = []
-        frame = self
-        while frame.parent is not None:
-            label = frame.label
-            assert label is not None
-            labels.append(label)
-            frame = frame.parent
-        return tuple(labels)
+        self.depth = 0 if parent is None else parent.depth + kind.is_call
 
 
 class Entry:

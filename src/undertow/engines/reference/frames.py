@@ -9,8 +9,8 @@ import numpy as np
 from undertow.engines import checks
 from undertow.engines.checks import Value
 from undertow.engines.contract import Options
+from undertow.engines.frames import Limits
 from undertow.engines.reference.frame import NONE, Context, Entry, Frame
-from undertow.engines.reference.memory import Memory
 from undertow.engines.reference.rows import COUNT, Rows, SitePlan
 from undertow.ir import trace
 
@@ -18,46 +18,24 @@ Ready = tuple[Frame, int]  # a node that can fire, by its number within the body
 Pool = deque[Ready] | list[Ready]
 
 
-class Frames:
+class Frames(Limits[Frame]):
     """Those that are alive, the pool of what can fire in them, and what they cost."""
 
     def __init__(self, rows: Rows, options: Options, record: trace.Record | None, pool: Pool) -> None:
+        super().__init__(Frame(rows.main, None, 0, -1, None, 0), options, record)
         self.rows = rows
-        self.options = options
-        self.record = record
         self.pool = pool
         self.push = pool.append
-        self.memory = Memory(options)
         self.live: set[Frame] = set()
-        self.made = 0
-        self.activations = 0
-        self.peak_frames = 0
-        self.most_frames = float("inf") if options.frames is None else options.frames
-        self.most_depth = float("inf") if options.max_depth is None else options.max_depth
-        self.main = self.deepest = Frame(rows.main, None, 0, -1, None, 0)
         self.shared = Entry(rows.shared)  # what main shares with all frames
 
     def open(self, frame: Frame) -> Frame:
         """Let a frame begin, if the limits allow it."""
         kind = frame.kind
-        self.made += 1
         self.live.add(frame)
         if frame.entry is not None:
             frame.entry.users += 1
-        if len(self.live) > self.peak_frames:
-            self.peak_frames = len(self.live)
-            if self.peak_frames > self.most_frames:
-                raise checks.too_many_frames(self.options)
-        if kind.is_call:
-            self.activations += 1
-            if frame.depth > self.deepest.depth:
-                self.deepest = frame
-                if frame.depth > self.most_depth:
-                    raise checks.too_deep(self.options)
-        if self.record is not None:
-            parent = None if frame.parent is None else frame.parent.number
-            self.record(trace.FrameStarted(frame.number, parent, frame.label, kind.region))
-        self.memory.grow(kind.layout.cost)
+        self.begin(frame, len(self.live), kind.is_call, kind.region, kind.layout.cost)
         for at, slot, index in kind.layout.reads:
             self.read(frame, at, slot, frame.entry, index)
         for at, slot, index in kind.layout.shared_reads:
@@ -71,11 +49,11 @@ class Frames:
             if context is not None:
                 for value in context.values:
                     if type(value) is np.ndarray:
-                        self.memory.let_go(value)
+                        self.let_go(value)
         if frame.kind.unread:
-            self.memory.release(frame.slots, frame.kind.unread)
+            self.release(frame.slots, frame.kind.unread)
         self.live.discard(frame)
-        self.memory.shrink(frame.kind.layout.cost)
+        self.bytes -= frame.kind.layout.cost
         frame.slots, frame.pend = [], []
         entry = frame.entry
         if entry is not None:
@@ -169,7 +147,7 @@ class Frames:
         """An entry is given a value: those who wait for it get it, and those who are still to come will."""
         entry.values[index] = value
         if type(value) is np.ndarray:
-            self.memory.hold(value, 1)
+            self.hold(value, 1)
         waiting, entry.waiting[index] = entry.waiting[index], []
         for frame, at, slot in waiting:
             if frame.slots:  # one of a phase that is never visited may wait in a frame that has ended
@@ -179,14 +157,14 @@ class Frames:
         """Nobody is left who could read what an entry was given."""
         for index, value in enumerate(entry.values):
             if type(value) is np.ndarray:
-                self.memory.let_go(value)
+                self.let_go(value)
             entry.values[index] = NONE
 
     def put(self, frame: Frame, at: int, slot: int, value: Value) -> None:
         """One token into one slot."""
         frame.slots[slot] = value
         if type(value) is np.ndarray:
-            self.memory.hold(value, 1)
+            self.hold(value, 1)
         frame.pend[at] -= 1
         if not frame.pend[at] & COUNT:
             self.push((frame, at))

@@ -90,7 +90,7 @@ class Run(Frames):
     def loop(self, drain: bool) -> None:
         pool, pop, fired, record = self.pool, self.pop, self.fired, self.record
         nodes = self.graph.nodes
-        deliver, release, is_strict = self.deliver, self.memory.release, self.options.check_finite
+        deliver, release, is_strict = self.deliver, self.release, self.options.check_finite
         timeout = float("inf") if self.options.timeout is None else self.options.timeout
         deadline = time.perf_counter() + timeout
         frame, number, dead = self.main, 0, 0
@@ -234,7 +234,7 @@ class Run(Frames):
         plain, merges, up, _, _, _, _, weight, is_far = out
         push, pend, slots = self.push, target.pend, target.slots
         if weight > 0:
-            self.memory.hold(value, weight)
+            self.hold(value, weight)
         for at, slot in plain:
             slots[slot] = value
             count = pend[at] - 1
@@ -253,7 +253,7 @@ class Run(Frames):
             # A frame that has ended does not visit the phase which gives this result.
             hits = up.get(target.site, ()) if slots else ()
             if weight and hits:
-                self.memory.hold(value, len(hits))
+                self.hold(value, len(hits))
             for at, slot in hits:
                 slots[slot] = value
                 count = pend[at] - 1
@@ -270,7 +270,7 @@ class Run(Frames):
             context.values[number] = value
             context.missing -= 1
             if type(value) is np.ndarray:
-                self.memory.hold(value, 1)
+                self.hold(value, 1)
             at, slot = site.outers[number]
             for frame in context.waiting:
                 self.put(frame, at, slot, value)
@@ -284,7 +284,7 @@ class Run(Frames):
             lane.cells[number][target.index] = value
             lane.lacking[number] -= 1
             if type(value) is np.ndarray:
-                self.memory.hold(value, 1)
+                self.hold(value, 1)
             if lane.lacking[number] == 0:
                 self.collect(lane, number)
         for number in out.fetches:
@@ -353,7 +353,7 @@ class Run(Frames):
         """The results of all lanes as one value."""
         for value in values:
             if type(value) is np.ndarray:
-                self.memory.let_go(value)
+                self.let_go(value)
         return checks.stack_lanes(values, type_)
 
     # -- what to say about it ------------------------------------------------------------------------------
