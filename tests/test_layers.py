@@ -48,6 +48,7 @@ GUESTS = {
     "llvmlite": ("engines/jit",),
     "ray": ("engines/ray",),
     "safetensors": ("api/archive.py", "train/checkpoint.py"),
+    "matplotlib": ("train/curve.py",),
     "torch": ("interop/torch.py",),
     "tensorflow": ("interop/tensorflow.py",),
     "jax": ("interop/jax.py",),

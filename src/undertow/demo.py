@@ -19,6 +19,7 @@ import undertow as ut
 from undertow import demo_programs as programs
 from undertow.ir import text
 from undertow.ir.trace import FrameStarted, Tags, read_trace, show_tag
+from undertow.train.curve import write_curve
 
 DEPTH = 200_000
 LESSON_SECONDS = 40.0  # after these no further epoch begins
@@ -225,16 +226,16 @@ def show_lesson(page: _Page, folder: Path, trees: int) -> None:
     page.say("batch run together, whatever their shapes. Losses are at every digit and expression.\n")
     rows, began = [], time.perf_counter()
     best: Any = model.init(recipe.seed)
+    history: tuple[Any, ...] = ()
     for event in ut.train.fit(model, source.train, source.dev, recipe):
         if isinstance(event, ut.train.Epoch):
-            record, best = event.record, event.state.best
+            record, best, history = event.record, event.state.best, event.state.history
             rows.append(
                 (record.epoch, f"{record.train_loss:.2f}", f"{record.dev_accuracy:.0%}", int(record.trees_per_second))
             )
-            (folder / "listops.png").write_bytes(ut.train.curve_png(event.state.history))
             if time.perf_counter() - began > LESSON_SECONDS:
                 break
     page.table(("epoch", "loss", "others right", "trees per second"), rows)
-    report = ut.train.report(model, best, source.test)
+    report, curve = ut.train.report(model, best, source.test), write_curve(folder / "listops.png", history)
     page.say(f"Of {len(source.test):,} trees that it has not seen, {report.accuracy:.0%} are right; the most frequent")
-    page.say(f"value alone would be right for {report.majority:.0%}. The learning curve: {folder / 'listops.png'}")
+    page.say(f"value alone would be right for {report.majority:.0%}. The learning curve in {folder}: {curve}")

@@ -31,6 +31,14 @@ CLASSIFIERS: dict[str, type[TreeClassifier]] = {
 # Those that grow trees.
 GENERATORS: dict[str, type[TreeGenerator]] = {"topdown": TopDownTreeLSTM, "drnn": DoublyRecurrent}
 
+MODELS: dict[str, type[TreeClassifier] | type[TreeGenerator]] = {**CLASSIFIERS, **GENERATORS}
+
+
+def name_of(model: TreeClassifier | TreeGenerator) -> str:
+    """The name that the command line has for this kind of model."""
+    return next(name for name, kind in MODELS.items() if kind is type(model))
+
+
 __all__ = [
     "MVRNN",
     "RNTN",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +20,24 @@ import safetensors.numpy
 import undertow as ut
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import LoadError
-from undertow.models import CLASSIFIERS, GENERATORS
+from undertow.models import MODELS, name_of
 from undertow.models.classifier import Params
 from undertow.train.loop import Record, State
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Tally
 
-FORMAT = 1
-_KINDS: dict[str, Any] = {**CLASSIFIERS, **GENERATORS}
+FORMAT = 2  # 1 had what was trained on as a sentence
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds. `source` is what was trained on, for people and for going on."""
+    """What a file holds. `source` is what was trained on: the options data, trees and min_count of the command."""
 
     model: Model
     recipe: Recipe
     state: State
     vocabulary: Vocabulary | None = None
-    source: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
     labels: Vocabulary | None = None  # the names of classes, if they have names
     inner_words: bool = False  # had inner nodes words, too, in what was trained on? Then typed trees are read so
 
@@ -56,7 +56,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         arrays |= {f"slots/{slot}/{name}": value for name, value in held.items()}
     told = {
         "format": FORMAT,
-        "model": next(name for name, kind in _KINDS.items() if kind is type(checkpoint.model)),
+        "model": name_of(checkpoint.model),
         "sizes": asdict(checkpoint.model),
         "recipe": asdict(checkpoint.recipe),
         "step": state.step,
@@ -66,7 +66,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "history": [asdict(record) for record in state.history],
         "vocabulary": _told(checkpoint.vocabulary),
         "labels": _told(checkpoint.labels),
-        "source": checkpoint.source,
+        "source": dict(checkpoint.source),
         "inner_words": checkpoint.inner_words,
     }
     packed = {name: np.array(arrays[name], order="C") for name in sorted(arrays)}
@@ -83,7 +83,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
         if told["format"] != FORMAT:
             raise LoadError(
                 f"{os.fspath(path)!r} has format {told['format']}, and this version knows {FORMAT}",
-                hint="use the version that wrote it",
+                hint="use the version that wrote it, or train anew",
             )
         return _unpacked(told, arrays)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as fault:
@@ -93,7 +93,8 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
-    model, recipe = _KINDS[told["model"]](**told["sizes"]), Recipe(**told["recipe"])
+    kind: Any = MODELS[told["model"]]
+    model, recipe = kind(**told["sizes"]), Recipe(**told["recipe"])
     params = _below(arrays, "params/")
     if {name: value.shape for name, value in params.items()} != model.shapes():
         raise ValueError("its arrays are not those of its model")
@@ -107,9 +108,8 @@ def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
         history=tuple(Record(**{f.name: record[f.name] for f in fields(Record)}) for record in told["history"]),
         best=_in_order(best, model) if (best := _below(arrays, "best/")) else None,
     )
-    vocabulary, labels = _names(told["vocabulary"]), _names(told.get("labels"))
-    inner_words = bool(told.get("inner_words", False))
-    return Checkpoint(model, recipe, state, vocabulary, str(told["source"]), labels, inner_words)
+    vocabulary, labels = _names(told["vocabulary"]), _names(told["labels"])
+    return Checkpoint(model, recipe, state, vocabulary, dict(told["source"]), labels, bool(told["inner_words"]))
 
 
 def _told(names: Vocabulary | None) -> Any:
