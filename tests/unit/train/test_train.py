@@ -226,7 +226,8 @@ def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
     with pytest.raises(ut.UndertowError, match=r"needs matplotlib(?s:.*)pip install 'undertow\[plots\]'"):
         ut.train.curve_png(some_state().history)
-    told = " ".join(invoke("train", "treernn", "--trees", "20", *"--width 3 --epochs 1 -o".split(), tmp_path).split())
+    told = invoke("train", "treernn", "--trees", "20", "--width", "3", "--epochs", "1", "-o", tmp_path)
+    told = " ".join(told.split())
     assert "log.jsonl, report.txt, no curve.png" in told and "(pip install 'undertow[plots]')" in told
     assert (tmp_path / "log.jsonl").is_file() and not (tmp_path / "curve.png").exists()
 

@@ -7,6 +7,7 @@ is fetched beside it is that of the old values. The rules and their defaults are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,10 @@ Pairs = Sequence[tuple[Any, Variable]]
 class Optimizer:
     """What optimizers share; those below are what to use."""
 
-    def __init__(self, learning_rate: Any, name: str) -> None:
-        self._learning_rate = learning_rate
-        self._name = name
+    learning_rate: Any
+    name: str
+
+    def __post_init__(self) -> None:
         self._slots: dict[tuple[Variable, str], Variable] = {}
 
     def minimize(
@@ -101,11 +103,11 @@ class Optimizer:
             if global_step is not None:
                 with control_dependencies(done):
                     done = [global_step.assign_add(1)]
-            return group(*done, name=name or self._name)
+            return group(*done, name=name or self.name)
 
     def get_name(self) -> str:
         """The name that it was given."""
-        return self._name
+        return self.name
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
         """What it keeps about a variable between steps, such as "momentum"; None if there is none."""
@@ -136,13 +138,13 @@ class Optimizer:
             shape = [d for d in variable.type.shape if isinstance(d, int)]
             if len(shape) < variable.type.rank:
                 raise GraphError(
-                    f"{self._name} needs to know the shape of variable `{variable.name}`",
+                    f"{self.name} needs to know the shape of variable `{variable.name}`",
                     here(),
                     hint="make the variable without shape= and validate_shape=False",
                 )
             filled = np.full(shape, initial, variable.dtype.numpy)
             with control_dependencies(None):
-                slot = Variable(filled, trainable=False, name=f"{variable.name}/{self._name}/{name}")
+                slot = Variable(filled, trainable=False, name=f"{variable.name}/{self.name}/{name}")
             self._slots[variable, name] = slot
         return self._slots[variable, name]
 
@@ -152,101 +154,88 @@ def _check_variable(variable: Any) -> None:
         raise TypeMismatch(f"{brief(variable)} is not a variable", here(), hint="only a tf.Variable can be updated")
 
 
+# The arguments of each are those of TensorFlow, in its order. There is nothing to lock: a run updates after all reads.
+
+
+@dataclass(eq=False, repr=False)
 class GradientDescentOptimizer(Optimizer):
     """`v -= learning_rate * gradient`."""
 
-    def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent") -> None:
-        super().__init__(learning_rate, name)
+    learning_rate: Any
+    use_locking: bool = False
+    name: str = "GradientDescent"
 
     def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        return variable.updated("subtract", gradient * self._learning_rate)
+        return variable.updated("subtract", gradient * self.learning_rate)
 
 
+@dataclass(eq=False, repr=False)
 class MomentumOptimizer(Optimizer):
     """`a = momentum * a + gradient; v -= learning_rate * a`, or a look ahead with `use_nesterov`."""
 
-    def __init__(
-        self,
-        learning_rate: Any,
-        momentum: Any,
-        use_locking: bool = False,
-        name: str = "Momentum",
-        use_nesterov: bool = False,
-    ) -> None:
-        super().__init__(learning_rate, name)
-        self._momentum = momentum
-        self._looks_ahead = use_nesterov
+    learning_rate: Any
+    momentum: Any
+    use_locking: bool = False
+    name: str = "Momentum"
+    use_nesterov: bool = False
 
     def _update(self, gradient: Any, variable: Variable) -> Tensor:
         slot = self._slot(variable, "momentum")
-        gathered = slot.updated("set", slot * self._momentum + gradient)
-        step = gathered * self._momentum + gradient if self._looks_ahead else gathered
-        return variable.updated("subtract", step * self._learning_rate)
+        gathered = slot.updated("set", slot * self.momentum + gradient)
+        step = gathered * self.momentum + gradient if self.use_nesterov else gathered
+        return variable.updated("subtract", step * self.learning_rate)
 
 
+@dataclass(eq=False, repr=False)
 class AdagradOptimizer(Optimizer):
     """`a += gradient**2; v -= learning_rate * gradient / sqrt(a)`."""
 
-    def __init__(
-        self,
-        learning_rate: Any,
-        initial_accumulator_value: float = 0.1,
-        use_locking: bool = False,
-        name: str = "Adagrad",
-    ) -> None:
-        super().__init__(learning_rate, name)
-        self._initial = initial_accumulator_value
+    learning_rate: Any
+    initial_accumulator_value: float = 0.1
+    use_locking: bool = False
+    name: str = "Adagrad"
 
     def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        slot = self._slot(variable, "accumulator", self._initial)
+        slot = self._slot(variable, "accumulator", self.initial_accumulator_value)
         gathered = slot.updated("add", square(gradient))
-        return variable.updated("subtract", gradient * self._learning_rate / sqrt(gathered))
+        return variable.updated("subtract", gradient * self.learning_rate / sqrt(gathered))
 
 
+@dataclass(eq=False, repr=False)
 class RMSPropOptimizer(Optimizer):
     """Gradients divided by a running root mean square of them; with `centered`, around their running mean."""
 
-    def __init__(
-        self,
-        learning_rate: Any,
-        decay: float = 0.9,
-        momentum: float = 0.0,
-        epsilon: float = 1e-10,
-        use_locking: bool = False,
-        centered: bool = False,
-        name: str = "RMSProp",
-    ) -> None:
-        super().__init__(learning_rate, name)
-        self._decay, self._momentum, self._epsilon, self._is_centered = decay, momentum, epsilon, centered
+    learning_rate: Any
+    decay: float = 0.9
+    momentum: float = 0.0
+    epsilon: float = 1e-10
+    use_locking: bool = False
+    centered: bool = False
+    name: str = "RMSProp"
 
     def _update(self, gradient: Any, variable: Variable) -> Tensor:
         squares, steps = self._slot(variable, "rms", 1.0), self._slot(variable, "momentum")
-        mean_square: Any = squares.updated("set", self._running(squares, square(gradient)))
-        if self._is_centered:
-            means = self._slot(variable, "mg")
-            mean_square = mean_square - square(means.updated("set", self._running(means, gradient)))
-        scaled = gradient * self._learning_rate / sqrt(mean_square + self._epsilon)
-        return variable.updated("subtract", steps.updated("set", steps * self._momentum + scaled))
-
-    def _running(self, slot: Any, value: Any) -> Any:
-        return slot * self._decay + value * (1 - self._decay)
+        mean_square: Any = _running(squares, square(gradient), self.decay)
+        if self.centered:
+            mean_square = mean_square - square(_running(self._slot(variable, "mg"), gradient, self.decay))
+        scaled = gradient * self.learning_rate / sqrt(mean_square + self.epsilon)
+        return variable.updated("subtract", steps.updated("set", steps * self.momentum + scaled))
 
 
+@dataclass(eq=False, repr=False)
 class AdamOptimizer(Optimizer):
     """Adam (Kingma and Ba): running means of the gradient and of its square, corrected for their start at zero."""
 
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        use_locking: bool = False,
-        name: str = "Adam",
-    ) -> None:
-        super().__init__(learning_rate, name)
-        self._betas, self._epsilon = (beta1, beta2), epsilon
-        self._powers: dict[Graph, tuple[Variable, Variable]] = {}
+    learning_rate: Any = 0.001
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    use_locking: bool = False
+    name: str = "Adam"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._powers: dict[Graph, list[Variable]] = {}  # of beta1 and beta2
 
     def variables(self) -> list[Variable]:
         """What it keeps about variables, and the powers of beta1 and beta2."""
@@ -255,26 +244,28 @@ class AdamOptimizer(Optimizer):
     def _prepare(self, graph: Graph) -> None:
         if graph not in self._powers:
             with control_dependencies(None):
-                first, second = (
-                    Variable(np.float64(beta), trainable=False, name=f"{self._name}/beta{k + 1}_power")
-                    for k, beta in enumerate(self._betas)
-                )
-            self._powers[graph] = first, second
+                self._powers[graph] = [
+                    Variable(np.float64(beta), trainable=False, name=f"{self.name}/beta{k}_power")
+                    for k, beta in ((1, self.beta1), (2, self.beta2))
+                ]
 
     def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        (beta1, beta2), dtype = self._betas, variable.dtype
         power1, power2 = self._powers[variable.graph]
-        m, v = self._slot(variable, "m"), self._slot(variable, "v")
-        mean = m.updated("set", m * beta1 + gradient * (1 - beta1))
-        spread: Any = v.updated("set", v * beta2 + square(gradient) * (1 - beta2))
-        correction = cast(sqrt(subtract(1.0, power2)) / subtract(1.0, power1), dtype)
-        rate = correction * self._learning_rate
-        return variable.updated("subtract", rate * mean / (sqrt(spread) + self._epsilon))
+        mean = _running(self._slot(variable, "m"), gradient, self.beta1)
+        spread = _running(self._slot(variable, "v"), square(gradient), self.beta2)
+        correction = cast(sqrt(subtract(1.0, power2)) / subtract(1.0, power1), variable.dtype)
+        rate = correction * self.learning_rate
+        return variable.updated("subtract", rate * mean / (sqrt(spread) + self.epsilon))
 
     def _finish(self, done: Sequence[Tensor]) -> list[Tensor]:
         with control_dependencies(list(done)):
-            powers = self._powers[done[0].graph]
-            return [power.updated("multiply", beta) for power, beta in zip(powers, self._betas, strict=True)]
+            powers, betas = self._powers[done[0].graph], (self.beta1, self.beta2)
+            return [power.updated("multiply", beta) for power, beta in zip(powers, betas, strict=True)]
+
+
+def _running(slot: Any, value: Any, decay: float) -> Any:
+    """A running mean, kept in a slot."""
+    return slot.updated("set", slot * decay + value * (1 - decay))
 
 
 # -- counting steps ----------------------------------------------------------------------------------------
