@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import safetensors
 import safetensors.numpy
 
 import undertow as ut
+from undertow.api.archive import replacing
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import LoadError
 from undertow.models import MODELS, name_of
@@ -64,14 +64,15 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "updates": int(state.optimizer.step),
         "tally": asdict(state.tally),
         "history": [asdict(record) for record in state.history],
-        "vocabulary": _told(checkpoint.vocabulary),
-        "labels": _told(checkpoint.labels),
+        "vocabulary": None if checkpoint.vocabulary is None else asdict(checkpoint.vocabulary),
+        "labels": None if checkpoint.labels is None else asdict(checkpoint.labels),
         "source": dict(checkpoint.source),
         "inner_words": checkpoint.inner_words,
     }
     packed = {name: np.array(arrays[name], order="C") for name in sorted(arrays)}
-    data = safetensors.numpy.save(packed, {"undertow": json.dumps(told)})
-    _replace(Path(path), data)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(safetensors.numpy.save(packed, {"undertow": json.dumps(told)}))
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
@@ -95,48 +96,24 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
 def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
     kind: Any = MODELS[told["model"]]
     model, recipe = kind(**told["sizes"]), Recipe(**told["recipe"])
-    params = _below(arrays, "params/")
-    if {name: value.shape for name, value in params.items()} != model.shapes():
+    if {name: value.shape for name, value in arrays.items() if name.startswith("params/")} != {
+        f"params/{name}": shape for name, shape in model.shapes().items()
+    }:
         raise ValueError("its arrays are not those of its model")
-    slots = {slot: _below(arrays, f"slots/{slot}/") for slot in recipe.make_optimizer().slots}
+
+    def below(start: str) -> dict[str, Any]:
+        # As `init` orders them: gradients, and so sums over all of them, come in that order.
+        return {name: arrays[f"{start}/{name}"] for name in model.shapes()}
+
+    slots = {slot: below(f"slots/{slot}") for slot in recipe.make_optimizer().slots}
     state = State(
-        params=_in_order(params, model),
-        optimizer=ut.optim.State(np.int64(told["updates"]), {k: _in_order(v, model) for k, v in slots.items()}),
+        params=below("params"),
+        optimizer=ut.optim.State(np.int64(told["updates"]), slots),
         step=int(told["step"]),
         done=int(told["done"]),
         tally=Tally(**told["tally"]),
-        history=tuple(Record(**{f.name: record[f.name] for f in fields(Record)}) for record in told["history"]),
-        best=_in_order(best, model) if (best := _below(arrays, "best/")) else None,
+        history=tuple(Record(**record) for record in told["history"]),
+        best=below("best") if any(name.startswith("best/") for name in arrays) else None,
     )
-    vocabulary, labels = _names(told["vocabulary"]), _names(told["labels"])
+    vocabulary, labels = (None if held is None else Vocabulary(**held) for held in (told["vocabulary"], told["labels"]))
     return Checkpoint(model, recipe, state, vocabulary, dict(told["source"]), labels, bool(told["inner_words"]))
-
-
-def _told(names: Vocabulary | None) -> Any:
-    return None if names is None else {"words": list(names.words), "unknown": names.unknown}
-
-
-def _names(told: Any) -> Vocabulary | None:
-    return None if told is None else Vocabulary(tuple(told["words"]), told["unknown"])
-
-
-def _below(arrays: dict[str, Any], start: str) -> dict[str, Any]:
-    return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
-
-
-def _in_order(values: dict[str, Any], model: Model) -> dict[str, Any]:
-    """As `init` orders them: gradients, and so sums over all of them, come in that order."""
-    return {name: values[name] for name in model.shapes()}
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -317,7 +317,7 @@ def test_nodes_without_a_label_are_told(tmp_path: Path) -> None:
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'signs.txt'}", *SMALL, "-o", tmp_path / "a")
     assert "of 30 nodes have no label (-1 says so; if it is meant as a label, write 0 and 1 for -1 and 1)" in told
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'names.txt'}", *SMALL, "-o", tmp_path / "b")
-    assert "4 of 12 nodes have no label" in told and "-1" not in told
+    assert "4 of 12 nodes have no label" in told and "-1 says so" not in told
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "-o", tmp_path / "c")
     assert "no label" not in told
 
