@@ -86,31 +86,33 @@ def train(
         if resume:
             _check_folder(folder, resume, force)
         before = ut.train.load(folder / FILE) if resume else None
-        asked = context.params if before is None else _as_before(context, folder, before)
-        kind, recipe, sizes = _checked(asked)
+        options = context.params if before is None else _as_before(context, folder, before)
+        kind, recipe, sizes = _checked(options)
         _check_folder(folder, resume, force)
         source = ut.train.open_source(
-            asked["data"], asked["trees"], recipe.seed, not kind.any_children, asked["min_count"]
+            options["data"], options["trees"], recipe.seed, not kind.any_children, options["min_count"]
         )
         labels = issubclass(kind, ut.models.TreeClassifier)
         source = source if labels else source.with_words()
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
-        held = ut.train.Checkpoint(
-            chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _source_of(asked),
+        checkpoint = ut.train.Checkpoint(
+            chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _source_of(options),
             source.labels if labels else None, _inner_words(source.train),
         )  # fmt: skip
         if before is not None:
-            held = _resumed(folder, before, held)
+            checkpoint = _resumed(folder, before, checkpoint)
             _tell_rates(console, before.recipe, recipe)
-            if held.state.epoch >= recipe.epochs:
+            if checkpoint.state.epoch >= recipe.epochs:
                 console.print(f"It has had its {recipe.epochs} epochs: a larger --epochs goes on", markup=False)
-            elif is_over(held.state, recipe):
-                console.print(f"It {_stopped(held)}: a larger --patience goes on", markup=False)
+            elif is_over(checkpoint.state, recipe):
+                console.print(f"It {_stopped(checkpoint)}: a larger --patience goes on", markup=False)
         if labels:
             _tell_labels(console, source, recipe.at)
-        console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
+        console.print(
+            f"{type(chosen).__name__}, {_size(checkpoint.state.params):,} parameters; {len(source.train):,} trees"
+        )
         try:
-            run(console, folder, held, source)
+            run(console, folder, checkpoint, source)
         except KeyboardInterrupt:
             # Only a second Ctrl-C comes here, or one while the report is made.
             kept = "--resume goes on from its checkpoint" if (folder / FILE).is_file() else "nothing is saved yet"
@@ -118,15 +120,15 @@ def train(
             raise typer.Exit(130) from None
 
 
-def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
+def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
     """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
-    file, first, saved, told_at = folder / FILE, held.state, time.monotonic(), time.monotonic()
-    labels = isinstance(held.model, ut.models.TreeClassifier)
+    file, first, saved, told_at = folder / FILE, checkpoint.state, time.monotonic(), time.monotonic()
+    labels = isinstance(checkpoint.model, ut.models.TreeClassifier)
     nodes = source.train.size / len(source.train), source.dev.size / len(source.dev)  # of a tree, on average
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
-        for event in ut.train.fit(held.model, source.train, source.dev, held.recipe, held.state):
-            held = replace(held, state=event.state)
+        for event in ut.train.fit(checkpoint.model, source.train, source.dev, checkpoint.recipe, checkpoint.state):
+            checkpoint = replace(checkpoint, state=event.state)
             if isinstance(event, ut.train.Step):
                 if task is None:
                     task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches, told="")
@@ -144,20 +146,20 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
                 task = None
             is_epoch = isinstance(event, ut.train.Epoch)
             if stop or is_epoch or time.monotonic() - saved > _SAVE_SECONDS:
-                ut.train.save(file, held)
+                ut.train.save(file, checkpoint)
                 saved = time.monotonic()
             if is_epoch:
                 ut.train.write_log(folder, event.state.history)
                 bar.console.print(_line(event, nodes[1]), markup=False)
             if stop:
                 break
-    curve = write_curve(folder / "curve.png", held.state.history, None if labels else nodes)
+    curve = write_curve(folder / "curve.png", checkpoint.state.history, None if labels else nodes)
     if stop:
         typer.echo(f"\nStopped and saved. To go on: undertow train --resume -o {shlex.quote(str(folder))}", err=True)
         raise typer.Exit(130)
-    if held.state is not first and held.state.epoch < held.recipe.epochs:
-        console.print(_stopped(held), markup=False)
-    report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)
+    if checkpoint.state is not first and checkpoint.state.epoch < checkpoint.recipe.epochs:
+        console.print(_stopped(checkpoint), markup=False)
+    report = (ut.train.report if labels else ut.train.growth)(checkpoint.model, checkpoint.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
     trees = f"{len(source.test):,} trees that it has not seen"
     if source.test is source.dev:
@@ -165,7 +167,7 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
     console.print(f"\nThe best epoch's parameters, on {trees}:\n")
     console.print(str(report), markup=False)
     console.print(f"\nWrote {folder}: {FILE}, log.csv, log.jsonl, report.txt, {curve}", markup=False)
-    return held
+    return checkpoint
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -183,39 +185,39 @@ def _folder(model: str | None, output: Path | None, resume: bool) -> Path:
     return Path("build/train") / model
 
 
-def _checked(asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def _checked(options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """The kind of model, the recipe and the sizes that these options say."""
-    model, kind = asked["model"], _kind(asked["model"])
-    recipe = {field.name: asked[field.name] for field in fields(ut.train.Recipe)}
+    model, kind = options["model"], _kind(options["model"])
+    recipe = {field.name: options[field.name] for field in fields(ut.train.Recipe)}
     recipe["clip"] = recipe["clip"] or None
-    sizes = {name: asked[name] for name, usual in _SIZES.items() if asked[name] != usual}
+    sizes = {name: options[name] for name, usual in _SIZES.items() if options[name] != usual}
     known = {field.name for field in fields(kind)} | ({"at"} if model in ut.models.CLASSIFIERS else set())
-    for name in [*sizes, *(["at"] if asked["at"] != "nodes" else [])]:
+    for name in [*sizes, *(["at"] if options["at"] != "nodes" else [])]:
         if name not in known:
             raise UndertowError(f"{model} has no --{name}", hint="leave it out")
     check_ranges(**sizes)
     return kind, ut.train.Recipe(**recipe), sizes
 
 
-def _as_before(context: typer.Context, folder: Path, held: Any) -> dict[str, Any]:
+def _as_before(context: typer.Context, folder: Path, checkpoint: Any) -> dict[str, Any]:
     """All options; those that are not on the command line are as the checkpoint has them."""
     given = {
         name: value
         for name, value in context.params.items()
         if (origin := context.get_parameter_source(name)) is not None and origin.name != "DEFAULT"
     }
-    model = name_of(held.model)
+    model = name_of(checkpoint.model)
     if given.get("model", model) != model:
         raise UndertowError(f"{folder} holds another model: {model}", hint="leave the name out, or change --output")
-    if not held.source and "data" not in given:
+    if not checkpoint.source and "data" not in given:
         raise UndertowError(f"{folder} does not say what it was trained on", hint="say it with --data")
-    return {**context.params, "model": model, **_settings(held), **given}
+    return {**context.params, "model": model, **_settings(checkpoint), **given}
 
 
-def _settings(held: Any) -> dict[str, Any]:
+def _settings(checkpoint: Any) -> dict[str, Any]:
     """What the options of the command said, by their names."""
-    sizes = {name: getattr(held.model, name) for name in _SIZES if hasattr(held.model, name)}
-    return {**held.source, **sizes, **asdict(held.recipe)}
+    sizes = {name: getattr(checkpoint.model, name) for name in _SIZES if hasattr(checkpoint.model, name)}
+    return {**checkpoint.source, **sizes, **asdict(checkpoint.recipe)}
 
 
 def _kind(name: str) -> Any:
@@ -229,12 +231,12 @@ def _kind(name: str) -> Any:
     return MODELS[name]
 
 
-def _source_of(asked: dict[str, Any]) -> dict[str, Any]:
+def _source_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options that say what is trained on. Files have as many trees as they have."""
-    kind, _, path = asked["data"].partition(":")
+    kind, _, path = options["data"].partition(":")
     is_file = kind in ("trees", "sst")
-    data, trees = (f"{kind}:{Path(path)}", None) if is_file else (asked["data"], asked["trees"] or TREES)
-    return {"data": data, "trees": trees, "min_count": asked["min_count"]}
+    data, trees = (f"{kind}:{Path(path)}", None) if is_file else (options["data"], options["trees"] or TREES)
+    return {"data": data, "trees": trees, "min_count": options["min_count"]}
 
 
 def _check_folder(folder: Path, resume: bool, force: bool) -> None:
@@ -262,26 +264,26 @@ def _asked_to_stop() -> Iterator[list[int]]:
 
     A second Ctrl-C interrupts at once.
     """
-    asked: list[int] = []
+    signals: list[int] = []
 
     def note(number: int, frame: Any) -> None:
-        if asked:
+        if signals:
             raise KeyboardInterrupt
-        asked.append(number)
+        signals.append(number)
 
     is_ours = threading.current_thread() is threading.main_thread()
     if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield asked
+        yield signals
         return
     signal.signal(signal.SIGINT, note)
     try:
-        yield asked
+        yield signals
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _stopped(held: Any) -> str:
-    state, epochs = held.state, held.recipe.patience
+def _stopped(checkpoint: Any) -> str:
+    state, epochs = checkpoint.state, checkpoint.recipe.patience
     many = f"{epochs} epoch{'s' * (epochs != 1)}"
     return f"stopped after epoch {state.epoch}: no better for {many} (best: epoch {state.best_record.epoch})"
 
@@ -308,21 +310,21 @@ def _tell_labels(console: Console, source: Any, at: str) -> None:
     console.print(f"{missing:,} of {len(label):,} {what} have no label{hint}", markup=False)
 
 
-def _resumed(folder: Path, held: Any, wanted: Any) -> Any:
-    """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
-    before, now = _settings(held), _settings(wanted)
-    different = [name for name in now if before[name] != now[name] and name not in ("epochs", "patience")]
+def _resumed(folder: Path, saved: Any, wanted: Any) -> Any:
+    """The folder's checkpoint, if the options are those it was made by; more epochs may be asked for."""
+    before, now = _settings(saved), _settings(wanted)
+    different = [name for name in now if before.get(name) != now[name] and name not in ("epochs", "patience")]
     if different:
-        told = "; ".join(f"--{name.replace('_', '-')} {before[name]} before, {now[name]} now" for name in different)
+        told = "; ".join(f"--{name.replace('_', '-')} {before.get(name)} before, {now[name]} now" for name in different)
         raise UndertowError(
             f"{folder} was trained otherwise: {told}", hint="leave these options out, or name another --output"
         )
-    if (held.model, held.vocabulary, held.labels) != (wanted.model, wanted.vocabulary, wanted.labels):
+    if (saved.model, saved.vocabulary, saved.labels) != (wanted.model, wanted.vocabulary, wanted.labels):
         raise UndertowError(
-            f"{folder} was trained on trees with other words or labels: {held.source['data']} is no more what it was",
+            f"{folder} was trained on trees with other words or labels: {saved.source['data']} is no more what it was",
             hint="bring back what was trained on, or train anew: --force writes over it, --output names another folder",
         )
-    return replace(wanted, state=held.state)
+    return replace(wanted, state=saved.state)
 
 
 def _inner_words(forest: Any) -> bool:

@@ -120,6 +120,14 @@ class TreeClassifier:
             made = random.uniform(-edge, edge, shape)
         return made.astype(np.float32)
 
+    def check(self, forest: Any) -> None:
+        """Refuse trees that the model is not made for."""
+        check_shape_and_words(self, forest, "ChildSumTreeLSTM")
+        if forest.label.max(initial=-1) >= self.classes:
+            raise DataError(f"the model has {self.classes} classes, and the forest has label {forest.label.max()}")
+        if not self.any_children and ((forest.left < 0) & (forest.word < 0)).any():
+            raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")
+
     # -- what is computed with it --------------------------------------------------------------------------------
 
     @functools.cache  # noqa: B019  # equal models are one, and their functions are captured once
@@ -218,12 +226,3 @@ def check_shape_and_words(model: Any, forest: Any, other: str) -> None:
             f"the model has {model.words} words, and the forest has word {forest.word.max()}",
             hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
         )
-
-
-def check(model: TreeClassifier, forest: Any) -> None:
-    """Refuse trees that the model is not made for."""
-    check_shape_and_words(model, forest, "ChildSumTreeLSTM")
-    if forest.label.max(initial=-1) >= model.classes:
-        raise DataError(f"the model has {model.classes} classes, and the forest has label {forest.label.max()}")
-    if not model.any_children and ((forest.left < 0) & (forest.word < 0)).any():
-        raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")

@@ -80,15 +80,14 @@ class TreeGenerator:
             made[name] = np.asarray(values, np.float32)
         return made
 
+    def check(self, forest: Any) -> None:
+        """Refuse trees that the model is not made for."""
+        check_shape_and_words(self, forest, "DoublyRecurrent")
+        if forest.word.min(initial=0) < 0:
+            kind = type(self).__name__
+            raise DataError(f"{kind} needs a word at every node", hint="give those without a word one of their own")
+
     def sample(self, params: Params, seed: int = 0, vocabulary: Any = None) -> ut.data.Forest:
         """A tree, drawn as likely as the model has it."""
         words, depths = self.words_of(sampled=True).run(params, params["start"], seed=seed)
         return ut.data.Forest.from_depths(depths, words, vocabulary=vocabulary)
-
-
-def check(model: TreeGenerator, forest: Any) -> None:
-    """Refuse trees that the model is not made for."""
-    check_shape_and_words(model, forest, "DoublyRecurrent")
-    if forest.word.min(initial=0) < 0:
-        kind = type(model).__name__
-        raise DataError(f"{kind} needs a word at every node", hint="give those without a word one of their own")

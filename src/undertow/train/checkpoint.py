@@ -54,7 +54,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     arrays |= {f"best/{name}": value for name, value in (state.best or {}).items()}
     for slot, held in state.optimizer.slots.items():
         arrays |= {f"slots/{slot}/{name}": value for name, value in held.items()}
-    told = {
+    metadata = {
         "format": FORMAT,
         "model": name_of(checkpoint.model),
         "sizes": asdict(checkpoint.model),
@@ -72,30 +72,30 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     packed = {name: np.array(arrays[name], order="C") for name in sorted(arrays)}
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(safetensors.numpy.save(packed, {"undertow": json.dumps(told)}))
+        file.write(safetensors.numpy.save(packed, {"undertow": json.dumps(metadata)}))
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
     """Read what `save` wrote."""
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            told = json.loads((file.metadata() or {})["undertow"])
+            metadata = json.loads((file.metadata() or {})["undertow"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
-        if told["format"] != FORMAT:
+        if metadata["format"] != FORMAT:
             raise LoadError(
-                f"{os.fspath(path)!r} has format {told['format']}, and this version knows {FORMAT}",
+                f"{os.fspath(path)!r} has format {metadata['format']}, and this version knows {FORMAT}",
                 hint="use the version that wrote it, or train anew",
             )
-        return _unpacked(told, arrays)
+        return _unpacked(metadata, arrays)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as fault:
         raise LoadError(
             f"{os.fspath(path)!r} does not hold a checkpoint: {fault}", hint="`undertow train` writes such files"
         ) from None
 
 
-def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
-    kind: Any = MODELS[told["model"]]
-    model, recipe = kind(**told["sizes"]), Recipe(**told["recipe"])
+def _unpacked(metadata: Any, arrays: dict[str, Any]) -> Checkpoint:
+    kind: Any = MODELS[metadata["model"]]
+    model, recipe = kind(**metadata["sizes"]), Recipe(**metadata["recipe"])
     if {name: value.shape for name, value in arrays.items() if name.startswith("params/")} != {
         f"params/{name}": shape for name, shape in model.shapes().items()
     }:
@@ -108,12 +108,14 @@ def _unpacked(told: Any, arrays: dict[str, Any]) -> Checkpoint:
     slots = {slot: below(f"slots/{slot}") for slot in recipe.make_optimizer().slots}
     state = State(
         params=below("params"),
-        optimizer=ut.optim.State(np.int64(told["updates"]), slots),
-        step=int(told["step"]),
-        done=int(told["done"]),
-        tally=Tally(**told["tally"]),
-        history=tuple(Record(**record) for record in told["history"]),
+        optimizer=ut.optim.State(np.int64(metadata["updates"]), slots),
+        step=int(metadata["step"]),
+        done=int(metadata["done"]),
+        tally=Tally(**metadata["tally"]),
+        history=tuple(Record(**record) for record in metadata["history"]),
         best=below("best") if any(name.startswith("best/") for name in arrays) else None,
     )
-    vocabulary, labels = (None if held is None else Vocabulary(**held) for held in (told["vocabulary"], told["labels"]))
-    return Checkpoint(model, recipe, state, vocabulary, dict(told["source"]), labels, bool(told["inner_words"]))
+    vocabulary, labels = (
+        None if held is None else Vocabulary(**held) for held in (metadata["vocabulary"], metadata["labels"])
+    )
+    return Checkpoint(model, recipe, state, vocabulary, dict(metadata["source"]), labels, bool(metadata["inner_words"]))

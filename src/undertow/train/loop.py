@@ -20,7 +20,7 @@ from undertow.data.forest import Forest
 from undertow.errors import DataError, FrameLimit, RunError
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.recipe import Recipe
-from undertow.train.score import Model, Tally, check, judged, score
+from undertow.train.score import Model, Tally, judged, score
 
 _DIVERGED = 1e30  # a loss above it never comes back, and numbers overflow soon
 
@@ -111,7 +111,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
         raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
     _check_alike(train, dev)
     for forest in (train, dev):
-        check(model, forest)
+        model.check(forest)
         _check_labels(model, forest, recipe.at)
     state = start(model, recipe) if state is None else state
     optimizer = recipe.make_optimizer()
@@ -146,8 +146,8 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
         record = Record(state.epoch + 1, state.step, rate, on_train.loss, on_train.accuracy, *on_dev, speed)
         best = state.best_record
         is_best = best is None or record.quality > best.quality
-        kept = {name: value.copy() for name, value in state.params.items()} if is_best else state.best
-        state = replace(state, done=0, tally=Tally(), history=(*state.history, record), best=kept)
+        best_params = {name: value.copy() for name, value in state.params.items()} if is_best else state.best
+        state = replace(state, done=0, tally=Tally(), history=(*state.history, record), best=best_params)
         yield Epoch(state, record, is_best)
         began, busy = time.perf_counter(), 0
 
