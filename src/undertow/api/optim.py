@@ -35,17 +35,7 @@ from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
 from undertow.types import f64, promote
 
-__all__ = [
-    "SGD",
-    "Adagrad",
-    "Adam",
-    "Optimizer",
-    "RMSprop",
-    "State",
-    "Updater",
-    "clip_by_norm",
-    "global_norm",
-]
+__all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
 
 Kind = TypeVar("Kind", bound=type)
 Slots = Mapping[str, Any]  # what is remembered of one parameter, by name
