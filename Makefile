@@ -107,7 +107,7 @@ bench-tensorflow: $(STAMP) $(TENSORFLOW)/.installed
 bench-papers: $(STAMP)
 	@$(call ADD,bench)
 	@$(call ADD,bench-torch)
-	@$(call ADD,bench-plots)
+	@$(call ADD,plots)
 	@$(BIN)/python benchmarks/table1.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/depth.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/papers.py $(LONG)

@@ -60,6 +60,7 @@ GUESTS = {
     "rich": ("cli",),
     "typer": ("cli",),
     "safetensors": ("api/archive.py", "train/checkpoint.py"),
+    "matplotlib": ("train/curve.py",),
 }
 
 # What runs on the C++ core. The other engines are pure Python, and so is all that is before them.

@@ -20,75 +20,27 @@ namespace undertow {
 namespace {
 
 using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // to be written to
-using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-int number_of(const std::string& name, size_t places, size_t settings) {
-  const auto rows = update_rows();
-  for (size_t k = 0; k < rows.size(); ++k)
-    if (name == rows[k].name && places == static_cast<size_t>(rows[k].slots) + 1 &&
-        settings == static_cast<size_t>(rows[k].settings))
-      return static_cast<int>(k);
+/// The rule of a name, for so many arrays and settings; by the number that it has for every dtype.
+int number_of(const Functions& isa, const std::string& name, size_t arrays, size_t settings) {
+  const UpdateRule* rules = isa.updates[static_cast<int>(DType::F32)];
+  for (int k = 0; k < kUpdates; ++k)
+    if (name == rules[k].name && arrays == static_cast<size_t>(rules[k].slots) + 1 &&
+        settings == static_cast<size_t>(rules[k].settings))
+      return k;
   throw nb::value_error("there is no such update, or not of so many values");
 }
 
-template <class A>
-DType dtype_of(const A& array) {
-  if (array.dtype() == nb::dtype<float>()) return DType::F32;
-  if (array.dtype() == nb::dtype<double>()) return DType::F64;
-  throw nb::value_error("only f32 and f64 are updated");
-}
-
-template <class A>
-void check(const A& array, DType dtype, size_t count) {
-  if (dtype_of(array) != dtype || array.size() != count) throw nb::value_error("arrays do not fit together");
-}
-
-void update(const std::string& name, const Array& gradient, const std::vector<Array>& values,
-            const std::vector<Place>& places, const std::vector<double>& settings, const std::string& isa) {
-  const int number = number_of(name, places.size(), settings.size());
-  const DType dtype = dtype_of(gradient);
-  Updated updated{};
-  if (values.size() != places.size()) throw nb::value_error("a result for each value");
-  for (size_t k = 0; k < places.size(); ++k) {
-    check(values[k], dtype, gradient.size());
-    check(places[k], dtype, gradient.size());
-    updated.in[k] = values[k].data();
-    updated.out[k] = places[k].data();
-  }
-  const Functions& chosen = isa_named(isa);
-  const nb::gil_scoped_release release;
-  chosen.updates[static_cast<int>(dtype)][number](static_cast<int64_t>(gradient.size()), gradient.data(), updated.in,
-                                                  updated.out, settings.data());
-}
-
-bool update_some(const std::string& name, const Numbers& indices, const Array& rows, const std::vector<Place>& tables,
-                 const std::vector<double>& settings, const std::string& isa) {
-  const int number = number_of(name, tables.size(), settings.size());
-  const DType dtype = dtype_of(rows);
-  const size_t count = indices.size(), length = tables[0].ndim() > 0 ? tables[0].shape(0) : 0;
-  const size_t width = length == 0 ? 0 : tables[0].size() / length;
-  if (rows.size() != count * width) throw nb::value_error("rows do not fit the table");
-  void* places[kMostUpdated] = {};
-  for (size_t k = 0; k < tables.size(); ++k) {
-    check(tables[k], dtype, tables[0].size());
-    places[k] = tables[k].data();
-  }
-  const Functions& chosen = isa_named(isa);
-  const nb::gil_scoped_release release;
-  return update_table(chosen, number, dtype, static_cast<int64_t>(count), static_cast<int64_t>(width),
-                      static_cast<int64_t>(length), indices.data(), rows.data(), places, settings.data());
-}
-
-/// What one parameter of several needs to be updated where it stands.
-struct Planned {
+/// One parameter with its slots, its gradient, and where the results go: for rows of a table, where the table is.
+struct Parameter {
   DType dtype = DType::F32;
-  size_t count = 0;  // elements; of a gradient by rows, rows
-  int64_t width = 0, length = 0;
+  int64_t width = 0, length = 0;  // of a gradient by rows
   bool is_sparse = false;
   Array gradient;
   std::vector<int64_t> indices;
-  std::vector<Place> held;  // the parameter, then its slots
+  std::vector<Array> values;  // the parameter, then its slots; none where they are updated in place
+  std::vector<Place> places;
 };
 
 template <class A, class B>
@@ -99,7 +51,7 @@ bool are_alike(const A& a, const B& b) {
   return true;
 }
 
-/// The numbers of rows, from 0 on; false where one is out of range, or they are no integers.
+/// The numbers of rows; false where one is out of range, or they are no integers.
 bool take_indices(const nb::handle& given, int64_t length, std::vector<int64_t>& out) {
   Indices found;
   if (!nb::try_cast(given, found, false)) return false;
@@ -113,37 +65,41 @@ bool take_indices(const nb::handle& given, int64_t length, std::vector<int64_t>&
   return std::all_of(out.begin(), out.end(), [&](int64_t k) { return k >= -length && k < length; });
 }
 
-/// A parameter with its slots, and a gradient: an array, or a pair of numbers and rows. False where they do not fit.
-bool plan_one(const nb::handle& gradient, const nb::handle& values, size_t places, Planned& out) {
-  for (const nb::handle value : values) {
-    Place place;
-    if (!nb::try_cast(value, place, false)) return false;
-    if (!out.held.empty() && !are_alike(place, out.held[0])) return false;
-    out.held.push_back(std::move(place));
+/// Arrays that are alike; false where something is none, or not like the others.
+template <class A>
+bool take_arrays(const nb::handle& given, std::vector<A>& out) {
+  for (const nb::handle value : given) {
+    A array;
+    if (!nb::try_cast(value, array, false)) return false;
+    if (!out.empty() && !are_alike(array, out[0])) return false;
+    out.push_back(std::move(array));
   }
-  if (out.held.size() != places) return false;
-  const Place& first = out.held[0];
-  if (first.dtype() != nb::dtype<float>() && first.dtype() != nb::dtype<double>()) return false;
-  out.dtype = dtype_of(first);
-  out.is_sparse = nb::isinstance<nb::tuple>(gradient);
-  if (!out.is_sparse) {
-    out.count = first.size();
-    return nb::try_cast(gradient, out.gradient, false) && are_alike(out.gradient, first);
-  }
-  const nb::tuple pair = nb::borrow<nb::tuple>(gradient);
-  if (pair.size() != 2 || first.ndim() == 0) return false;
-  out.length = static_cast<int64_t>(first.shape(0));
-  out.width = out.length == 0 ? 0 : static_cast<int64_t>(first.size()) / out.length;
-  if (!take_indices(pair[0], out.length, out.indices) || !nb::try_cast(pair[1], out.gradient, false)) return false;
-  out.count = out.indices.size();
-  return out.gradient.dtype() == first.dtype() && out.gradient.size() == out.count * static_cast<size_t>(out.width);
+  return !out.empty();
 }
 
-/// Has each array memory of its own? Others cannot be changed in place, one after the other.
-bool are_apart(const std::vector<Planned>& all) {
+/// The gradient of a parameter: an array, or a pair of numbers and rows. False where it does not fit.
+template <class A>
+bool take_gradient(const nb::handle& gradient, const A& parameter, Parameter& out) {
+  if (parameter.dtype() == nb::dtype<double>())
+    out.dtype = DType::F64;
+  else if (parameter.dtype() != nb::dtype<float>())
+    return false;
+  out.is_sparse = nb::isinstance<nb::tuple>(gradient);
+  if (!out.is_sparse) return nb::try_cast(gradient, out.gradient, false) && are_alike(out.gradient, parameter);
+  const nb::tuple pair = nb::borrow<nb::tuple>(gradient);
+  if (pair.size() != 2 || parameter.ndim() == 0) return false;
+  out.length = static_cast<int64_t>(parameter.shape(0));
+  out.width = out.length == 0 ? 0 : static_cast<int64_t>(parameter.size()) / out.length;
+  if (!take_indices(pair[0], out.length, out.indices) || !nb::try_cast(pair[1], out.gradient, false)) return false;
+  return out.gradient.dtype() == parameter.dtype() &&
+         out.gradient.size() == out.indices.size() * static_cast<size_t>(out.width);
+}
+
+/// Has each array that is written to memory of its own? Others cannot be changed in place, one after the other.
+bool are_apart(const std::vector<Parameter>& all) {
   std::vector<std::pair<const std::byte*, const std::byte*>> spans;
-  for (const Planned& one : all)
-    for (const Place& place : one.held) {
+  for (const Parameter& one : all)
+    for (const Place& place : one.places) {
       const auto* start = static_cast<const std::byte*>(place.data());
       spans.emplace_back(start, start + place.nbytes());
     }
@@ -153,27 +109,44 @@ bool are_apart(const std::vector<Planned>& all) {
   return true;
 }
 
-bool update_all(const std::string& name, const nb::list& gradients, const nb::list& held,
-                const std::vector<double>& settings, const std::string& isa) {
-  if (gradients.size() != held.size()) throw nb::value_error("a gradient for each parameter");
-  const size_t places = held.size() == 0 ? 0 : nb::len(nb::handle(held[0]));
-  if (places == 0) return false;
-  const int number = number_of(name, places, settings.size());
-  std::vector<Planned> all(held.size());
-  for (size_t k = 0; k < all.size(); ++k)
-    if (!plan_one(gradients[k], held[k], places, all[k])) return false;
-  if (!are_apart(all)) return false;
+bool fits(const nb::handle& gradient, const nb::handle& values) {
+  Parameter one;
+  return take_arrays(values, one.values) && take_gradient(gradient, one.values[0], one);
+}
+
+bool update(const std::string& name, const nb::list& gradients, const nb::list& values, const nb::list& places,
+            const std::vector<double>& settings, const std::string& isa) {
+  if (gradients.size() != values.size() || places.size() != values.size())
+    throw nb::value_error("a gradient and places for each parameter");
+  const size_t arrays = values.size() == 0 ? 0 : nb::len(nb::handle(values[0]));
+  if (arrays == 0) return false;
   const Functions& chosen = isa_named(isa);
+  const int number = number_of(chosen, name, arrays, settings.size());
+  const bool in_place = values.is(places);
+  std::vector<Parameter> all(values.size());
+  for (size_t k = 0; k < all.size(); ++k) {
+    Parameter& one = all[k];
+    if (!take_arrays(places[k], one.places) || !take_gradient(gradients[k], one.places[0], one)) return false;
+    if (one.places.size() != arrays) return false;
+    if (in_place) continue;
+    if (!take_arrays(values[k], one.values) || one.values.size() != arrays) return false;
+    if (!are_alike(one.values[0], one.places[0])) return false;
+  }
+  if (!are_apart(all)) return false;
   const nb::gil_scoped_release release;
-  for (const Planned& one : all) {
+  for (const Parameter& one : all) {
+    const UpdateRule& rule = chosen.updates[static_cast<int>(one.dtype)][number];
+    const void* in[kMostUpdated] = {};
     void* out[kMostUpdated] = {};
-    for (size_t k = 0; k < places; ++k) out[k] = one.held[k].data();
+    for (size_t k = 0; k < arrays; ++k) {
+      out[k] = one.places[k].data();
+      in[k] = in_place ? out[k] : one.values[k].data();
+    }
     if (one.is_sparse)
-      update_table(chosen, number, one.dtype, static_cast<int64_t>(one.count), one.width, one.length,
-                   one.indices.data(), one.gradient.data(), out, settings.data());
+      update_rows(rule, one.dtype, static_cast<int64_t>(one.indices.size()), one.width, one.length, one.indices.data(),
+                  one.gradient.data(), out, settings.data());
     else
-      chosen.updates[static_cast<int>(one.dtype)][number](static_cast<int64_t>(one.count), one.gradient.data(), out,
-                                                          out, settings.data());
+      rule.update(static_cast<int64_t>(one.gradient.size()), one.gradient.data(), in, out, settings.data());
   }
   return true;
 }
@@ -181,12 +154,9 @@ bool update_all(const std::string& name, const nb::list& gradients, const nb::li
 }  // namespace
 
 void bind_optimize(nb::module_& module) {
-  module.def("update", &update, nb::arg("name"), nb::arg("gradient"), nb::arg("values"), nb::arg("places"),
+  module.def("fits", &fits, nb::arg("gradient").none(), nb::arg("values"));
+  module.def("update", &update, nb::arg("name"), nb::arg("gradients"), nb::arg("values"), nb::arg("places"),
              nb::arg("settings"), nb::arg("isa") = "");
-  module.def("update_rows", &update_some, nb::arg("name"), nb::arg("indices"), nb::arg("rows"), nb::arg("tables"),
-             nb::arg("settings"), nb::arg("isa") = "");
-  module.def("update_all", &update_all, nb::arg("name"), nb::arg("gradients"), nb::arg("held"), nb::arg("settings"),
-             nb::arg("isa") = "");
 }
 
 }  // namespace undertow

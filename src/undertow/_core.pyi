@@ -55,36 +55,21 @@ def outer_sum(
 ) -> npt.NDArray[np.generic]:
     """One lane that holds start + x.T @ g: what lanes add to the gradient of a matrix. A vector is shared."""
 
+def fits(gradient: Any, values: Sequence[Any]) -> bool:
+    """Can `update` work on this parameter with its slots, and this gradient?"""
+
 def update(
     name: str,
-    gradient: npt.NDArray[Any],
-    values: Sequence[npt.NDArray[Any]],
-    places: Sequence[npt.NDArray[Any]],
-    settings: Sequence[float],
-    isa: str = "",
-) -> None:
-    """Write a parameter and its slots, after an update by a gradient, to places: others, or where they stand."""
-
-def update_rows(
-    name: str,
-    indices: npt.NDArray[np.int64],
-    rows: npt.NDArray[Any],
-    tables: Sequence[npt.NDArray[Any]],
-    settings: Sequence[float],
-    isa: str = "",
-) -> bool:
-    """Update rows of a table and of its slots in place; False, and nothing done, if a number is out of range."""
-
-def update_all(
-    name: str,
     gradients: list[Any],
-    held: list[Sequence[Any]],
+    values: list[Sequence[Any]],
+    places: list[Sequence[Any]],
     settings: Sequence[float],
     isa: str = "",
 ) -> bool:
-    """Update parameters, each with its slots in `held`, in place; False, and nothing done, where anything does not fit.
+    """Write parameters and their slots, after an update, to places: others, or where they stand.
 
-    A gradient is an array, or a pair: the numbers of rows, and the rows.
+    A gradient is an array, or a pair: the numbers of rows, and the rows. Then the places hold the values already.
+    False, and nothing done, where anything does not fit or places have memory in common.
     """
 
 def time_kernel(

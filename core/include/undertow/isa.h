@@ -57,8 +57,14 @@ struct GemmFunctions {
 constexpr int kUpdates = 7;
 constexpr int kMostUpdated = 3;  // a parameter, and what is remembered of it
 
-/// n elements of a parameter and its slots, by a gradient: out may be in. See optimize.h.
-using Update = void (*)(int64_t n, const void* g, const void* const* in, void* const* out, const double* settings);
+/// An update rule of an optimizer. See optimize.h.
+struct UpdateRule {
+  const char* name;
+  int slots;     ///< how many values it remembers of a parameter
+  int settings;  ///< how many numbers it is given
+  /// n elements of a parameter and its slots, by a gradient: out may be in.
+  void (*update)(int64_t n, const void* g, const void* const* in, void* const* out, const double* settings);
+};
 
 /// Lanes that part at a branch and meet again behind it. `pred` has a byte for each of n lanes: not 0 is the first
 /// side.
@@ -79,7 +85,7 @@ struct Functions {
   const FlatRows* flat[3];  // arith, logic, math
   const RowFunctions* rows;
   const GemmFunctions* gemm[kDTypes];  // null but for F32 and F64
-  const Update* updates[kDTypes];      // the same
+  const UpdateRule* updates[kDTypes];  // the same
   const LaneFunctions* lanes;
 };
 

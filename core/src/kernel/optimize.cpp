@@ -9,10 +9,6 @@
 namespace undertow {
 namespace {
 
-constexpr UpdateRow kRows[kUpdates] = {{"sgd", 0, 1},     {"momentum", 1, 2}, {"nesterov", 1, 2},
-                                       {"adagrad", 1, 2}, {"rmsprop", 1, 3},  {"rmsprop_momentum", 2, 4},
-                                       {"adam", 2, 6}};
-
 template <class T>
 void add_row(void* to, const void* row, int64_t width) {
   T* out = static_cast<T*>(to);
@@ -48,25 +44,20 @@ void sort(std::vector<Given>& all, int64_t length) {
 
 }  // namespace
 
-std::span<const UpdateRow> update_rows() { return kRows; }
-
-bool update_table(const Functions& isa, int number, DType dtype, int64_t count, int64_t width, int64_t length,
-                  const int64_t* indices, const void* rows, void* const* tables, const double* settings) {
-  for (int64_t k = 0; k < count; ++k)
-    if (indices[k] < -length || indices[k] >= length) return false;
-  const Update update = isa.updates[static_cast<int>(dtype)][number];
+void update_rows(const UpdateRule& rule, DType dtype, int64_t count, int64_t width, int64_t length,
+                 const int64_t* indices, const void* rows, void* const* tables, const double* settings) {
   const int64_t bytes = width * size_of(dtype);
-  const int held = kRows[number].slots + 1;
+  const int held = rule.slots + 1;
   const auto row = [&](int64_t k) { return static_cast<const std::byte*>(rows) + k * bytes; };
   const auto change = [&](int64_t index, const void* g) {
     void* out[kMostUpdated] = {};
     for (int k = 0; k < held; ++k) out[k] = static_cast<std::byte*>(tables[k]) + index * bytes;
-    update(width, g, out, out, settings);
+    rule.update(width, g, out, out, settings);
   };
   const auto place = [&](int64_t k) { return indices[k] < 0 ? indices[k] + length : indices[k]; };
   if (held == 1) {  // linear: what is added twice adds up by itself
     for (int64_t k = 0; k < count; ++k) change(place(k), row(k));
-    return true;
+    return;
   }
   std::vector<Given> order;
   order.reserve(z(count));
@@ -86,7 +77,6 @@ bool update_table(const Functions& isa, int number, DType dtype, int64_t count, 
     change(order[k].place, next == k + 1 ? g : total.data());
     k = next;
   }
-  return true;
 }
 
 }  // namespace undertow

@@ -6,14 +6,15 @@ number and sizes of the entries are checked before anything is unpacked, and not
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
 import secrets
 import stat
 import zipfile
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
 
 import numpy as np
 import safetensors
@@ -57,6 +58,16 @@ def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Map
             hint="save a function that was called with fewer different types",
         )
     packed = {name: np.asarray(constants[name], order="C") for name in sorted(constants)}
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for entry, data in entries.items():
+            archive.writestr(_info(entry), data, zipfile.ZIP_DEFLATED, 9)
+        # Not packed: weights hardly shrink, and so no entry of any size has to be unpacked when read.
+        archive.writestr(_info(CONSTANTS), safetensors.numpy.save(packed), zipfile.ZIP_STORED)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of another when all of it is there."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     draft = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
@@ -64,11 +75,7 @@ def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Map
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with open(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                for entry, data in entries.items():
-                    archive.writestr(_info(entry), data, zipfile.ZIP_DEFLATED, 9)
-                # Not packed: weights hardly shrink, and so no entry of any size has to be unpacked when read.
-                archive.writestr(_info(CONSTANTS), safetensors.numpy.save(packed), zipfile.ZIP_STORED)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

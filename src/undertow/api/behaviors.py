@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +47,6 @@ class Behaviors(Sequence[Behavior]):
 
     def __len__(self) -> int:
         return len(self.found)
-
-    def __iter__(self) -> Iterator[Behavior]:
-        return iter(self.found)
 
     def __str__(self) -> str:
         count = f"{len(self.found)} outcome{'s' * (len(self.found) != 1)}"

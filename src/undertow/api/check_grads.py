@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,29 +50,22 @@ def check_grads(
     random = np.random.default_rng(0)
     seed = settings().limits.seed
     with options(seed=0 if seed is None else seed):  # random draws are the same in every run
+        is_single = any(leaf.dtype == np.float32 for leaf in _floats(tuple(args)))
+        step, tolerance = _STEPS["float32" if is_single else "float64"]
+        eps, atol, rtol = (b if a is None else a for a, b in ((eps, step), (atol, tolerance), (rtol, tolerance)))
         _check(_Checked(f, tuple(args), random, eps, atol, rtol), tuple(modes), order)
 
 
+@dataclass(frozen=True, eq=False)
 class _Checked:
     """A function at its arguments: values, differences and derivatives along directions."""
 
-    def __init__(
-        self,
-        f: Any,
-        args: tuple[Any, ...],
-        random: np.random.Generator,
-        eps: float | None,
-        atol: float | None,
-        rtol: float | None,
-    ) -> None:
-        self.f, self.args, self.random = f, args, random
-        self.given = eps, atol, rtol
-        floats = [np.asarray(leaf) for leaf in tree.flatten(args)[0] if np.asarray(leaf).dtype.kind == "f"]
-        is_single = any(leaf.dtype == np.float32 for leaf in floats)
-        step, tolerance = _STEPS["float32" if is_single else "float64"]
-        self.eps = step if eps is None else eps
-        self.atol = tolerance if atol is None else atol
-        self.rtol = tolerance if rtol is None else rtol
+    f: Any
+    args: tuple[Any, ...]
+    random: np.random.Generator
+    eps: float  # the step of differences
+    atol: float
+    rtol: float
 
     def direction(self, number: int) -> Any:
         """A random direction for one argument; None if it holds no floats."""
@@ -140,8 +134,7 @@ def _check(checked: _Checked, modes: Sequence[str], order: int) -> None:
             forwards = _inner([w for w in weights if w is not None], pushed)
             checked.compare(number, [_inner(_floats(direction), _floats(pulled))], [forwards], "ut.vjp", "ut.jvp")
         if order > 1:
-            slope = _slope(checked.f, along)
-            _check(_Checked(slope, checked.args, checked.random, *checked.given), modes, order - 1)
+            _check(replace(checked, f=_slope(checked.f, along)), modes, order - 1)
 
 
 def _slope(f: Any, along: tuple[Any, ...]) -> Any:

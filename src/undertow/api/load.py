@@ -8,12 +8,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from undertow.api import archive
 from undertow.api.function import Function, GraphView, Program, Programs
-from undertow.api.manifest import Json, Reader, check_leaves, entry, want
+from undertow.api.manifest import Decoder, Json, check_leaves, entry, want
 from undertow.api.save import FORMAT, version
 from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError
 from undertow.frontend.syntax.annotations import Annotation
@@ -87,14 +87,6 @@ def load(path: str | os.PathLike[str]) -> LoadedFunction:
         raise InternalError(f"{os.fspath(path)} cannot be loaded: {type(fault).__name__}: {fault}") from fault
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Signature:
-    """What the file says about one signature, with its graphs."""
-
-    mapped: tuple[bool, ...] | None
-    captured: Captured
-
-
 class _Loader:
     """One load: the entries of the file, on their way to a function."""
 
@@ -102,7 +94,7 @@ class _Loader:
         self.texts = texts
         self.constants = constants
         self.manifest = self._manifest()
-        self.reader = Reader(entry(self.manifest, "classes", list, archive.MANIFEST), constants)
+        self.decoder = Decoder(entry(self.manifest, "classes", list, archive.MANIFEST), constants)
 
     def _manifest(self) -> dict[str, Json]:
         try:
@@ -132,16 +124,11 @@ class _Loader:
         bound = self.bound(signature)
         signatures = [self.signature(row, number, signature) for number, row in enumerate(rows)]
         programs = Programs()
-        for found in signatures:
-            # Now: what cannot be flattened is found here, and not at the first call.
-            try:
-                program = Program(found.captured, name)
-            except GraphError as fault:
-                raise LoadError(f"a graph cannot be used: {fault.what}", hint=fault.hint) from fault
-            programs.add((found.captured.structures, found.mapped), program)
-        calls = [found.captured for found in signatures if found.mapped is None]
+        for mapped, captured in signatures:
+            programs.add((captured.structures, mapped), Program(captured, name))
+        calls = [captured for mapped, captured in signatures if mapped is None]
         ready = [make_ready(c.library, c.types, c.structures, c.result, c.result_count, c.needs_seed) for c in calls]
-        definition = ReadyDefinition(name, signature, self.span(name), notes, self.reader.classes, ready)
+        definition = ReadyDefinition(name, signature, self.span(name), notes, self.decoder.classes, ready)
         return LoadedFunction(definition, bound, programs, entry(self.manifest, "doc", str, archive.MANIFEST))
 
     def span(self, name: str) -> SavedSpan:
@@ -161,9 +148,9 @@ class _Loader:
             default: Any = inspect.Parameter.empty
             if "default" in row:
                 held = row["default"]
-                default = LOST if held is None else self.reader.value(held, f"the default of {what}")
+                default = LOST if held is None else self.decoder.value(held, f"the default of {what}")
             if "annotation" in row:
-                notes[name] = self.reader.annotation(row["annotation"], f"the annotation of {what}")
+                notes[name] = self.decoder.annotation(row["annotation"], f"the annotation of {what}")
             if kind not in kinds or not name.isidentifier():
                 raise LoadError(f"{what} is {name!r:.40}, of kind {kind!r:.40}")
             try:
@@ -181,14 +168,17 @@ class _Loader:
         takes = [parameter.kind in positional for parameter in signature.parameters.values()]
         if not all(takes[: len(rows)]) or len(rows) > len(takes):
             raise LoadError(f"it is bound to {len(rows)} objects, for which it has no parameters")
-        return tuple(self.reader.value(row, "a bound object") for row in rows)
+        return tuple(self.decoder.value(row, "a bound object") for row in rows)
 
-    def signature(self, row: Json, number: int, signature: inspect.Signature) -> _Signature:
+    def signature(
+        self, row: Json, number: int, signature: inspect.Signature
+    ) -> tuple[tuple[bool, ...] | None, Captured]:
+        """Which arguments are mapped, if any is, and the graphs."""
         what = f"signature {number}"
         rows = entry(row, "structures", list, what)
-        structures = tuple(self.reader.structure(tokens, f"an argument of {what}") for tokens in rows)
-        types = self.reader.types(entry(row, "types", list, what), what)
-        result = self.reader.structure(entry(row, "result", list, what), f"the result of {what}")
+        structures = tuple(self.decoder.structure(tokens, f"an argument of {what}") for tokens in rows)
+        types = self.decoder.types(entry(row, "types", list, what), what)
+        result = self.decoder.structure(entry(row, "result", list, what), f"the result of {what}")
         needs_seed = entry(row, "seed", bool, what)
         mapped: tuple[bool, ...] | None = None
         if row.get("mapped") is not None:
@@ -199,7 +189,7 @@ class _Loader:
         library = self.library(number)
         count = sum(token == tree.LEAF for token in result)
         _check_main(library.functions[library.main], types, count, needs_seed, what)
-        return _Signature(mapped, Captured(library, types, structures, result, count, needs_seed))
+        return mapped, Captured(library, types, structures, result, count, needs_seed)
 
     def library(self, number: int) -> Library:
         name = archive.graph_entry(number)

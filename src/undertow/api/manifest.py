@@ -37,7 +37,7 @@ _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("u
 # Writing
 
 
-class Writer:
+class Encoder:
     """Turns values into JSON; `classes` and `arrays` gather what the values refer to."""
 
     def __init__(self, classes: Sequence[type] = ()) -> None:
@@ -140,8 +140,8 @@ def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
     return want(found[key], kind, f"`{key}` of {what}")
 
 
-class Reader:
-    """The inverse of Writer. Whatever is not as Writer writes it is a LoadError."""
+class Decoder:
+    """The inverse of Encoder. Whatever is not as Encoder writes it is a LoadError."""
 
     def __init__(self, class_table: Json, arrays: dict[str, Array]) -> None:
         self.kinds: list[str] = []

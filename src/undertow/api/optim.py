@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from undertow.api.one_pass import Rule, are_apart, fits, square_sum, update_in_place, updated
-from undertow.api.params import Pair, gradients, is_leaf, like, paired, variables_in
+from undertow.api import one_pass
+from undertow.api.one_pass import Rule
+from undertow.api.params import gradients, is_leaf, like, paired, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.functions.array import scatter_add, take
 from undertow.frontend.functions.public import maximum, multiply, pow, sqrt, square
@@ -33,17 +35,7 @@ from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
 from undertow.types import f64, promote
 
-__all__ = [
-    "SGD",
-    "Adagrad",
-    "Adam",
-    "Optimizer",
-    "RMSprop",
-    "State",
-    "Updater",
-    "clip_by_norm",
-    "global_norm",
-]
+__all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
 
 Kind = TypeVar("Kind", bound=type)
 Slots = Mapping[str, Any]  # what is remembered of one parameter, by name
@@ -55,47 +47,6 @@ class State:
 
     step: Any
     slots: dict[str, Any]
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Where parameters and slots are
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A value in a dict: that of a functional update, or of variables outside of a graph."""
-
-    store: dict[str, Any]
-    name: str
-    is_donated: bool = False
-
-    def look(self, rows: Any) -> Any:
-        value = as_operand(self.store[self.name])
-        return value if rows is None else take(value, rows, axis=0)
-
-    def add(self, rows: Any, change: Any) -> None:
-        value = as_operand(self.store[self.name])
-        self.store[self.name] = value + change if rows is None else scatter_add(value, rows, change)
-
-
-@dataclass(frozen=True, slots=True)
-class _InGraph:
-    """A variable, in the function that is being captured."""
-
-    variable: Variable
-
-    def look(self, rows: Any) -> Any:
-        return self.variable.read() if rows is None else self.variable.take(rows)
-
-    def add(self, rows: Any, change: Any) -> None:
-        if rows is None:
-            self.variable.assign_add(change)
-        else:
-            self.variable.assign_rows_add(rows, change)
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Optimizers
 
 
 @dataclass(frozen=True)
@@ -111,7 +62,9 @@ class Optimizer(ABC):
     __undertow_static__: ClassVar[bool] = True  # settings, not a container of values
 
     def __post_init__(self) -> None:
-        _check("learning_rate", self.learning_rate, 0)
+        for field in fields(self):
+            if field.name in _BELOW:
+                _check(field.name, getattr(self, field.name), _BELOW[field.name])
 
     @property
     @abstractmethod
@@ -121,6 +74,10 @@ class Optimizer(ABC):
     @abstractmethod
     def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
         """What must be added to a parameter, or to rows of it, and to its slots. `count` is this update's number."""
+
+    def _rule(self, rate: Any, count: Any) -> Rule | None:
+        """What the core does in one pass, with the slots in the order of `slots`; None: only the formula is known."""
+        return None
 
     def init(self, params: Any) -> State:
         """The state before the first update of parameters like these."""
@@ -139,58 +96,70 @@ class Optimizer(ABC):
         With `donate`, the arrays of `state` and `params` are given away: the new ones may stand in their memory, and
         the old ones must not be used any more. A loop that only wants the newest needs no others.
         """
-        at_once = self._update_at_once(grads, state, params, learning_rate, donate)
-        if at_once is not None:
-            return at_once
-        with np.errstate(all="ignore"):
-            pairs = paired(params, grads)
-            structure = tree.flatten(params, is_leaf)[1]
-            store: dict[str, Any] = {pair.path: pair.param for pair in pairs}
-            places: list[dict[str, _Stored]] = [{} for _ in pairs]
-            for name in self.slots:
-                held, shape = tree.flatten(_slot(state, name), is_leaf)
-                if shape != structure:
-                    raise TypeMismatch(
-                        f"the slots `{name}` are not like the parameters", hint="make the state with opt.init(params)"
-                    )
-                for pair, place, value in zip(pairs, places, held, strict=True):
-                    place[name] = _Stored(store, f"{name} of {pair.path}", donate)
-                    store[f"{name} of {pair.path}"] = value
-            if donate and not are_apart(list(store.values())):
-                donate = False
-                places = [{name: _Stored(store, held.name) for name, held in place.items()} for place in places]
-            count = state.step + 1
-            rate = self._rate(learning_rate, state.step)
-            for pair, place in zip(pairs, places, strict=True):
-                self._advance(pair, _Stored(store, pair.path, donate), place, rate, count)
-        slots = {name: tree.unflatten(structure, [store[place[name].name] for place in places]) for name in self.slots}
-        return tree.unflatten(structure, [store[pair.path] for pair in pairs]), State(count, slots)
-
-    def _update_at_once(
-        self, grads: Any, state: State, params: Any, learning_rate: Any, donate: bool
-    ) -> tuple[Any, State] | None:
-        """`update` where all are arrays that the core can work on; else None, and nothing is done."""
-        rule_of = _RULES.get(type(self))
-        if rule_of is None or not isinstance(state, State) or not isinstance(state.step, (int, np.integer)):
-            return None
+        if not isinstance(state, State):
+            raise _no_slots(next(iter(self.slots), "step"))
         leaves, structure = tree.flatten(params, is_leaf)
-        given = [tree.along(structure, part) for part in (grads, *(state.slots.get(name) for name in self.slots))]
-        if None in given:
-            return None
-        gradients_, *slots = [part for part in given if part is not None]
-        held = list(zip(leaves, *slots, strict=True))
-        rate = self._rate(learning_rate, state.step)
-        if isinstance(rate, Traced):
-            return None
-        rule = rule_of(self, rate, state.step + 1)
-        if donate and update_in_place(rule, gradients_, held):
-            return params, State(state.step + 1, state.slots)
-        if not all(map(fits, gradients_, held)):
-            return None
-        donate = donate and are_apart([value for row in held for value in row])
-        made = [updated(rule, g, row, donate) for g, row in zip(gradients_, held, strict=True)]
-        new, *rest = (tree.unflatten(structure, part) for part in zip(*made, strict=True))
-        return new, State(state.step + 1, dict(zip(self.slots, rest, strict=True)))
+        rate, count = self._rate(learning_rate, state.step), state.step + 1
+        columns = [tree.along(structure, part) for part in (grads, *(state.slots.get(name) for name in self.slots))]
+        made, rule = None, self._known_rule(rate, count)
+        if rule is not None and None not in columns:
+            known, *slots = [column for column in columns if column is not None]
+            held: list[Sequence[Any]] = list(zip(leaves, *slots, strict=True))
+            made = one_pass.update(rule, known, held, donate)
+            if made is held:
+                return params, State(count, state.slots)
+        if made is None:
+            with np.errstate(all="ignore"):
+                found = [pair.gradient for pair in paired(params, grads)]
+                slots = [_slot_leaves(state, name, structure) for name in self.slots]
+                made = self._updated(found, list(zip(leaves, *slots, strict=True)), rate, count, donate)
+        new, *rest = (tree.unflatten(structure, [values[k] for values in made]) for k in range(len(self.slots) + 1))
+        return new, State(count, dict(zip(self.slots, rest, strict=True)))
+
+    def _updated(
+        self, grads: Sequence[Any], held: list[Sequence[Any]], rate: Any, count: Any, donate: bool
+    ) -> list[Sequence[Any]]:
+        """Each parameter with its slots after an update: in one pass where the core takes it, else by the formula."""
+        rule = self._known_rule(rate, count)
+        pairs = list(zip(grads, held, strict=True))
+        fitting = [rule is not None and g is not None and one_pass.fits(g, values) for g, values in pairs]
+        # Formulas first: what is donated is written over, and may have memory in common with the others.
+        made = [
+            values if fits or g is None else self._by_formula(g, values, rate, count)
+            for fits, (g, values) in zip(fitting, pairs, strict=True)
+        ]
+        if rule is not None and any(fitting):
+            some, places = list(itertools.compress(grads, fitting)), list(itertools.compress(held, fitting))
+            done = iter(one_pass.update(rule, some, places, donate) or ())
+            made = [next(done) if fits else values for fits, values in zip(fitting, made, strict=True)]
+        return made
+
+    def _by_formula(self, gradient: Any, held: Sequence[Any], rate: Any, count: Any) -> list[Any]:
+        g, rows = self._rows_of(gradient)
+        values = [as_operand(value) for value in held]
+        slots = values[1:] if rows is None else [take(value, rows, axis=0) for value in values[1:]]
+        steps = self._steps(g, dict(zip(self.slots, slots, strict=True)), rate, count)
+        if rows is None:
+            return [value + step for value, step in zip(values, steps, strict=True)]
+        return [scatter_add(value, rows, step) for value, step in zip(values, steps, strict=True)]
+
+    def _rows_of(self, gradient: Any) -> tuple[Any, Any]:
+        """A gradient as an array, and to which rows it belongs; None: to all."""
+        if not isinstance(gradient, IndexedRows):
+            return gradient, None
+        # Without slots the update is linear: what is added twice adds up by itself.
+        some = gradient.coalesce() if self.slots else gradient
+        return some.rows, some.indices
+
+    def _steps(self, g: Any, held: Slots, rate: Any, count: Any) -> list[Any]:
+        """What is added to a parameter, then to its slots."""
+        change, changes = self.changes(g, held, convert(rate, type_of(g).dtype), count)
+        return [change, *(changes[name] for name in self.slots)]
+
+    def _known_rule(self, rate: Any, count: Any) -> Rule | None:
+        """The rule, where all is known now. A class made from one of these is another: its formula may be, too."""
+        is_traced = isinstance(rate, Traced) or isinstance(count, Traced)
+        return None if is_traced or "_rule" not in vars(type(self)) else self._rule(rate, count)
 
     def _rate(self, given: Any, step: Any) -> Any:
         chosen = self.learning_rate if given is None else given
@@ -200,35 +169,6 @@ class Optimizer(ABC):
         if type_of(rate).rank:
             raise TypeMismatch(f"the learning rate is {type_of(rate)}", hint="it is one number for all parameters")
         return rate
-
-    def _advance(self, pair: Pair, param: Any, slots: Mapping[str, Any], rate: Any, count: Any) -> None:
-        """One update of one parameter, wherever it is."""
-        g, rows = pair.gradient, None
-        if g is None or (isinstance(param, _Stored) and self._advance_at_once(g, param, slots, rate, count)):
-            return
-        if isinstance(g, IndexedRows):
-            # Without slots the update is linear: what is added twice adds up by itself.
-            some = g.coalesce() if slots else g
-            g, rows = some.rows, some.indices
-        held = {name: slot.look(rows) for name, slot in slots.items()}
-        change, changes = self.changes(g, held, convert(rate, type_of(g).dtype), count)
-        param.add(rows, change)
-        for name, slot in slots.items():
-            slot.add(rows, changes[name])
-
-    def _advance_at_once(self, g: Any, param: _Stored, slots: Mapping[str, _Stored], rate: Any, count: Any) -> bool:
-        """The same in one pass, where the core can do it."""
-        rule_of = _RULES.get(type(self))
-        if rule_of is None or isinstance(rate, Traced) or isinstance(count, Traced):
-            return False
-        places = [param, *slots.values()]
-        held = [place.store[place.name] for place in places]
-        if not fits(g, held):
-            return False
-        made = updated(rule_of(self, rate, count), g, held, param.is_donated)
-        for place, value in zip(places, made, strict=True):
-            place.store[place.name] = value
-        return True
 
 
 def _kindly(cls: Kind) -> Kind:
@@ -270,7 +210,6 @@ class SGD(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check("momentum", self.momentum, 0, 1)
         if self.nesterov and not self.momentum:
             raise UndertowError("nesterov=True without momentum", hint="give a momentum, as in momentum=0.9")
 
@@ -285,6 +224,11 @@ class SGD(Optimizer):
         speed = held["momentum"] + change
         return -rate * (g + self.momentum * speed if self.nesterov else speed), {"momentum": change}
 
+    def _rule(self, rate: Any, count: Any) -> Rule:
+        if not self.momentum:
+            return Rule("sgd", [rate])
+        return Rule("nesterov" if self.nesterov else "momentum", [rate, self.momentum])
+
 
 @_kindly
 @dataclass(frozen=True)
@@ -294,11 +238,6 @@ class Adagrad(Optimizer):
     initial: float = 0.0
     epsilon: float = 1e-10
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check("initial", self.initial, 0)
-        _check("epsilon", self.epsilon, 0)
-
     @property
     def slots(self) -> Mapping[str, float]:
         return {"squares": self.initial}
@@ -306,6 +245,9 @@ class Adagrad(Optimizer):
     def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
         change = g * g
         return -rate * g / (sqrt(held["squares"] + change) + self.epsilon), {"squares": change}
+
+    def _rule(self, rate: Any, count: Any) -> Rule:
+        return Rule("adagrad", [rate, self.epsilon])
 
 
 @_kindly
@@ -320,12 +262,6 @@ class RMSprop(Optimizer):
     epsilon: float = 1e-8
     momentum: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check("decay", self.decay, 0, 1)
-        _check("epsilon", self.epsilon, 0)
-        _check("momentum", self.momentum, 0, 1)
-
     @property
     def slots(self) -> Mapping[str, float]:
         return {"squares": 0.0, "momentum": 0.0} if self.momentum else {"squares": 0.0}
@@ -337,6 +273,11 @@ class RMSprop(Optimizer):
             return -rate * scaled, {"squares": squares}
         change = scaled - (1 - self.momentum) * held["momentum"]
         return -rate * (held["momentum"] + change), {"squares": squares, "momentum": change}
+
+    def _rule(self, rate: Any, count: Any) -> Rule:
+        if not self.momentum:
+            return Rule("rmsprop", [rate, self.decay, self.epsilon])
+        return Rule("rmsprop_momentum", [rate, self.decay, self.epsilon, self.momentum])
 
 
 @_kindly
@@ -351,12 +292,6 @@ class Adam(Optimizer):
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check("beta1", self.beta1, 0, 1)
-        _check("beta2", self.beta2, 0, 1)
-        _check("epsilon", self.epsilon, 0)
-
     @property
     def slots(self) -> Mapping[str, float]:
         return {"mean": 0.0, "squares": 0.0}
@@ -370,48 +305,43 @@ class Adam(Optimizer):
         quotient = (held["mean"] + mean) / of_mean / (sqrt((held["squares"] + squares) / of_squares) + self.epsilon)
         return -rate * quotient, {"mean": mean, "squares": squares}
 
-
-def _sgd(opt: Any, rate: Any, count: Any) -> Rule:
-    if not opt.momentum:
-        return Rule("sgd", [rate])
-    return Rule("nesterov" if opt.nesterov else "momentum", [rate, opt.momentum])
+    def _rule(self, rate: Any, count: Any) -> Rule:
+        left = [1 - beta ** np.float64(count) for beta in (self.beta1, self.beta2)]
+        return Rule("adam", [rate, self.beta1, self.beta2, self.epsilon, *left])
 
 
-def _rmsprop(opt: Any, rate: Any, count: Any) -> Rule:
-    if not opt.momentum:
-        return Rule("rmsprop", [rate, opt.decay, opt.epsilon])
-    return Rule("rmsprop_momentum", [rate, opt.decay, opt.epsilon, opt.momentum])
-
-
-def _adam(opt: Any, rate: Any, count: Any) -> Rule:
-    left = [1 - beta ** np.float64(count) for beta in (opt.beta1, opt.beta2)]
-    return Rule("adam", [rate, opt.beta1, opt.beta2, opt.epsilon, *left])
-
-
-# What the core does in one pass, with the slots in the order of `slots`. A class made from one of these is another.
-_RULES: dict[type, Callable[[Any, Any, Any], Rule]] = {
-    SGD: _sgd,
-    Adagrad: lambda opt, rate, count: Rule("adagrad", [rate, opt.epsilon]),
-    RMSprop: _rmsprop,
-    Adam: _adam,
+# Settings are numbers from 0 to below these.
+_BELOW = {
+    **dict.fromkeys(("learning_rate", "initial", "epsilon"), np.inf),
+    **dict.fromkeys(("momentum", "decay", "beta1", "beta2"), 1),
 }
 
 
-def _slot(state: State, name: str) -> Any:
-    if not isinstance(state, State) or name not in state.slots:
-        raise TypeMismatch(
-            f"the state has no slots `{name}`", hint="make it with opt.init(params), by the optimizer that uses it"
-        )
-    return state.slots[name]
-
-
-def _check(name: str, value: Any, low: float, below: float = np.inf) -> None:
+def _check(name: str, value: Any, below: float) -> None:
     """A setting that is a Python number must be in its range; anything else shows itself when it is used."""
     if isinstance(value, (str, bytes)) or value is None:
         raise UndertowError(f"{name} is {brief(value)}, which is no number", hint=f"write e.g. {name}=0.01")
-    if isinstance(value, (bool, int, float)) and not low <= value < below:
-        wanted = f"from {low} to below {below}" if below < np.inf else f"finite, and at least {low}"
+    if isinstance(value, (bool, int, float)) and not 0 <= value < below:
+        wanted = f"from 0 to below {below}" if below < np.inf else "finite, and at least 0"
         raise UndertowError(f"{name} is {brief(value)}", hint=f"it must be {wanted}")
+
+
+def _slot_leaves(state: State, name: str, structure: tree.Structure) -> list[Any]:
+    """What is remembered under this name, parameter by parameter."""
+    if name not in state.slots:
+        raise _no_slots(name)
+    leaves, shape = tree.flatten(state.slots[name], is_leaf)
+    if shape != structure:
+        raise TypeMismatch(
+            f"the slots `{name}` are not like the parameters", hint="make the state with opt.init(params)"
+        )
+    return leaves
+
+
+def _no_slots(name: str) -> TypeMismatch:
+    return TypeMismatch(
+        f"the state has no slots `{name}`", hint="make it with opt.init(params), by the optimizer that uses it"
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -460,26 +390,32 @@ class Updater:
                 self._apply_now(grads, learning_rate)
 
     def _apply_in_graph(self, grads: Any, learning_rate: Any) -> None:
-        pairs = paired(self.variables, grads)
-        rate = self.optimizer._rate(learning_rate, self.step.read())
+        optimizer, pairs = self.optimizer, paired(self.variables, grads)
+        rate = optimizer._rate(learning_rate, self.step.read())
         count = self.step.assign_add(1)
         for pair, slots in zip(pairs, self._slots, strict=True):
-            places = {name: _InGraph(slot) for name, slot in slots.items()}
-            self.optimizer._advance(pair, _InGraph(pair.param), places, rate, count)
+            if pair.gradient is None:
+                continue
+            g, rows = optimizer._rows_of(pair.gradient)
+            held = {name: slot.read() if rows is None else slot.take(rows) for name, slot in slots.items()}
+            steps = optimizer._steps(g, held, rate, count)
+            for variable, step in zip((pair.param, *slots.values()), steps, strict=True):
+                variable.assign_add(step) if rows is None else variable.assign_rows_add(rows, step)
 
     def _apply_now(self, grads: Any, learning_rate: Any) -> None:
-        pairs = paired(self.variables, grads)
-        every = {"step": self.step}
-        for number, (held, slots) in enumerate(zip(self._held, self._slots, strict=True)):
-            every |= {f"{number}": held, **{f"{number} {name}": slot for name, slot in slots.items()}}
-        with transaction(every, every) as store:
+        found = [pair.gradient for pair in paired(self.variables, grads)]
+        every = [(held, *slots.values()) for held, slots in zip(self._held, self._slots, strict=True)]
+        names = [tuple(f"{number} {k}" for k in range(len(held))) for number, held in enumerate(every)]
+        places = dict(zip((key for keys in names for key in keys), (v for held in every for v in held), strict=True))
+        with transaction({"step": self.step, **places}, {"step": self.step, **places}) as store:
             rate = self.optimizer._rate(learning_rate, store["step"])
             store["step"] = store["step"] + 1
-            for number, (pair, slots) in enumerate(zip(pairs, self._slots, strict=True)):
-                places = {name: _Stored(store, f"{number} {name}") for name in slots}
-                self.optimizer._advance(pair, _Stored(store, f"{number}"), places, rate, store["step"])
+            values: list[Sequence[Any]] = [[store[key] for key in keys] for keys in names]
+            made = self.optimizer._updated(found, values, rate, store["step"], donate=False)
             # Nobody else has what was just made, nor writes to what was committed before: no copies.
-            store.update({name: x.view(Own) for name, x in store.items() if isinstance(x, np.ndarray)})
+            for keys, after in zip(names, made, strict=True):
+                owned = [x.view(Own) if isinstance(x, np.ndarray) else x for x in after]
+                store.update(zip(keys, owned, strict=True))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -492,7 +428,7 @@ def _norm(leaves: list[Any]) -> Any:
     for leaf in leaves:
         if leaf is None:
             continue
-        squares = square_sum(leaf)
+        squares = one_pass.square_sum(leaf)
         if squares is not None:
             total = total + squares
         else:
@@ -509,11 +445,8 @@ def global_norm(grads: Any) -> Any:
     """
     _, leaves, _ = gradients(grads)
     dtypes = [leaf.dtype if is_leaf(leaf) else type_of(as_operand(leaf)).dtype for leaf in leaves if leaf is not None]
-    widest = dtypes[0] if dtypes else f64
-    for dtype in dtypes:
-        widest = promote(widest, dtype)
     with np.errstate(all="ignore"):
-        return convert(_norm(leaves), widest)
+        return convert(_norm(leaves), functools.reduce(promote, dtypes) if dtypes else f64)
 
 
 def clip_by_norm(grads: Any, max_norm: Any) -> Any:

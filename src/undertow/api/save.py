@@ -19,7 +19,7 @@ import numpy as np
 
 from undertow.api import archive
 from undertow.api.function import Function, Program
-from undertow.api.manifest import Json, Writer
+from undertow.api.manifest import Encoder, Json
 from undertow.errors import GraphError, SaveError
 from undertow.frontend.trace.capture import Arguments, Definition
 from undertow.frontend.trace.loaded import LOST
@@ -67,10 +67,10 @@ def save(
             hint="call it once, or give examples: ut.save(f, path, examples=[(x, y)])",
         )
     # Twice: the numbers of classes must not tell in which order the signatures were captured.
-    draft = Writer()
+    draft = Encoder()
     _describe(function, found, draft, spans)
-    writer = Writer(sorted(draft.classes, key=lambda cls: (cls.__module__, cls.__qualname__)))
-    manifest, libraries = _describe(function, found, writer, spans)
+    encoder = Encoder(sorted(draft.classes, key=lambda cls: (cls.__module__, cls.__qualname__)))
+    manifest, libraries = _describe(function, found, encoder, spans)
     lines = (f"  {json.dumps(key)}: {_dump(value)}" for key, value in manifest.items())
     texts = {archive.MANIFEST: "{\n" + ",\n".join(lines) + "\n}\n"}
     constants: dict[str, Array] = {}
@@ -78,7 +78,7 @@ def save(
         _check(library, name)
         texts[archive.graph_entry(number)] = text.dump(library, spans)
         constants |= text.dump_constants(library)
-    archive.write(path, texts, constants | writer.arrays)
+    archive.write(path, texts, constants | encoder.arrays)
 
 
 def version() -> str:
@@ -111,14 +111,14 @@ def _check(library: Library, name: str) -> None:
 
 
 def _describe(
-    function: Function, found: Sequence[_Found], writer: Writer, spans: bool
+    function: Function, found: Sequence[_Found], encoder: Encoder, spans: bool
 ) -> tuple[dict[str, Json], list[Library]]:
     """What the file says about the function, and the library of each of its signatures."""
     definition = function.__undertow_definition__
     span = definition.closure.span
     rows: dict[str, tuple[Json, Library]] = {}
     for structures, mapped, program in found:
-        row = _signature(definition, structures, mapped, program, writer)
+        row = _signature(definition, structures, mapped, program, encoder)
         # Sorted, and what two threads captured at once is saved once.
         rows.setdefault(_dump([mapped is not None, row]), (row, program.captured.library))
     ordered = [rows[key] for key in sorted(rows)]
@@ -129,34 +129,34 @@ def _describe(
         "doc": inspect.cleandoc(function.__doc__ or ""),
         "span": [span.file, span.line, span.column] if spans else None,
         "parameters": [
-            _parameter(definition, parameter, writer) for parameter in definition.closure.signature.parameters.values()
+            _parameter(definition, parameter, encoder) for parameter in definition.closure.signature.parameters.values()
         ],
         "bound": [
-            writer.value(value, f"what `{definition.name}` is bound to") for value in function.__undertow_bound__
+            encoder.value(value, f"what `{definition.name}` is bound to") for value in function.__undertow_bound__
         ],
         "signatures": [row for row, _ in ordered],
-        "classes": writer.class_table(),
+        "classes": encoder.class_table(),
     }
     return manifest, [library for _, library in ordered]
 
 
-def _parameter(definition: Definition, parameter: inspect.Parameter, writer: Writer) -> Json:
+def _parameter(definition: Definition, parameter: inspect.Parameter, encoder: Encoder) -> Json:
     what = f"parameter `{parameter.name}` of `{definition.name}`"
     row: dict[str, Json] = {"name": parameter.name, "kind": parameter.kind.name}
     if parameter.default is not inspect.Parameter.empty:
-        row["default"] = _default(parameter.default, what, writer)
+        row["default"] = _default(parameter.default, what, encoder)
     note = definition.note(parameter.name)
     if note is not None:
-        row["annotation"] = writer.annotation(note, what)
+        row["annotation"] = encoder.annotation(note, what)
     return row
 
 
-def _default(value: Any, what: str, writer: Writer) -> Json:
+def _default(value: Any, what: str, encoder: Encoder) -> Json:
     """A default as data, or null where it is none: then the loaded function must be given the argument."""
     if value is LOST:
         return None
     try:
-        return writer.value(value, what)
+        return encoder.value(value, what)
     except SaveError:
         return None
 
@@ -166,18 +166,18 @@ def _signature(
     structures: tuple[tree.Structure, ...],
     mapped: tuple[bool, ...] | None,
     program: Program,
-    writer: Writer,
+    encoder: Encoder,
 ) -> Json:
     captured = program.captured
     names = list(definition.closure.signature.parameters) if mapped is None else []
     return {
         "mapped": None if mapped is None else list(mapped),
         "structures": [
-            writer.structure(structure, f"argument `{names[k] if names else k}` of `{definition.name}`")
+            encoder.structure(structure, f"argument `{names[k] if names else k}` of `{definition.name}`")
             for k, structure in enumerate(structures)
         ],
-        "types": [writer.type(type) for type in captured.types],
-        "result": writer.structure(captured.result, f"the result of `{definition.name}`"),
+        "types": [encoder.type(type) for type in captured.types],
+        "result": encoder.structure(captured.result, f"the result of `{definition.name}`"),
         "seed": captured.needs_seed,
     }
 

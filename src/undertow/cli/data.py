@@ -48,7 +48,7 @@ def inspect(
     """Say what is in a file of trees, and show one of them."""
     with telling_errors():
         forest = _read(file, source, min_count, binary)
-        make_console().print(table(_facts(forest)))
+        make_console().print(table(_summary(forest)))
         if len(forest) and tree >= 0:
             typer.echo(f"\ntree {tree}:\n{forest[tree].text()}")
 
@@ -129,7 +129,7 @@ def _write(forest: Forest, output: Path, to: str | None) -> None:
     typer.echo(f"Wrote {output}: {len(forest)} trees", err=True)
 
 
-def _facts(forest: Forest) -> list[tuple[str, str]]:
+def _summary(forest: Forest) -> list[tuple[str, str]]:
     counts = np.diff(forest.offsets)
     sizes = forest.ends - forest.roots
     rows = [

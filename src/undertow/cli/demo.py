@@ -19,6 +19,7 @@ import undertow as ut
 from undertow.cli import demo_programs as programs
 from undertow.ir import text
 from undertow.ir.trace import FrameStarted, Tags, read_trace, show_tag
+from undertow.train.curve import write_curve
 
 DEPTH = 200_000
 LESSON_SECONDS = 40.0  # after these no further epoch begins
@@ -28,21 +29,13 @@ def show(console: Console, folder: Path, lesson: int) -> None:
     """All steps; pictures and traces go to `folder`. The last one learns from so many trees."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    page = _Page(console)
+    page = _Page(console, folder)
     page.say(f"Undertow {ut.__version__}: recursive functions in static dataflow graphs")
-    show_capture(page)
-    show_graph(page, folder)
-    show_sizes(page)
-    show_schedules(page)
-    show_map(page)
-    show_tree(page)
-    show_gradient(page)
-    show_mutual(page)
-    show_error(page)
-    show_depth(page)
-    show_trace(page, folder)
+    for step in (show_capture, show_graph, show_sizes, show_schedules, show_map, show_tree, show_gradient, show_mutual,
+                 show_error, show_depth, show_trace):  # fmt: skip
+        step(page)
     if lesson:
-        show_lesson(page, folder, lesson)
+        show_lesson(page, lesson)
     page.step("Where to go from here")
     page.say("docs/guides/first_function.md, then docs/from_scratch.py: the whole idea in one file that you can run.")
     page.say(f"(That took {time.perf_counter() - began:.1f} s.)")
@@ -51,8 +44,8 @@ def show(console: Console, folder: Path, lesson: int) -> None:
 class _Page:
     """Numbered steps on a console: colours on a terminal, plain lines in a log."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self, console: Console, folder: Path) -> None:
+        self.console, self.folder = console, folder
         self._numbers = itertools.count(1)
         self._has_gap = False  # was the last line empty?
 
@@ -106,11 +99,11 @@ def show_capture(page: _Page) -> None:
     page.code(text.dump(programs.fib.library(3), spans=False))
 
 
-def show_graph(page: _Page, folder: Path) -> None:
+def show_graph(page: _Page) -> None:
     page.step("The static graph: each body once, calls become nodes that change tags")
     graph = programs.fib.graph(3)
     page.code(str(graph))
-    picture = folder / "fib.svg"
+    picture = page.folder / "fib.svg"
     picture.write_text(graph.svg(), encoding="utf-8")
     page.say(f"A picture of it: {picture}")
 
@@ -196,9 +189,9 @@ def show_depth(page: _Page) -> None:
     page.say(f"Python's own recursion limit is {sys.getrecursionlimit():,}, and stays what it was.")
 
 
-def show_trace(page: _Page, folder: Path) -> None:
+def show_trace(page: _Page) -> None:
     page.step("A trace of every firing")
-    file = folder / "fib.jsonl"
+    file = page.folder / "fib.jsonl"
     programs.fib.run(3, engine="reference", trace=file)
     lines = file.read_text(encoding="utf-8").splitlines()
     shown = 8
@@ -215,7 +208,7 @@ def show_trace(page: _Page, folder: Path) -> None:
     page.table(("frame", "tag", "called at"), rows, words=("tag", "called at"))
 
 
-def show_lesson(page: _Page, folder: Path, trees: int) -> None:
+def show_lesson(page: _Page, trees: int) -> None:
     page.step("A TreeLSTM learns ListOps: what nested MIN, MAX, MED and SM (sum modulo 10) of digits are")
     source = ut.train.open_source("listops", trees)
     model = ut.models.TreeLSTM(len(source.vocabulary), source.classes, width=32, embedding=32)
@@ -225,16 +218,16 @@ def show_lesson(page: _Page, folder: Path, trees: int) -> None:
     page.say("batch run together, whatever their shapes. Losses are at every digit and expression.\n")
     rows, began = [], time.perf_counter()
     best: Any = model.init(recipe.seed)
+    history: tuple[Any, ...] = ()
     for event in ut.train.fit(model, source.train, source.dev, recipe):
         if isinstance(event, ut.train.Epoch):
-            record, best = event.record, event.state.best
+            record, best, history = event.record, event.state.best, event.state.history
             rows.append(
                 (record.epoch, f"{record.train_loss:.2f}", f"{record.dev_accuracy:.0%}", int(record.trees_per_second))
             )
-            (folder / "listops.png").write_bytes(ut.train.curve_png(event.state.history))
             if time.perf_counter() - began > LESSON_SECONDS:
                 break
     page.table(("epoch", "loss", "others right", "trees per second"), rows)
-    report = ut.train.report(model, best, source.test)
+    report, curve = ut.train.report(model, best, source.test), write_curve(page.folder / "listops.png", history)
     page.say(f"Of {len(source.test):,} trees that it has not seen, {report.accuracy:.0%} are right; the most frequent")
-    page.say(f"value alone would be right for {report.majority:.0%}. The learning curve: {folder / 'listops.png'}")
+    page.say(f"value alone would be right for {report.majority:.0%}. The learning curve in {page.folder}: {curve}")

@@ -21,7 +21,6 @@ from undertow.data.files import FORMATS, MissingFile, check_file, format_of, tex
 from undertow.data.nested import name_of
 from undertow.data.picture import lines_of
 from undertow.errors import UndertowError
-from undertow.models.classifier import check
 from undertow.train.own_trees import named
 
 _COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
@@ -58,7 +57,7 @@ def predict(
         if not len(forest):
             raise ut.DataError(f"{trees!r} holds no trees", hint=_WRITTEN)
         known = _as_known(forest, held)
-        check(held.model, known)
+        held.model.check(known)
         for typed, tree in zip(forest[:most], known[:most], strict=True):
             given = held.model.node_labels(held.params, tree)
             shown = replace(tree, word=typed.word, vocabulary=typed.vocabulary)

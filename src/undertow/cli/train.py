@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 import shlex
 import signal
 import threading
@@ -18,14 +17,16 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 import undertow as ut
 from undertow.cli.console import bytes_of, make_console, telling_errors
 from undertow.errors import UndertowError
+from undertow.models import MODELS, name_of
 from undertow.models.ranges import check_ranges
+from undertow.train.curve import write_curve
 from undertow.train.growth import perplexity
 from undertow.train.loop import is_over
+from undertow.train.recipe import OPTIMIZERS, Recipe
 from undertow.train.source import SOURCES, TREES
 
 _MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
@@ -49,19 +50,19 @@ def train(
     width: Annotated[int | None, typer.Option(help="Of the vector of a node; each model has its own default.")] = None,
     embedding: Annotated[int | None, typer.Option(help="Width of words, in the LSTMs.")] = None,
     dropout: Annotated[float, typer.Option(help="The share of places that are dropped.")] = 0.0,
-    epochs: Annotated[int, typer.Option(help="How often to go through all trees.")] = 10,
-    batch: Annotated[int, typer.Option(help="Trees at a time.")] = 25,
-    rate: Annotated[float, typer.Option(help="Of learning.")] = 1e-3,
-    embed_rate: Annotated[float, typer.Option(help="Of embeddings, times the rate.")] = 1.0,
-    optimizer: Annotated[str, typer.Option(help="adam, adagrad, rmsprop or sgd.")] = "adam",
-    decay: Annotated[str, typer.Option(help="How the rate falls: none, linear or cosine.")] = "none",
-    warmup: Annotated[float, typer.Option(help="Epochs in which the rate rises.")] = 0.0,
-    clip: Annotated[float, typer.Option(help="The longest that the gradient may be; 0: any.")] = 5.0,
-    l2: Annotated[float, typer.Option(help="Pulls weights towards zero.")] = 0.0,
-    patience: Annotated[int | None, typer.Option(help=_PATIENCE)] = None,
-    at: Annotated[str, typer.Option(help="Where there are losses: nodes or root.")] = "nodes",
+    epochs: Annotated[int, typer.Option(help="How often to go through all trees.")] = Recipe.epochs,
+    batch: Annotated[int, typer.Option(help="Trees at a time.")] = Recipe.batch,
+    rate: Annotated[float, typer.Option(help="Of learning.")] = Recipe.rate,
+    embed_rate: Annotated[float, typer.Option(help="Of embeddings, times the rate.")] = Recipe.embed_rate,
+    optimizer: Annotated[str, typer.Option(help=f"{', '.join(OPTIMIZERS)}.")] = Recipe.optimizer,
+    decay: Annotated[str, typer.Option(help="How the rate falls: none, linear or cosine.")] = Recipe.decay,
+    warmup: Annotated[float, typer.Option(help="Epochs in which the rate rises.")] = Recipe.warmup,
+    clip: Annotated[float | None, typer.Option(help="The longest that the gradient may be; 0: any.")] = Recipe.clip,
+    l2: Annotated[float, typer.Option(help="Pulls weights towards zero.")] = Recipe.l2,
+    patience: Annotated[int | None, typer.Option(help=_PATIENCE)] = Recipe.patience,
+    at: Annotated[str, typer.Option(help="Where there are losses: nodes or root.")] = Recipe.at,
     min_count: Annotated[int, typer.Option(help="Words that are rarer become <unk>.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of parameters, order, dropout, and trees made by rule.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of parameters, order, dropout, and trees made by rule.")] = Recipe.seed,
     threads: Annotated[int | None, typer.Option(help="Of the engine.")] = None,
     memory: Annotated[str | None, typer.Option(help="Bytes that a step may hold; K, M or G may follow.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder; build/train/MODEL.")] = None,
@@ -82,35 +83,36 @@ def train(
     console, folder = make_console(), _folder(model, output, resume)
     limits = {"threads": threads, "memory": None if memory is None else bytes_of(memory)}
     with telling_errors(), ut.options(**{name: value for name, value in limits.items() if value is not None}):
-        asked, before = context.params, None
         if resume:
             _check_folder(folder, resume, force)
-            before = ut.train.load(folder / FILE)
-            asked = _as_before(context, folder, before)
-        kind, recipe, sizes = _checked(asked)
+        before = ut.train.load(folder / FILE) if resume else None
+        options = context.params if before is None else _as_before(context, folder, before)
+        kind, recipe, sizes = _checked(options)
         _check_folder(folder, resume, force)
         source = ut.train.open_source(
-            asked["data"], asked["trees"], recipe.seed, not kind.any_children, asked["min_count"]
+            options["data"], options["trees"], recipe.seed, not kind.any_children, options["min_count"]
         )
         labels = issubclass(kind, ut.models.TreeClassifier)
         source = source if labels else source.with_words()
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
-        held = ut.train.Checkpoint(
-            chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _origin(asked),
+        checkpoint = ut.train.Checkpoint(
+            chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _source_of(options),
             source.labels if labels else None, _inner_words(source.train),
         )  # fmt: skip
         if before is not None:
-            held = _resumed(folder, before, held)
+            checkpoint = _resumed(folder, before, checkpoint)
             _tell_rates(console, before.recipe, recipe)
-            if held.state.epoch >= recipe.epochs:
+            if checkpoint.state.epoch >= recipe.epochs:
                 console.print(f"It has had its {recipe.epochs} epochs: a larger --epochs goes on", markup=False)
-            elif is_over(held.state, recipe):
-                console.print(f"It {_stopped(held)}: a larger --patience goes on", markup=False)
+            elif is_over(checkpoint.state, recipe):
+                console.print(f"It {_stopped(checkpoint)}: a larger --patience goes on", markup=False)
         if labels:
             _tell_labels(console, source, recipe.at)
-        console.print(f"{type(chosen).__name__}, {_size(held.state.params):,} parameters; {len(source.train):,} trees")
+        console.print(
+            f"{type(chosen).__name__}, {_size(checkpoint.state.params):,} parameters; {len(source.train):,} trees"
+        )
         try:
-            run(console, folder, held, source)
+            run(console, folder, checkpoint, source)
         except KeyboardInterrupt:
             # Only a second Ctrl-C comes here, or one while the report is made.
             kept = "--resume goes on from its checkpoint" if (folder / FILE).is_file() else "nothing is saved yet"
@@ -118,15 +120,15 @@ def train(
             raise typer.Exit(130) from None
 
 
-def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
+def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
     """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
-    file, first, saved, told_at = folder / FILE, held.state, time.monotonic(), time.monotonic()
-    labels = isinstance(held.model, ut.models.TreeClassifier)
-    nodes = tuple(part.size / len(part) for part in (source.train, source.dev))  # of a tree, on average
+    file, first, saved, told_at = folder / FILE, checkpoint.state, time.monotonic(), time.monotonic()
+    labels = isinstance(checkpoint.model, ut.models.TreeClassifier)
+    nodes = source.train.size / len(source.train), source.dev.size / len(source.dev)  # of a tree, on average
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
-        for event in ut.train.fit(held.model, source.train, source.dev, held.recipe, held.state):
-            held = replace(held, state=event.state)
+        for event in ut.train.fit(checkpoint.model, source.train, source.dev, checkpoint.recipe, checkpoint.state):
+            checkpoint = replace(checkpoint, state=event.state)
             if isinstance(event, ut.train.Step):
                 if task is None:
                     task = bar.add_task(f"epoch {event.state.epoch + 1}", total=event.batches, told="")
@@ -134,35 +136,38 @@ def run(console: Console, folder: Path, held: Any, source: Any) -> Any:
                 told = f"loss {_figure(now.loss).strip()}" + (
                     "" if math.isnan(now.accuracy) else f"  {now.accuracy:.1%} right"
                 )
-                bar.update(task, completed=event.state.done, told=told, trees=event.state.tally.trees)
+                speed = event.state.tally.trees / max(bar.tasks[0].elapsed or 0.0, 1e-9)
+                bar.update(task, completed=event.state.done, told=f"{told}  {speed:,.0f} trees/s")
                 if not console.is_terminal and time.monotonic() - told_at > _TELL_SECONDS:
                     console.print(f"epoch {event.state.epoch + 1}: {event.state.done} of {event.batches}  {told}")
                     told_at = time.monotonic()
-                if stop or time.monotonic() - saved > _SAVE_SECONDS:
-                    ut.train.save(file, held)
-                    saved = time.monotonic()
-                _leave(stop, folder)
-                continue
-            if task is not None:
+            elif task is not None:
                 bar.remove_task(task)
                 task = None
-            ut.train.save(file, held)
-            saved = time.monotonic()
-            ut.train.write_log(folder, event.state.history)
-            (folder / "curve.png").write_bytes(ut.train.curve_png(event.state.history, None if labels else nodes))
-            bar.console.print(_line(event, nodes[1]), markup=False)
-            _leave(stop, folder)
-    if held.state is not first and held.state.epoch < held.recipe.epochs:
-        console.print(_stopped(held), markup=False)
-    report = (ut.train.report if labels else ut.train.growth)(held.model, held.params, source.test)
+            is_epoch = isinstance(event, ut.train.Epoch)
+            if stop or is_epoch or time.monotonic() - saved > _SAVE_SECONDS:
+                ut.train.save(file, checkpoint)
+                saved = time.monotonic()
+            if is_epoch:
+                ut.train.write_log(folder, event.state.history)
+                bar.console.print(_line(event, nodes[1]), markup=False)
+            if stop:
+                break
+    curve = write_curve(folder / "curve.png", checkpoint.state.history, None if labels else nodes)
+    if stop:
+        typer.echo(f"\nStopped and saved. To go on: undertow train --resume -o {shlex.quote(str(folder))}", err=True)
+        raise typer.Exit(130)
+    if checkpoint.state is not first and checkpoint.state.epoch < checkpoint.recipe.epochs:
+        console.print(_stopped(checkpoint), markup=False)
+    report = (ut.train.report if labels else ut.train.growth)(checkpoint.model, checkpoint.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
     trees = f"{len(source.test):,} trees that it has not seen"
     if source.test is source.dev:
         trees = f"the {len(source.dev):,} dev trees, by which it was chosen"
     console.print(f"\nThe best epoch's parameters, on {trees}:\n")
     console.print(str(report), markup=False)
-    console.print(f"\nWrote {folder}: {FILE}, log.csv, log.jsonl, curve.png, report.txt", markup=False)
-    return held
+    console.print(f"\nWrote {folder}: {FILE}, log.csv, log.jsonl, report.txt, {curve}", markup=False)
+    return checkpoint
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -180,37 +185,39 @@ def _folder(model: str | None, output: Path | None, resume: bool) -> Path:
     return Path("build/train") / model
 
 
-def _checked(asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def _checked(options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """The kind of model, the recipe and the sizes that these options say."""
-    model, kind = asked["model"], _kind(asked["model"])
-    recipe = {field.name: asked[field.name] for field in fields(ut.train.Recipe)}
+    model, kind = options["model"], _kind(options["model"])
+    recipe = {field.name: options[field.name] for field in fields(ut.train.Recipe)}
     recipe["clip"] = recipe["clip"] or None
-    sizes = {name: asked[name] for name, usual in _SIZES.items() if asked[name] != usual}
+    sizes = {name: options[name] for name, usual in _SIZES.items() if options[name] != usual}
     known = {field.name for field in fields(kind)} | ({"at"} if model in ut.models.CLASSIFIERS else set())
-    for name in [*sizes, *(["at"] if asked["at"] != "nodes" else [])]:
+    for name in [*sizes, *(["at"] if options["at"] != "nodes" else [])]:
         if name not in known:
             raise UndertowError(f"{model} has no --{name}", hint="leave it out")
     check_ranges(**sizes)
     return kind, ut.train.Recipe(**recipe), sizes
 
 
-def _as_before(context: typer.Context, folder: Path, held: Any) -> dict[str, Any]:
-    """All options, those that are not given as the checkpoint has them."""
+def _as_before(context: typer.Context, folder: Path, checkpoint: Any) -> dict[str, Any]:
+    """All options; those that are not on the command line are as the checkpoint has them."""
     given = {
         name: value
         for name, value in context.params.items()
         if (origin := context.get_parameter_source(name)) is not None and origin.name != "DEFAULT"
     }
-    kinds: dict[str, Any] = {**ut.models.CLASSIFIERS, **ut.models.GENERATORS}
-    model = next(name for name, kind in kinds.items() if kind is type(held.model))
+    model = name_of(checkpoint.model)
     if given.get("model", model) != model:
         raise UndertowError(f"{folder} holds another model: {model}", hint="leave the name out, or change --output")
-    if not held.source and "data" not in given:
+    if not checkpoint.source and "data" not in given:
         raise UndertowError(f"{folder} does not say what it was trained on", hint="say it with --data")
-    sizes = {name: getattr(held.model, name) for name in _SIZES if hasattr(held.model, name)}
-    recipe = asdict(held.recipe)
-    recipe["clip"] = recipe["clip"] or 0.0
-    return {**context.params, "model": model, **_told(held.source), **sizes, **recipe, **given}
+    return {**context.params, "model": model, **_settings(checkpoint), **given}
+
+
+def _settings(checkpoint: Any) -> dict[str, Any]:
+    """What the options of the command said, by their names."""
+    sizes = {name: getattr(checkpoint.model, name) for name in _SIZES if hasattr(checkpoint.model, name)}
+    return {**checkpoint.source, **sizes, **asdict(checkpoint.recipe)}
 
 
 def _kind(name: str) -> Any:
@@ -219,25 +226,17 @@ def _kind(name: str) -> Any:
             "experts are for rows of numbers, and what is trained here is trained on trees",
             hint="in Python: ut.value_and_grad(ut.models.Experts(inputs, classes).loss())(params, x, label)",
         )
-    kinds: dict[str, Any] = {**ut.models.CLASSIFIERS, **ut.models.GENERATORS}
-    if name not in kinds:
-        raise UndertowError(f"there is no model {name}", hint=f"choose from {', '.join(kinds)}")
-    return kinds[name]
+    if name not in MODELS:
+        raise UndertowError(f"there is no model {name}", hint=f"choose from {', '.join(MODELS)}")
+    return MODELS[name]
 
 
-def _origin(asked: dict[str, Any]) -> str:
-    """What is trained on, for people and for going on. Files have as many trees as they have."""
-    kind, _, path = asked["data"].partition(":")
-    count = asked["min_count"]
-    told = f"{kind}:{Path(path)}" if kind in ("trees", "sst") else f"{asked['data']}, {asked['trees'] or TREES} trees"
-    return told if count == 1 else f"{told}, min_count {count}"
-
-
-def _told(origin: str) -> dict[str, Any]:
-    """The options that `_origin` told."""
-    found = re.fullmatch(r"(.*?)(?:, (?P<trees>\d+) trees)?(?:, min_count (?P<min_count>\d+))?", origin, re.DOTALL)
-    assert found is not None  # it may be anything
-    return {"data": found[1]} | {name: int(count) for name, count in found.groupdict().items() if count is not None}
+def _source_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that say what is trained on. Files have as many trees as they have."""
+    kind, _, path = options["data"].partition(":")
+    is_file = kind in ("trees", "sst")
+    data, trees = (f"{kind}:{Path(path)}", None) if is_file else (options["data"], options["trees"] or TREES)
+    return {"data": data, "trees": trees, "min_count": options["min_count"]}
 
 
 def _check_folder(folder: Path, resume: bool, force: bool) -> None:
@@ -265,34 +264,28 @@ def _asked_to_stop() -> Iterator[list[int]]:
 
     A second Ctrl-C interrupts at once.
     """
-    asked: list[int] = []
+    signals: list[int] = []
 
     def note(number: int, frame: Any) -> None:
-        if asked:
+        if signals:
             raise KeyboardInterrupt
-        asked.append(number)
+        signals.append(number)
 
     is_ours = threading.current_thread() is threading.main_thread()
     if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield asked
+        yield signals
         return
     signal.signal(signal.SIGINT, note)
     try:
-        yield asked
+        yield signals
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _stopped(held: Any) -> str:
-    state, epochs = held.state, held.recipe.patience
+def _stopped(checkpoint: Any) -> str:
+    state, epochs = checkpoint.state, checkpoint.recipe.patience
     many = f"{epochs} epoch{'s' * (epochs != 1)}"
     return f"stopped after epoch {state.epoch}: no better for {many} (best: epoch {state.best_record.epoch})"
-
-
-def _leave(stop: list[int], folder: Path) -> None:
-    if stop:
-        typer.echo(f"\nStopped and saved. To go on: undertow train --resume -o {shlex.quote(str(folder))}", err=True)
-        raise typer.Exit(130)
 
 
 def _tell_rates(console: Console, before: Any, now: Any) -> None:
@@ -317,33 +310,21 @@ def _tell_labels(console: Console, source: Any, at: str) -> None:
     console.print(f"{missing:,} of {len(label):,} {what} have no label{hint}", markup=False)
 
 
-def _resumed(folder: Path, held: Any, wanted: Any) -> Any:
-    """The folder's checkpoint, if what is asked for is what it was made by; more epochs may be asked for."""
-    longer = replace(held.recipe, epochs=wanted.recipe.epochs, patience=wanted.recipe.patience)
-    now = replace(held, recipe=longer, state=wanted.state, inner_words=wanted.inner_words)
-    if now == wanted:
-        return replace(wanted, state=held.state)
-    pairs = [(f"--{name.replace('_', '-')}", old, new) for name, old, new in _differences(now, wanted)]
-    told = "; ".join(f"{name} {'none' if old is None else old} before, {new} now" for name, old, new in pairs)
-    if not pairs:
+def _resumed(folder: Path, saved: Any, wanted: Any) -> Any:
+    """The folder's checkpoint, if the options are those it was made by; more epochs may be asked for."""
+    before, now = _settings(saved), _settings(wanted)
+    different = [name for name in now if before.get(name) != now[name] and name not in ("epochs", "patience")]
+    if different:
+        told = "; ".join(f"--{name.replace('_', '-')} {before.get(name)} before, {now[name]} now" for name in different)
         raise UndertowError(
-            f"{folder} was trained on trees with other words or labels: {held.source} is no more what it was",
+            f"{folder} was trained otherwise: {told}", hint="leave these options out, or name another --output"
+        )
+    if (saved.model, saved.vocabulary, saved.labels) != (wanted.model, wanted.vocabulary, wanted.labels):
+        raise UndertowError(
+            f"{folder} was trained on trees with other words or labels: {saved.source['data']} is no more what it was",
             hint="bring back what was trained on, or train anew: --force writes over it, --output names another folder",
         )
-    raise UndertowError(
-        f"{folder} was trained otherwise: {told}", hint="leave these options out, or name another --output"
-    )
-
-
-def _differences(now: Any, wanted: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Options that are not what they were."""
-    if now.source != wanted.source:
-        yield "data", now.source, wanted.source
-    for old, new in ((now.model, wanted.model), (now.recipe, wanted.recipe)):
-        for field in fields(old):
-            a, b = getattr(old, field.name), getattr(new, field.name)
-            if a != b and field.name not in ("words", "classes"):  # these follow from the trees
-                yield field.name, a, b
+    return replace(wanted, state=saved.state)
 
 
 def _inner_words(forest: Any) -> bool:
@@ -355,19 +336,11 @@ def _size(params: dict[str, Any]) -> int:
 
 
 def _bar(console: Console) -> Progress:
-    class Speed(TextColumn):
-        """Trees per second, of this epoch."""
-
-        def render(self, task: Any) -> Text:
-            seconds = task.elapsed or 0.0
-            return Text(f"{task.fields.get('trees', 0) / seconds:,.0f} trees/s" if seconds else "")
-
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[told]}"),
-        Speed(""),
         TimeRemainingColumn(),
         console=console,
         transient=True,

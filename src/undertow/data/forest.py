@@ -82,10 +82,8 @@ class Forest:
         child = order[len(roots) :]
         is_binary = bool(((counts == 0) | (counts == 2)).all())
         if binary and not is_binary:
-            node = int(np.flatnonzero((counts != 0) & (counts != 2))[0])
             raise DataError(
-                f"node {node} of tree {int(np.searchsorted(roots, node, 'right')) - 1} has {counts[node]} "
-                f"child{'' if counts[node] == 1 else 'ren'}, and a binary forest is asked for",
+                f"{select.first_odd(counts, roots)}, and a binary forest is asked for",
                 hint="leave out binary=True, and use forest.children(node) instead of left and right",
             )
         sides = None
@@ -240,9 +238,9 @@ class Forest:
         """Equal nodes in equal trees; the names of words and labels are not compared."""
         if not isinstance(other, Forest):
             return NotImplemented
-        return self.fields.keys() == other.fields.keys() and all(
-            np.array_equal(a, b) for a, b in zip(self._arrays(), other._with_order(self.fields)._arrays(), strict=True)
-        )
+        pairs = [(getattr(self, name), getattr(other, name)) for name in _ARRAYS]
+        pairs += [(values, other.fields.get(name)) for name, values in self.fields.items()]
+        return self.fields.keys() == other.fields.keys() and all(np.array_equal(a, b) for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -253,13 +251,6 @@ class Forest:
             return f"<Forest: traced, {kind}{fields}>"
         trees, nodes = len(self), self.size
         return f"<Forest: {trees} tree{'s' * (trees != 1)}, {nodes} node{'s' * (nodes != 1)}, {kind}{fields}>"
-
-    def _arrays(self) -> list[Any]:
-        return [self.word, self.label, self.offsets, self.child, self.roots, *self.fields.values()]
-
-    def _with_order(self, names: Sequence[str] | Mapping[str, Any]) -> Forest:
-        """The same forest with its fields in another order."""
-        return _replaced(self, fields={name: self.fields[name] for name in names})
 
     # -- as a container (see undertow.frontend.values.tree) -----------------------------------------------------------
 
@@ -313,11 +304,6 @@ _ARRAYS = ("word", "label", "offsets", "child", "roots")
 def _token(is_binary: bool, fields: tuple[str, ...]) -> Token:
     names = (*_ARRAYS, *(("left", "right") if is_binary else ()), *fields)
     return "object", len(names), Forest, names, (is_binary, fields)
-
-
-def _replaced(forest: Forest, **changes: Any) -> Forest:
-    names = (*_ARRAYS, "sides", "fields", "vocabulary", "labels")
-    return Forest(**{name: changes.get(name, getattr(forest, name)) for name in names})
 
 
 def _at(array: Any, key: Any) -> Any:

@@ -12,6 +12,9 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from undertow.data.checks import check_whole, is_part
 from undertow.data.expressions import (
@@ -53,7 +56,7 @@ def listops(
     forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, *rules, max_nodes, LISTOPS, False, distinct)
     if distinct:  # short ones are made first, and then never again: without this, parts would not be alike
         forest = forest.batch(random.Random(seed).sample(range(trees), trees))
-    forest = _labelled(forest, listops_values(forest).tolist())
+    forest = replace(forest, label=listops_values(forest).astype(np.int32))
     return parse_listops(to_listops(forest), binary=True) if binary else forest
 
 
@@ -70,7 +73,7 @@ def booleans(
     kinds = [(BOOLEANS[name], 1, 1) if name == "not" else (BOOLEANS[name], 2, 2) for name in chosen]
     is_binary = "not" not in operators
     forest = _grown(trees, seed, lambda r: r.randrange(2), kinds, chance, max_depth, max_nodes, BOOLEANS, is_binary)
-    return _labelled(forest, boolean_values(forest).tolist())
+    return replace(forest, label=boolean_values(forest).astype(np.int32))
 
 
 def arithmetic(
@@ -86,7 +89,7 @@ def arithmetic(
     check_whole("modulus", modulus, 1)
     kinds = [(ARITHMETIC[name], 2, 2) for name in _known(operators, ARITHMETIC.words[10:])]
     forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, chance, max_depth, max_nodes, ARITHMETIC, True)
-    return _labelled(forest, arithmetic_values(forest, modulus).tolist())
+    return replace(forest, label=arithmetic_values(forest, modulus).astype(np.int32))
 
 
 def _grown(
@@ -144,10 +147,6 @@ def _is_new(known: set[tuple[bytes, bytes]], depths: Sequence[int], words: Seque
     before = len(known)
     known.add((array("q", depths).tobytes(), array("q", words).tobytes()))
     return len(known) > before
-
-
-def _labelled(forest: Forest, labels: Sequence[int]) -> Forest:
-    return Forest.from_depths(forest.depths, forest.word, labels, binary=forest.is_binary, vocabulary=forest.vocabulary)
 
 
 def _known(operators: Sequence[str], all_of_them: Sequence[str]) -> Sequence[str]:

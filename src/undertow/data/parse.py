@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
             problems[number] = f"the value is {value}, not {wanted}"
     refuse(problems, text, _VALUE)
     if not binary:
-        return _with_labels(forest, values)
+        return replace(forest, label=values.astype(np.int32))
     rest = pieces.split("\n")
     lines = [rest[number - 1] for number in good]
     plain_ones = [k for k, line in enumerate(lines) if "(" not in line]
@@ -163,11 +164,7 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     inner = values[forest.word >= 10]
     # Both number whole expressions by where they begin: the outermost of those that begin together comes first.
     label[closes] = inner
-    return _with_labels(paired, label)
-
-
-def _with_labels(forest: Forest, label: Array) -> Forest:
-    return Forest.from_depths(forest.depths, forest.word, label, binary=forest.is_binary, vocabulary=forest.vocabulary)
+    return replace(paired, label=label)
 
 
 def _misplaced(tokens: Tokens) -> Array:
@@ -222,8 +219,8 @@ def _label_numbers(
         labels = Vocabulary(tuple(labels), unknown=None)
     if not isinstance(labels, Vocabulary):
         raise DataError(f"labels={brief(labels)}", hint="labels are int, str, or their names: a list or a Vocabulary")
-    found = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
-    return {**found, NO_LABEL: -1}, labels
+    numbers = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
+    return {**numbers, NO_LABEL: -1}, labels
 
 
 def _number(atom: str) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.sax import saxutils
 
 from undertow.data.forest import Forest
@@ -83,7 +83,7 @@ def lines_of(forest: Forest, root: int, end: int) -> Iterator[tuple[int | None, 
 
 
 def _caption(forest: Forest, node: int) -> str:
-    label, word = name_of(forest.label[node], forest.labels), name_of(forest.word[node], forest.vocabulary)
+    word, label = _names(forest, node)
     return " ".join(str(part) for part in (label, word) if part is not None) or "·"
 
 
@@ -161,9 +161,9 @@ def _drawn(forest: Forest, root: int, boxes: list[_Box], highest: int) -> Iterat
                 yield (f'<line class="e" x1="{box.x:.1f}" y1="{box.y + _HIGH:.1f}" x2="{to.x:.1f}" y2="{to.y:.1f}"/>')
     for at, box in enumerate(boxes):
         node = root + at
-        label, word = name_of(forest.label[node], forest.labels), name_of(forest.word[node], forest.vocabulary)
+        word, label = _names(forest, node)
         fill = _fill(int(forest.label[node]), highest, forest.labels is not None)
-        shown = _clip(word if word is not None else label if label is not None else "")
+        shown = _clip(word, label)
         x, y = box.x - box.width / 2, box.y
         yield f"<g><title>node {node}{'' if label is None else f', label {escape(str(label))}'}</title>"
         yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{_HIGH:.0f}" rx="7" style="fill:{fill}"/>'
@@ -173,16 +173,19 @@ def _drawn(forest: Forest, root: int, boxes: list[_Box], highest: int) -> Iterat
         yield "</g>"
 
 
-def _clip(shown: object) -> str:
-    letters = str(shown)
+def _names(forest: Forest, node: int) -> tuple[Any, Any]:
+    """The word and the label of a node, for people."""
+    return name_of(forest.word[node], forest.vocabulary), name_of(forest.label[node], forest.labels)
+
+
+def _clip(*names: object) -> str:
+    """The first of these that there is, not too long."""
+    letters = str(next((name for name in names if name is not None), ""))
     return letters if len(letters) <= _LONGEST else letters[: _LONGEST - 1] + "…"
 
 
 def _width(forest: Forest, node: int) -> float:
-    word = name_of(forest.word[node], forest.vocabulary)
-    label = name_of(forest.label[node], forest.labels)
-    shown = word if word is not None else label if label is not None else ""
-    return max(_HIGH, len(_clip(shown)) * _SIZE * _ADVANCE + 14)
+    return max(_HIGH, len(_clip(*_names(forest, node))) * _SIZE * _ADVANCE + 14)
 
 
 def _fill(label: int, highest: int, has_names: bool) -> str:

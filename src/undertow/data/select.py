@@ -224,6 +224,13 @@ def parents(level: Array) -> Array:
     return np.where(level == 0, -1, order[before])
 
 
+def first_odd(counts: Array, roots: Array) -> str:
+    """The first node that has neither two children nor none, in words."""
+    node = int(np.flatnonzero((counts != 0) & (counts != 2))[0])
+    tree = int(np.searchsorted(roots, node, "right")) - 1
+    return f"node {node - roots[tree]} of tree {tree} has {counts[node]} child{'' if counts[node] == 1 else 'ren'}"
+
+
 def depths(forest: Forest) -> Array:
     """The depth of each node; in a few rounds, each of which looks twice as far up."""
     above = np.full(forest.size, -1, np.int64)

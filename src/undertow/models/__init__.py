@@ -8,16 +8,16 @@
 >>> (loss, hits), slopes = ut.value_and_grad(model.loss(), has_aux=True)(params, ut.data.sentiment(3, seed=0))
 """
 
-from undertow.models.child_sum import ChildSumTreeLSTM as ChildSumTreeLSTM
-from undertow.models.classifier import TreeClassifier as TreeClassifier
-from undertow.models.doubly_recurrent import DoublyRecurrent as DoublyRecurrent
-from undertow.models.experts import Experts as Experts
-from undertow.models.generator import TreeGenerator as TreeGenerator
-from undertow.models.mv_rnn import MVRNN as MVRNN
-from undertow.models.rntn import RNTN as RNTN
-from undertow.models.top_down import TopDownTreeLSTM as TopDownTreeLSTM
-from undertow.models.tree_lstm import TreeLSTM as TreeLSTM
-from undertow.models.tree_rnn import TreeRNN as TreeRNN
+from undertow.models.child_sum import ChildSumTreeLSTM
+from undertow.models.classifier import TreeClassifier
+from undertow.models.doubly_recurrent import DoublyRecurrent
+from undertow.models.experts import Experts
+from undertow.models.generator import TreeGenerator
+from undertow.models.mv_rnn import MVRNN
+from undertow.models.rntn import RNTN
+from undertow.models.top_down import TopDownTreeLSTM
+from undertow.models.tree_lstm import TreeLSTM
+from undertow.models.tree_rnn import TreeRNN
 
 # Those that label trees, by the names that the command line has for them.
 CLASSIFIERS: dict[str, type[TreeClassifier]] = {
@@ -31,15 +31,15 @@ CLASSIFIERS: dict[str, type[TreeClassifier]] = {
 # Those that grow trees.
 GENERATORS: dict[str, type[TreeGenerator]] = {"topdown": TopDownTreeLSTM, "drnn": DoublyRecurrent}
 
+MODELS: dict[str, type[TreeClassifier] | type[TreeGenerator]] = {**CLASSIFIERS, **GENERATORS}
+
+
+def name_of(model: TreeClassifier | TreeGenerator) -> str:
+    """The name that the command line has for this kind of model."""
+    return next(name for name, kind in MODELS.items() if kind is type(model))
+
+
 __all__ = [
-    "MVRNN",
-    "RNTN",
-    "ChildSumTreeLSTM",
-    "DoublyRecurrent",
-    "Experts",
-    "TopDownTreeLSTM",
-    "TreeClassifier",
-    "TreeGenerator",
-    "TreeLSTM",
-    "TreeRNN",
-]
+    "MVRNN", "RNTN", "ChildSumTreeLSTM", "DoublyRecurrent", "Experts", "TopDownTreeLSTM", "TreeClassifier",
+    "TreeGenerator", "TreeLSTM", "TreeRNN",
+]  # fmt: skip

@@ -32,12 +32,17 @@ def scores(params, h):
     return h @ params["out"] + params["out_bias"]
 
 
+def surprisal(logits, index):
+    """The cross-entropy loss of one class (or word), of which these are the scores."""
+    top = ut.max(logits)
+    return ut.log(ut.sum(ut.exp(logits - top))) + top - logits[index]
+
+
 def judge(params, forest, node, h):
     """The loss of a node and whether its best class is right; nothing of both where it has no label."""
-    given, label = scores(params, h), forest.label[node]
-    top = ut.max(given)
-    missed = ut.log(ut.sum(ut.exp(given - top))) + top - given[ut.maximum(label, 0)]
-    hit = ut.astype(ut.argmax(given), ut.i32) == label
+    logits, label = scores(params, h), forest.label[node]
+    missed = surprisal(logits, ut.maximum(label, 0))
+    hit = ut.astype(ut.argmax(logits), ut.i32) == label
     return ut.where(label >= 0, missed, ut.zeros_like(missed)), ut.astype(hit, ut.i32)
 
 
@@ -114,6 +119,14 @@ class TreeClassifier:
             edge = np.sqrt(6 / (shape[-2] + shape[-1]))
             made = random.uniform(-edge, edge, shape)
         return made.astype(np.float32)
+
+    def check(self, forest: Any) -> None:
+        """Refuse trees that the model is not made for."""
+        check_shape_and_words(self, forest, "ChildSumTreeLSTM")
+        if forest.label.max(initial=-1) >= self.classes:
+            raise DataError(f"the model has {self.classes} classes, and the forest has label {forest.label.max()}")
+        if not self.any_children and ((forest.left < 0) & (forest.word < 0)).any():
+            raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")
 
     # -- what is computed with it --------------------------------------------------------------------------------
 
@@ -202,17 +215,14 @@ def _check_at(at: str) -> None:
         raise DataError(f"there are no losses at {at!r}", hint='at="nodes" or at="root"')
 
 
-def check(model: TreeClassifier, forest: Any) -> None:
-    """Refuse trees that the model is not made for."""
-    kind = type(model).__name__
+def check_shape_and_words(model: Any, forest: Any, other: str) -> None:
+    """Refuse trees that are not binary, where the model needs that and another does not, and words it does not have."""
     if not (model.any_children or forest.is_binary):
-        raise DataError(f"{kind} is for binary trees, and these are not", hint="ChildSumTreeLSTM takes any trees")
+        raise DataError(
+            f"{type(model).__name__} is for binary trees, and these are not", hint=f"{other} takes any trees"
+        )
     if forest.word.max(initial=-1) >= model.words:
         raise DataError(
             f"the model has {model.words} words, and the forest has word {forest.word.max()}",
             hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
         )
-    if forest.label.max(initial=-1) >= model.classes:
-        raise DataError(f"the model has {model.classes} classes, and the forest has label {forest.label.max()}")
-    if not model.any_children and ((forest.left < 0) & (forest.word < 0)).any():
-        raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")

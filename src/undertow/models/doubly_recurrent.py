@@ -11,8 +11,8 @@ import functools
 from dataclasses import dataclass
 
 import undertow as ut
-from undertow.models.classifier import per_tree
-from undertow.models.generator import TreeGenerator, choose, decide, unlikely
+from undertow.models.classifier import per_tree, surprisal
+from undertow.models.generator import TreeGenerator, choose, decide
 
 HERE, DOWN, ACROSS = 0, 1, 2
 
@@ -103,7 +103,7 @@ class DoublyRecurrent(TreeGenerator):
             has_children, has_next = first < last, place + 1 < end
             h = ut.tanh(ut.concat([a, f]) @ params["join"] + params["join_bias"])
             more, again = self.shape_scores(params, h)
-            missed = unlikely(self.word_scores(params, h, has_children, has_next), word)
+            missed = surprisal(self.word_scores(params, h, has_children, has_next), word)
             missed = missed + ut.softplus(ut.where(has_children, -more, more))
             missed = missed + ut.softplus(ut.where(has_next, -again, again))
             below = of_place(params, forest, places, first, last, DOWN, word, a, f)

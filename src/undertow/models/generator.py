@@ -13,23 +13,16 @@ import numpy as np
 
 import undertow as ut
 from undertow.errors import DataError
+from undertow.models.classifier import Params, check_shape_and_words
 from undertow.models.ranges import check_ranges
 
-Params = dict[str, Any]
 
-
-def unlikely(given, word):
-    """The loss of a word, of which these are the scores."""
-    top = ut.max(given)
-    return ut.log(ut.sum(ut.exp(given - top))) + top - given[word]
-
-
-def choose(given, sampled):
+def choose(logits, sampled):
     """The number of a word of these scores."""
     if sampled:  # Gumbel's trick: the largest of scores with such noise is drawn as the softmax has it
-        noise = ut.random.uniform(ut.shape(given), dtype=ut.f32)
-        given = given - ut.log(1e-20 - ut.log(noise + 1e-20))
-    return ut.astype(ut.argmax(given), ut.i32)
+        noise = ut.random.uniform(ut.shape(logits), dtype=ut.f32)
+        logits = logits - ut.log(1e-20 - ut.log(noise + 1e-20))
+    return ut.astype(ut.argmax(logits), ut.i32)
 
 
 def decide(more, sampled):
@@ -87,21 +80,14 @@ class TreeGenerator:
             made[name] = np.asarray(values, np.float32)
         return made
 
+    def check(self, forest: Any) -> None:
+        """Refuse trees that the model is not made for."""
+        check_shape_and_words(self, forest, "DoublyRecurrent")
+        if forest.word.min(initial=0) < 0:
+            kind = type(self).__name__
+            raise DataError(f"{kind} needs a word at every node", hint="give those without a word one of their own")
+
     def sample(self, params: Params, seed: int = 0, vocabulary: Any = None) -> ut.data.Forest:
         """A tree, drawn as likely as the model has it."""
         words, depths = self.words_of(sampled=True).run(params, params["start"], seed=seed)
         return ut.data.Forest.from_depths(depths, words, vocabulary=vocabulary)
-
-
-def check(model: TreeGenerator, forest: Any) -> None:
-    """Refuse trees that the model is not made for."""
-    kind = type(model).__name__
-    if not (model.any_children or forest.is_binary):
-        raise DataError(f"{kind} is for binary trees, and these are not", hint="DoublyRecurrent takes any trees")
-    if forest.word.min(initial=0) < 0:
-        raise DataError(f"{kind} needs a word at every node", hint="give those without a word one of their own")
-    if forest.word.max(initial=-1) >= model.words:
-        raise DataError(
-            f"the model has {model.words} words, and the forest has word {forest.word.max()}",
-            hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
-        )

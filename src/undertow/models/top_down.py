@@ -11,8 +11,8 @@ import functools
 from dataclasses import dataclass
 
 import undertow as ut
-from undertow.models.classifier import per_tree
-from undertow.models.generator import TreeGenerator, choose, decide, unlikely
+from undertow.models.classifier import per_tree, surprisal
+from undertow.models.generator import TreeGenerator, choose, decide
 
 LEFT, RIGHT = 0, 1
 
@@ -106,7 +106,7 @@ class TopDownTreeLSTM(TreeGenerator):
         @ut.function
         def below(params, forest, node: ut.i32, h: V, c: V) -> ut.f32:
             word = forest.word[node]
-            missed = unlikely(h @ params["out"] + params["out_bias"], word)
+            missed = surprisal(h @ params["out"] + params["out_bias"], word)
             more = ut.sum(h * params["grow"]) + params["grow_bias"]
             if forest.is_leaf(node):
                 return missed + ut.softplus(more)

@@ -31,6 +31,10 @@ class TreeRNN(TreeClassifier):
         made = super()._first(name, shape, random)
         return averaging(made) if name == "weights" else made
 
+    def composed(self, params, x):
+        """The vector of a phrase, from those of its parts."""
+        return ut.tanh(x @ params["weights"] + params["bias"])
+
     @functools.cache  # noqa: B019
     def encoder(self, note):
         d, rate, squash = self.width, self.dropout, self.squash
@@ -43,7 +47,7 @@ class TreeRNN(TreeClassifier):
                 return h, note.of(params, forest, node, h)
             left, of_left = encode(params, forest, forest.left[node])
             right, of_right = encode(params, forest, forest.right[node])
-            h = ut.tanh(ut.concat([left, right]) @ params["weights"] + params["bias"])
+            h = self.composed(params, ut.concat([left, right]))
             return h, plus(note.of(params, forest, node, drop(h, d, rate)), of_left, of_right)
 
         return encode

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from undertow.data.forest import Forest
 from undertow.errors import DataError, FrameLimit, RunError
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.recipe import Recipe
-from undertow.train.score import Model, Score, Tally, check, judged, score
+from undertow.train.score import Model, Tally, judged, score
 
 _DIVERGED = 1e30  # a loss above it never comes back, and numbers overflow soon
 
@@ -111,7 +111,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
         raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
     _check_alike(train, dev)
     for forest in (train, dev):
-        check(model, forest)
+        model.check(forest)
         _check_labels(model, forest, recipe.at)
     state = start(model, recipe) if state is None else state
     optimizer = recipe.make_optimizer()
@@ -140,13 +140,14 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
             busy += len(batch)
             yield Step(state, steps, float(loss), len(batch))
         speed = busy / max(time.perf_counter() - began, 1e-9)
-        found = score(model, state.params, dev, recipe.at)
-        _check_loss(found.loss, f"of the dev trees after epoch {state.epoch + 1}")
-        record = _record(state, recipe.rate_at(state.step - 1, steps), found, speed)
+        on_train, on_dev = state.tally.score(), score(model, state.params, dev, recipe.at)
+        _check_loss(on_dev.loss, f"of the dev trees after epoch {state.epoch + 1}")
+        rate = recipe.rate_at(state.step - 1, steps)
+        record = Record(state.epoch + 1, state.step, rate, on_train.loss, on_train.accuracy, *on_dev, speed)
         best = state.best_record
         is_best = best is None or record.quality > best.quality
-        kept = {name: value.copy() for name, value in state.params.items()} if is_best else state.best
-        state = replace(state, done=0, tally=Tally(), history=(*state.history, record), best=kept)
+        best_params = {name: value.copy() for name, value in state.params.items()} if is_best else state.best
+        state = replace(state, done=0, tally=Tally(), history=(*state.history, record), best=best_params)
         yield Epoch(state, record, is_best)
         began, busy = time.perf_counter(), 0
 
@@ -201,34 +202,16 @@ def _updated(
     """Parameters and memory after a step; embeddings take one at a rate of their own."""
     if embed_rate == 1:
         return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
-    before = state.optimizer
-    params, slots = dict(state.params), {slot: dict(values) for slot, values in before.slots.items()}
-    embeddings = [name for name in params if name.startswith("embed")]
-    others = [name for name in params if name not in embeddings]
-    for some, factor in ((embeddings, embed_rate), (others, 1.0)):
-        held = ut.optim.State(before.step, {slot: _of(values, some) for slot, values in before.slots.items()})
-        rate_of_these = np.float32(rate * factor)
-        new, memory = optimizer.update(_of(grads, some), held, _of(state.params, some), rate_of_these, donate=True)
-        params.update(new)
-        for slot, values in memory.slots.items():
-            slots[slot].update(values)
-    return params, ut.optim.State(before.step + 1, slots)
+    before, made = state.optimizer, []
+    embeddings = {name for name in state.params if name.startswith("embed")}
+    for names, factor in ((embeddings, embed_rate), (state.params.keys() - embeddings, 1.0)):
+        held = ut.optim.State(before.step, {slot: _of(values, names) for slot, values in before.slots.items()})
+        params = _of(state.params, names)
+        made.append(optimizer.update(_of(grads, names), held, params, np.float32(rate * factor), donate=True))
+    (one, of_one), (other, of_other) = made
+    slots = {slot: {**values, **of_one.slots[slot], **of_other.slots[slot]} for slot, values in before.slots.items()}
+    return {**state.params, **one, **other}, ut.optim.State(before.step + 1, slots)
 
 
-def _of(values: Params, names: list[str]) -> Params:
-    return {name: values[name] for name in names}
-
-
-def _record(state: State, rate: float, dev: Score, speed: float) -> Record:
-    train = state.tally.score()
-    return Record(
-        epoch=state.epoch + 1,
-        steps=state.step,
-        rate=rate,
-        train_loss=train.loss,
-        train_accuracy=train.accuracy,
-        dev_loss=dev.loss,
-        dev_accuracy=dev.accuracy,
-        dev_node_accuracy=dev.node_accuracy,
-        trees_per_second=speed,
-    )
+def _of(values: Params, names: Collection[str]) -> Params:
+    return {name: value for name, value in values.items() if name in names}

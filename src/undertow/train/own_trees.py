@@ -14,7 +14,7 @@ import numpy as np
 
 from undertow.data.files import ENDINGS, check_file, format_of, read
 from undertow.data.forest import Forest
-from undertow.data.select import renumbered
+from undertow.data.select import first_odd, renumbered
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError
 
@@ -93,12 +93,8 @@ def _read(path: Path, binary: bool) -> Forest:
     format = format_of(path, None)
     forest = some(read(path, format, **({"binary": binary} if format == "listops" else {})), path)
     if binary and not forest.is_binary:
-        counts = np.diff(forest.offsets)
-        node = int(np.flatnonzero((counts != 0) & (counts != 2))[0])
-        tree = int(np.searchsorted(forest.roots, node, "right")) - 1
-        many = f"{counts[node]} child{'' if counts[node] == 1 else 'ren'}"
         raise DataError(
-            f"{path}: node {node - forest.roots[tree]} of tree {tree} has {many}, and two or none are asked for",
+            f"{path}: {first_odd(np.diff(forest.offsets), forest.roots)}, and two or none are asked for",
             hint="the models childsum and drnn take any number of children; in Python, binary=False does",
         )
     return replace(named(forest), fields={})  # no model looks at other fields

@@ -18,8 +18,8 @@ _MOST = 40  # classes of a table
 class Report:
     """What a model says of trees whose labels are known; trees without a label are left out."""
 
-    wanted: Any  # [trees]
-    given: Any  # [trees]
+    actual: Any  # [trees]: the labels that they have
+    predicted: Any  # [trees]: those that the model gives them
     lengths: Any  # [trees]: leaves
     classes: int
     names: tuple[str, ...] = ()  # of the classes, if they have names
@@ -27,12 +27,12 @@ class Report:
     @property
     def accuracy(self) -> float:
         """The share of trees that are right."""
-        return float(np.mean(self.wanted == self.given)) if len(self.wanted) else 0.0
+        return float(np.mean(self.actual == self.predicted)) if len(self.actual) else 0.0
 
     @property
     def majority(self) -> float:
         """The accuracy of always naming the most frequent class."""
-        counts = np.bincount(self.wanted, minlength=1)
+        counts = np.bincount(self.actual, minlength=1)
         return float(counts.max() / max(counts.sum(), 1))
 
     @property
@@ -43,15 +43,15 @@ class Report:
     def _table(self, some: Any) -> Any:
         """The same for these classes alone, in order."""
         table = np.zeros((len(some), len(some)), np.int64)
-        kept = np.isin(self.wanted, some) & np.isin(self.given, some)
-        np.add.at(table, tuple(np.searchsorted(some, found[kept]) for found in (self.wanted, self.given)), 1)
+        kept = np.isin(self.actual, some) & np.isin(self.predicted, some)
+        np.add.at(table, tuple(np.searchsorted(some, found[kept]) for found in (self.actual, self.predicted)), 1)
         return table
 
     def _shown(self) -> Any:
         """The classes that a table on a page has: all if they are few, else the most frequent that occur."""
         if self.classes <= _MOST:
             return np.arange(self.classes)
-        found, counts = np.unique(np.concatenate([self.wanted, self.given]), return_counts=True)
+        found, counts = np.unique(np.concatenate([self.actual, self.predicted]), return_counts=True)
         return np.sort(found[np.argsort(-counts, kind="stable")[:_MOST]])
 
     def by_length(self, parts: int = 5) -> list[tuple[int, int, int, float]]:
@@ -64,13 +64,13 @@ class Report:
         for part in np.unique(where):
             is_in = where == part
             some = self.lengths[is_in]
-            right = float(np.mean((self.wanted == self.given)[is_in]))
+            right = float(np.mean((self.actual == self.predicted)[is_in]))
             rows.append((int(some.min()), int(some.max()), int(is_in.sum()), right))
         return rows
 
     def __str__(self) -> str:
         lines = [
-            f"{self.accuracy:.1%} of {len(self.wanted):,} trees right; the most frequent class has {self.majority:.1%}"
+            f"{self.accuracy:.1%} of {len(self.actual):,} trees right; the most frequent class has {self.majority:.1%}"
         ]
         lines += ["", "leaves          trees   right"]
         for least, most, trees, right in self.by_length():

@@ -9,7 +9,6 @@ import numpy as np
 
 import undertow as ut
 from undertow.data.forest import Forest
-from undertow.models import classifier, generator
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.models.generator import TreeGenerator
 
@@ -61,25 +60,17 @@ def judged(model: Model, at: str) -> ut.Function:
     return model.loss(at) if isinstance(model, TreeClassifier) else model.judged()
 
 
-def check(model: Model, forest: Forest) -> None:
-    """Refuse trees that the model is not made for."""
-    if isinstance(model, TreeClassifier):
-        classifier.check(model, forest)
-    else:
-        generator.check(model, forest)
-
-
 def score(model: Model, params: Params, forest: Forest, at: str = "nodes", batch: int = 256) -> Score:
     """Loss and accuracy on these trees, without dropout. With at="root" accuracy at nodes is not known: nan."""
     loss = judged(replace(model, dropout=0.0) if isinstance(model, TreeClassifier) else model, at)
     tally = Tally()
-    for some in forest.batches(batch):
-        tally = tally.plus(model, some, *loss(params, some))
-    found = tally.score()
-    return found if at == "nodes" else found._replace(node_accuracy=float("nan"))
+    for trees in forest.batches(batch):
+        tally = tally.plus(model, trees, *loss(params, trees))
+    total = tally.score()
+    return total if at == "nodes" else total._replace(node_accuracy=float("nan"))
 
 
 def predicted(model: TreeClassifier, params: Params, forest: Forest, batch: int = 256) -> Any:
     """The best class of each tree."""
-    found = [model.predict(params, some) for some in forest.batches(batch)]
-    return np.concatenate(found) if found else np.zeros(0, np.int32)
+    labels = [model.predict(params, trees) for trees in forest.batches(batch)]
+    return np.concatenate(labels) if labels else np.zeros(0, np.int32)

@@ -96,7 +96,8 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
     if kind == "trees" and path:
         return Source(*parts_of(Path(path), seed, binary, min_count))
     if kind == "sst" and path:
-        return _treebank(Path(path), min_count, binary)
+        _check_treebank(Path(path))
+        return Source(*parts_of(Path(path), seed, binary, min_count))
     if min_count != 1:
         raise DataError(f"min_count is {min_count}, and {spec} has a fixed set of words", hint="leave min_count out")
     more = trees + 2 * max(trees // 10, 1)
@@ -112,16 +113,10 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
     return Source(parts[0], parts[1], parts[2] if test is None else test)
 
 
-def _treebank(folder: Path, min_count: int, binary: bool) -> Source:
+def _check_treebank(folder: Path) -> None:
     missing = [name for name in ("train.txt", "dev.txt", "test.txt") if not (folder / name).is_file()]
     if missing:
         raise DataError(
             f"{str(folder)!r} has no {' and no '.join(missing)}",
             hint="the folder of the Stanford Sentiment Treebank holds train.txt, dev.txt and test.txt",
         )
-    train = some(read(folder / "train.txt", binary=binary or None, min_count=min_count), folder / "train.txt")
-    rest = [
-        some(read(folder / name, binary=binary or None, vocabulary=train.vocabulary), folder / name)
-        for name in ("dev.txt", "test.txt")
-    ]
-    return Source(train, *rest)

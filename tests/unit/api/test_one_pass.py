@@ -70,7 +70,7 @@ def test_every_instruction_set(isa: str, dtype: Any) -> None:
     g, x, s = (np.linspace(low, 2, 1001).astype(dtype) for low in (-1, -2, 0))
     places = [np.empty_like(x), np.empty_like(s)]
     try:
-        _core.update("adagrad", g, [x, s], places, [0.1, 1e-10], isa)
+        _core.update("adagrad", [g], [[x, s]], [places], [0.1, 1e-10], isa)
     except ValueError:
         pytest.skip(f"this machine has no {isa}")
     squares = s + g * g
@@ -133,7 +133,7 @@ def test_a_number_out_of_range_is_an_error_and_changes_nothing() -> None:
         opt.update({"v": np.ones(2), "w": bad}, state, params)
     assert (params["w"] == 1).all() and (params["v"] == 1).all() and state.step == 0
     assert not one_pass.fits(bad, [params["w"]])
-    assert not _core.update_rows("sgd", np.array([1, 3]), np.ones((2, 2)), [params["w"]], [0.5])
+    assert one_pass.update(one_pass.Rule("sgd", [0.5]), [bad], [[params["w"]]], True) is None
     assert (params["w"] == 1).all()
 
 
@@ -155,15 +155,16 @@ def test_all_parameters_at_once_or_none() -> None:
         (np.ones((3, 2)), 1.0),
     ):
         held = [[x, s], [np.ones((3, 2)), second]]
-        assert not _core.update_all("adagrad", [np.ones((3, 2)), gradient], held, [0.1, 0.0])
+        assert not _core.update("adagrad", [np.ones((3, 2)), gradient], held, held, [0.1, 0.0])
         assert (x == 1).all() and (s == 0).all() and (t == 0).all()
     numbers = np.array([2, -1], np.int32)
-    assert _core.update_all("adagrad", [np.ones((3, 2)), (numbers, rows)], [[x, s], [np.ones((3, 2)), t]], [0.1, 0.0])
+    held = [[x, s], [np.ones((3, 2)), t]]
+    assert _core.update("adagrad", [np.ones((3, 2)), (numbers, rows)], held, held, [0.1, 0.0])
     assert (x < 1).all() and (s == 1).all() and t.tolist() == [[0, 0], [0, 0], [4, 4]]
     with pytest.raises(ValueError):
-        _core.update_all("sgd", [rows], [], [0.1])
+        _core.update("sgd", [rows], [], [], [0.1])
     with pytest.raises(ValueError):
-        _core.update_all("none", [x], [[x]], [0.1])
+        _core.update("none", [x], [[x]], [[x]], [0.1])
 
 
 def test_variables_share_no_memory_with_what_was_read() -> None:
@@ -180,15 +181,19 @@ def test_variables_share_no_memory_with_what_was_read() -> None:
 
 def test_refused_by_the_core() -> None:
     x = np.ones(3)
-    for name, values, settings in (
-        ("none", [x], [0.1]),
-        ("sgd", [x, x], [0.1]),
-        ("sgd", [x], [0.1, 0.2]),
-        ("sgd", [np.ones(2)], [0.1]),
-        ("sgd", [np.ones(3, np.float32)], [0.1]),
-    ):
+    for name, values, settings in (("none", [x], [0.1]), ("sgd", [x, x], [0.1]), ("sgd", [x], [0.1, 0.2])):
         with pytest.raises(ValueError):
-            _core.update(name, x, values, [value.copy() for value in values], settings)
+            _core.update(name, [x], [values], [[value.copy() for value in values]], settings)
+    for value in (np.ones(2), np.ones(3, np.float32), np.arange(3), 1.0):
+        assert not _core.fits(x, [value]) and not _core.update("sgd", [x], [[value]], [[np.copy(value)]], [0.1])
+    assert not _core.update("sgd", [x], [[x]], [[np.ones(2)]], [0.1])
+    assert not _core.update("sgd", [x, x], [[x], [x]], [[x], [x]], [0.1])  # twice the same place
+
+
+def test_gradients_that_do_not_stand_row_by_row() -> None:
+    w, g = np.ones((3, 2)), np.arange(6.0).reshape(2, 3).T
+    made, _ = ut.optim.SGD(1.0).update(g, ut.optim.SGD(1.0).init(w), w, donate=True)
+    assert made is w and np.array_equal(w, 1 - g)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -15,7 +15,7 @@ struct Element {
 
 template <class T>
 struct Sgd {
-  static constexpr int kSlots = 0;
+  static constexpr int kSlots = 0, kSettings = 1;
   T back;  // minus the rate
   explicit Sgd(const double* s) : back(-T(s[0])) {}
   void operator()(T g, Element<T, 0>& e) const { e.x += back * g; }
@@ -23,7 +23,7 @@ struct Sgd {
 
 template <class T, bool IsNesterov>
 struct Momentum {
-  static constexpr int kSlots = 1;
+  static constexpr int kSlots = 1, kSettings = 2;
   T back, momentum, rest;
   explicit Momentum(const double* s) : back(-T(s[0])), momentum(T(s[1])), rest(T(1 - s[1])) {}
   void operator()(T g, Element<T, 1>& e) const {
@@ -35,7 +35,7 @@ struct Momentum {
 
 template <class T>
 struct Adagrad {
-  static constexpr int kSlots = 1;
+  static constexpr int kSlots = 1, kSettings = 2;
   T back, epsilon;
   explicit Adagrad(const double* s) : back(-T(s[0])), epsilon(T(s[1])) {}
   void operator()(T g, Element<T, 1>& e) const {
@@ -46,7 +46,7 @@ struct Adagrad {
 
 template <class T, bool HasMomentum>
 struct RmsProp {
-  static constexpr int kSlots = HasMomentum ? 2 : 1;
+  static constexpr int kSlots = HasMomentum ? 2 : 1, kSettings = HasMomentum ? 4 : 3;
   T back, fresh, epsilon, rest;
   explicit RmsProp(const double* s)
       : back(-T(s[0])), fresh(T(1 - s[1])), epsilon(T(s[2])), rest(T(HasMomentum ? 1 - s[3] : 0)) {}
@@ -60,7 +60,7 @@ struct RmsProp {
 
 template <class T>
 struct Adam {
-  static constexpr int kSlots = 2;
+  static constexpr int kSlots = 2, kSettings = 6;
   T back, of_mean, of_squares, epsilon, mean_left, squares_left;
   explicit Adam(const double* s)
       : back(-T(s[0])),
@@ -100,15 +100,24 @@ void update(int64_t n, const void* gradient, const void* const* in, void* const*
   }
 }
 
+template <class T, class Rule>
+constexpr UpdateRule row(const char* name) {
+  return {name, Rule::kSlots, Rule::kSettings, &update<T, Rule>};
+}
+
 }  // namespace
 
-// In the order of update_rows().
-#define UNDERTOW_UPDATES(T)                                                               \
-  {&update<T, Sgd<T>>,     &update<T, Momentum<T, false>>, &update<T, Momentum<T, true>>, \
-   &update<T, Adagrad<T>>, &update<T, RmsProp<T, false>>,  &update<T, RmsProp<T, true>>,  \
-   &update<T, Adam<T>>}
+#define UNDERTOW_UPDATES(T)                         \
+  {                                                 \
+      row<T, Sgd<T>>("sgd"),                        \
+      row<T, Momentum<T, false>>("momentum"),       \
+      row<T, Momentum<T, true>>("nesterov"),        \
+      row<T, Adagrad<T>>("adagrad"),                \
+      row<T, RmsProp<T, false>>("rmsprop"),         \
+      row<T, RmsProp<T, true>>("rmsprop_momentum"), \
+      row<T, Adam<T>>("adam")}
 
-extern const Update kUpdatesF32[kUpdates] = UNDERTOW_UPDATES(float);
-extern const Update kUpdatesF64[kUpdates] = UNDERTOW_UPDATES(double);
+extern const UpdateRule kUpdatesF32[kUpdates] = UNDERTOW_UPDATES(float);
+extern const UpdateRule kUpdatesF64[kUpdates] = UNDERTOW_UPDATES(double);
 
 }  // namespace undertow::UNDERTOW_ISA

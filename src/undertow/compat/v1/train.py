@@ -154,6 +154,9 @@ def _check_variable(variable: Any) -> None:
         raise TypeMismatch(f"{brief(variable)} is not a variable", here(), hint="only a tf.Variable can be updated")
 
 
+# The arguments of each are those of TensorFlow, in its order. There is nothing to lock: a run updates after all reads.
+
+
 @dataclass(eq=False, repr=False)
 class GradientDescentOptimizer(Optimizer):
     """`v -= learning_rate * gradient`."""
@@ -212,15 +215,11 @@ class RMSPropOptimizer(Optimizer):
 
     def _update(self, gradient: Any, variable: Variable) -> Tensor:
         squares, steps = self._slot(variable, "rms", 1.0), self._slot(variable, "momentum")
-        mean_square: Any = squares.updated("set", self._running(squares, square(gradient)))
+        mean_square: Any = _running(squares, square(gradient), self.decay)
         if self.centered:
-            means = self._slot(variable, "mg")
-            mean_square = mean_square - square(means.updated("set", self._running(means, gradient)))
+            mean_square = mean_square - square(_running(self._slot(variable, "mg"), gradient, self.decay))
         scaled = gradient * self.learning_rate / sqrt(mean_square + self.epsilon)
         return variable.updated("subtract", steps.updated("set", steps * self.momentum + scaled))
-
-    def _running(self, slot: Any, value: Any) -> Any:
-        return slot * self.decay + value * (1 - self.decay)
 
 
 @dataclass(eq=False, repr=False)
@@ -236,7 +235,7 @@ class AdamOptimizer(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._powers: dict[Graph, tuple[Variable, Variable]] = {}
+        self._powers: dict[Graph, list[Variable]] = {}  # of beta1 and beta2
 
     def variables(self) -> list[Variable]:
         """What it keeps about variables, and the powers of beta1 and beta2."""
@@ -245,26 +244,28 @@ class AdamOptimizer(Optimizer):
     def _prepare(self, graph: Graph) -> None:
         if graph not in self._powers:
             with control_dependencies(None):
-                first, second = (
-                    Variable(np.float64(beta), trainable=False, name=f"{self.name}/beta{k + 1}_power")
-                    for k, beta in enumerate((self.beta1, self.beta2))
-                )
-            self._powers[graph] = first, second
+                self._powers[graph] = [
+                    Variable(np.float64(beta), trainable=False, name=f"{self.name}/beta{k}_power")
+                    for k, beta in ((1, self.beta1), (2, self.beta2))
+                ]
 
     def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        beta1, beta2 = self.beta1, self.beta2
         power1, power2 = self._powers[variable.graph]
-        m, v = self._slot(variable, "m"), self._slot(variable, "v")
-        mean = m.updated("set", m * beta1 + gradient * (1 - beta1))
-        spread: Any = v.updated("set", v * beta2 + square(gradient) * (1 - beta2))
+        mean = _running(self._slot(variable, "m"), gradient, self.beta1)
+        spread = _running(self._slot(variable, "v"), square(gradient), self.beta2)
         correction = cast(sqrt(subtract(1.0, power2)) / subtract(1.0, power1), variable.dtype)
         rate = correction * self.learning_rate
         return variable.updated("subtract", rate * mean / (sqrt(spread) + self.epsilon))
 
     def _finish(self, done: Sequence[Tensor]) -> list[Tensor]:
         with control_dependencies(list(done)):
-            power1, power2 = self._powers[done[0].graph]
-            return [power1.updated("multiply", self.beta1), power2.updated("multiply", self.beta2)]
+            powers, betas = self._powers[done[0].graph], (self.beta1, self.beta2)
+            return [power.updated("multiply", beta) for power, beta in zip(powers, betas, strict=True)]
+
+
+def _running(slot: Any, value: Any, decay: float) -> Any:
+    """A running mean, kept in a slot."""
+    return slot.updated("set", slot * decay + value * (1 - decay))
 
 
 # -- counting steps ----------------------------------------------------------------------------------------
