@@ -22,7 +22,7 @@ import numpy as np
 
 import undertow as ut
 from undertow.api.function import make_library
-from undertow.frontend.trace.capture import capture_call, capture_map
+from undertow.frontend.trace.library import capture_call, capture_map
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import capturing
 from undertow.ir.graph import Library, StaticGraph

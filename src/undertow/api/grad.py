@@ -13,13 +13,13 @@ import numpy as np
 from undertow.api.function import Function
 from undertow.errors import CaptureError, brief
 from undertow.frontend.interpret.drive import drive
-from undertow.frontend.trace.capture import Definition
+from undertow.frontend.trace.definition import Definition
 from undertow.frontend.trace.derivative import (
     Checkpointed,
     Derived,
+    DifferentiableCall,
     Pullback,
     PulledBack,
-    Written,
     definition_of,
     flatten_targets,
 )
@@ -138,7 +138,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     primals = (*bound, *primals)
     current = context(primals)
     if current is not None and current.builder is not None:
-        written = Written(current.session, definition, list(primals), {})
+        written = DifferentiableCall(current.session, definition, list(primals), {})
         with capturing(current):
             value = drive(written.call())
         return value, Pullback(written, len(bound))

@@ -26,12 +26,12 @@ from undertow.compat.v1.tensor import (
     writing,
 )
 from undertow.errors import CaptureError, TypeMismatch, brief
-from undertow.frontend.control import forms
-from undertow.frontend.control.flow import describe, merge
-from undertow.frontend.control.loops import graph_loop
+from undertow.frontend.control.body import graph_loop, graph_map
+from undertow.frontend.control.merge import merge
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit, operand
 from undertow.ir.graph import Attrs, Const, Port
@@ -71,9 +71,7 @@ def cond(
             return _unpacked((then if truth else other)(), strict)
         builder = graph.ctx.open_builder
         outside, span = builder.region, here()
-        port = graph.writer.resolve(truth)
-        assert isinstance(port, Port)
-        regions = builder.branch(port)
+        regions = builder.branch(graph.writer.resolve(truth))
         sides: list[Any] = []
         try:
             for region, function in zip(regions, (then, other), strict=True):
@@ -206,7 +204,7 @@ def while_loop(
             return [emit("add", [params[0], np.int32(1)])[0], *found] if counter else found
             yield
 
-        results = drive(graph_loop(interp, start, names, header, step))[counter:]
+        results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
         tensors = [wrap(result) for result in results]
         named(tensors[0], name)
         if len(tensors) == 1 and not return_same_structure:
@@ -250,7 +248,7 @@ def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | No
             return tree.unflatten(after, [_initial(given(leaf)) for leaf in results])
             yield
 
-        result = drive(forms.graph_map(graph.writer.interpreter, [whole], body))
+        result = drive(graph_map(graph.ctx, [whole], body))
         leaves, structure = tree.flatten(result, is_tensor_like)
         return tree.unflatten(structure, [wrap(leaf) for leaf in leaves])
 
@@ -294,8 +292,7 @@ class control_dependencies:
             if self._inputs is None:
                 builder.controls = ()
                 return
-            ports = [graph.writer.resolve(token) for token in _tokens(self._inputs)]
-            controls = [port for port in ports if isinstance(port, Port)]
+            controls = map(graph.writer.resolve, _tokens(self._inputs))
             builder.controls = tuple(dict.fromkeys((*builder.controls, *controls)))
 
     def __exit__(self, *_: object) -> None:
@@ -314,8 +311,7 @@ def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
     flat = [item for value in inputs for item in (value if isinstance(value, (list, tuple)) else [value])]
     with writing(*(x.token if isinstance(x, Operation) else x for x in flat)) as graph:
         builder = graph.ctx.open_builder
-        ports = [graph.writer.resolve(token) for token in _tokens(flat)]
-        controls = tuple(dict.fromkeys(port for port in ports if isinstance(port, Port)))
+        controls = tuple(dict.fromkeys(map(graph.writer.resolve, _tokens(flat))))
         done = Const(np.asarray(True))
         number = builder.add("identity", (done,), (done.type,), span=here(), name=name or "group", controls=controls)
         return Operation(Tensor(builder, Port(number)))

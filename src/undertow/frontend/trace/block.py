@@ -21,14 +21,19 @@ from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.syntax.annotations import Annotation, read
 from undertow.frontend.syntax.calling import is_library_file
 from undertow.frontend.syntax.source import Closure
+from undertow.frontend.trace.arguments import Arguments
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.capture import Arguments, Definition, Session, Unit, raised_by_python
+from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.trace.definition import Definition, Specialization
 from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.link import PROVISIONAL, Written, called_by, callee_of, link
+from undertow.frontend.trace.hidden import name_of
+from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, callee_of, link
 from undertow.frontend.trace.loaded import NoSource
+from undertow.frontend.trace.refusals import raised_by_python
+from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced, capturing, context, used_too_late
-from undertow.ir.graph import FunctionGraph, Library, Operand, Port
+from undertow.ir.graph import FunctionGraph, Library, Port
 from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type
 
@@ -56,7 +61,9 @@ def user_frame() -> FrameType | None:
 class BlockContext(Context):
     """Knows the line of the block that is running: it asks Python, unless a function is being captured."""
 
-    def __init__(self, session: Any) -> None:
+    session: BlockSession
+
+    def __init__(self, session: BlockSession) -> None:
         self.captured: Span | None = None  # where the captured function is, or was when it failed
         super().__init__(session)
 
@@ -95,7 +102,7 @@ class BlockContext(Context):
         return _HOW_TO_INDEX if self.is_plain_python else Context.array_hint
 
 
-class BlockSession(Session):
+class BlockSession(CaptureSession):
     """What the outermost block of a SubGraph writes, with the blocks and functions inside of it."""
 
     ctx: BlockContext
@@ -119,10 +126,10 @@ class BlockSession(Session):
     def uses_variable(self, variable: Any, writes: bool) -> bool:
         """The block runs once, so whatever touches a variable stands in program order."""
         if writes:
-            self.written |= {variable}
+            self.main.assigned |= {variable}
         return True
 
-    def resolve(self, value: Traced) -> Operand:
+    def resolve(self, value: Traced) -> Port:
         if not value.builder.is_open:
             raise used_too_late(value)
         builder = self.ctx.open_builder
@@ -165,8 +172,8 @@ class Block(Definition):
         self.callers: set[Block] = set()  # those that called it when it was not finished
         self._inputs: list[_Input] = []
         self._named: set[int] = set()  # nodes that have the name of a variable
-        self._unit: Unit | None = None
-        self._written: Written | None = None
+        self._specialization: Specialization | None = None
+        self._written: WrittenBlock | None = None
         self._ready: Ready | None = None
         self._session: BlockSession | None = None
         self._frame: FrameType | None = None  # that the block runs in
@@ -285,7 +292,7 @@ class Block(Definition):
                         hint=f"end it with {self.name}.output(...), and what it gives",
                     )
                 visible = [param for item in self._inputs for param in item.params]
-                self._written = Written(self.unit, self.builder, visible, self._ports, session)
+                self._written = WrittenBlock(self.specialization, self.builder, visible, self._ports, session)
         finally:
             self.state = "failed" if self._written is None else "written"
             self._number_inputs()
@@ -331,12 +338,11 @@ class Block(Definition):
                 _here(),
                 hint="give a type, as in ut.i32 or ut.f32[3], or a container of types",
             )
-        if self.state not in ("declared", "open") or self._ports is not None or self._unit is not None:
+        if self.state not in ("declared", "open") or self._ports is not None or self._specialization is not None:
             after = "its block" if self.state not in ("declared", "open") else "its output"
+            after = after if self._specialization is None else "it was called"
             raise CaptureError(
-                f"an input of `{self.name}` is declared after {after if self._unit is None else 'it was called'}",
-                _here(),
-                hint="declare all inputs first",
+                f"an input of `{self.name}` is declared after {after}", _here(), hint="declare all inputs first"
             )
         if name and (not name.isidentifier() or name in (item.name for item in self._inputs)):
             raise CaptureError(
@@ -367,45 +373,44 @@ class Block(Definition):
             )
         assert session is not None
         self.name_values()
-        unit = self.unit
-        self._ports = session.result_ports(unit, value)
+        self._ports = session.result_ports(self.specialization, value)
 
     # -- calls ---------------------------------------------------------------------------------------------
 
     @property
-    def unit(self) -> Unit:
+    def specialization(self) -> Specialization:
         """The function as the sessions that call it see it."""
-        if self._unit is None:
+        if self._specialization is None:
             types = tuple(type.erased() for item in self._inputs for type in item.note.types)
-            given = Arguments([], types, (), [], (), ())
-            name = f"{self.name}~b{next(_numbers)}"
-            self._unit = Unit(self, name, types, given, dict.fromkeys(PROVISIONAL), self.note("return"))
-        return self._unit
+            name, hidden = f"{self.name}~b{next(_numbers)}", dict.fromkeys(PROVISIONAL)
+            arguments = Arguments([], types, (), [], (), ())
+            self._specialization = Specialization(self, name, types, arguments, hidden, self.note("return"))
+        return self._specialization
 
-    def standing(self, session: Session) -> Unit | None:
+    def standing(self, session: Session) -> Specialization | None:
         if self._ready is not None:
             return None
         if self.state == "linked":
-            for what in self.unit.hidden:
+            for what in self.specialization.hidden:
                 if not isinstance(what, str) and (session is not self._session or not what[0].is_open):
-                    name = what[0].nodes[what[1].node].name.rsplit("/", 1)[-1]
+                    name = name_of(what)
                     raise CaptureError(
                         f"`{self.name}` uses `{name}` of `{what[0].name}`, and is called outside of the block of that",
                         hint=f"make `{name}` an input of `{self.name}`, or call it in the block",
                     )
-            return self.unit
+            return self.specialization
         if not isinstance(session, BlockSession) or self.state == "failed":
             raise self._unfinished()
-        if self.unit.results is None:
+        if self.specialization.results is None:
             raise CaptureError(
                 f"`{self.name}` is called before its block is over, so what it gives must be declared",
                 hint="write the type of its output: ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple of types",
             )
-        session.unfinished[self.unit.name] = self
+        session.unfinished[self.specialization.name] = self
         self.callers.add(session.blocks[-1])
-        return self.unit
+        return self.specialization
 
-    def ready(self, given: Arguments) -> Ready | None:
+    def ready(self, arguments: Arguments) -> Ready | None:
         return self._ready
 
     def _unfinished(self) -> CaptureError:
@@ -436,7 +441,7 @@ class Block(Definition):
                 assert block._session is not None
                 names = called_by(block._written)
                 reached |= {other for name, other in block._session.unfinished.items() if name in names}
-            for other in sorted(reached - found.keys(), key=lambda b: b.unit.name):
+            for other in sorted(reached - found.keys(), key=lambda b: b.specialization.name):
                 if other.state != "linked":
                     found[other] = None
                     waiting.append(other)
@@ -454,13 +459,13 @@ class Block(Definition):
         try:
             for block in group:
                 block.state = "linked"
-                reached = _reached(block.unit.name, graphs)
+                reached = _reached(block.specialization.name, graphs)
                 try:
-                    refuse_endless(Library(reached, block.unit.name))
+                    refuse_endless(Library(reached, block.specialization.name))
                 except CaptureError as fault:
                     fault.hint = "give it a base case: ut.cond(test, base, other), and only `other` calls it again"
                     raise
-                if all(isinstance(what, str) for what in block.unit.hidden):
+                if all(isinstance(what, str) for what in block.specialization.hidden):
                     block._make_ready(reached)
         except CaptureError:
             for block in group:
@@ -468,19 +473,26 @@ class Block(Definition):
             raise
 
     def _make_ready(self, graphs: dict[str, FunctionGraph]) -> None:
-        unit = self.unit
-        assert unit.results is not None
+        function = self.specialization
+        assert function.results is not None
         structures = tuple(item.note.structure for item in self._inputs)
         session = self._session
         assert session is not None
         used = {node.attrs["variable"] for graph in graphs.values() for node in graph.nodes if "variable" in node.attrs}
         variables = {
-            name: (variable, variable in session.written)
+            name: (variable, variable in session.main.assigned)
             for variable, name in session.variables.items()
             if name in used
         }
         self._ready = Ready(
-            unit.types, structures, unit.results, unit.name, tuple(unit.hidden), graphs, variables, is_shared=True
+            function.types,
+            structures,
+            function.results,
+            function.name,
+            tuple(function.hidden),
+            graphs,
+            variables,
+            is_shared=True,
         )
         self._session = self._written = None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, ClassVar
@@ -17,27 +17,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
-from undertow.frontend.control.flow import describe, leaf_type
+from undertow.frontend.functions.creation import zeros_like
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.trace.capture import Arguments, Definition, Session, arguments
+from undertow.frontend.trace.arguments import Arguments, take_arguments
+from undertow.frontend.trace.definition import Check, Definition
 from undertow.frontend.trace.loaded import NoSource
 from undertow.frontend.trace.rows_only import only_rows
+from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.operands import dims
 from undertow.frontend.values.rows import IndexedRows
 from undertow.frontend.values.state import Variable
-from undertow.frontend.values.traced import Traced, constant, operand
+from undertow.frontend.values.traced import Traced, constant, is_traced, operand
 from undertow.ir.graph import Attrs, Const, Operand, Port
 from undertow.ir.sparse import rows_types, sparse_attr
 from undertow.types import Type, said
-
-Check = Callable[[Any], Any] | None
-
-
-def is_traced(value: Any) -> bool:
-    return isinstance(value, Traced)
 
 
 def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]]:
@@ -157,7 +154,7 @@ class Bound(Adapted):
 # Writing a gradient
 
 
-class Written:
+class DifferentiableCall:
     """A call that has been written, and how to write its gradient."""
 
     def __init__(self, session: Session, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -165,13 +162,13 @@ class Written:
         self.definition = definition
         self.args = list(args)
         self.kwargs = kwargs
-        self.given: Arguments | None = None
+        self.arguments: Arguments | None = None
         self.value: Any = None
         self.number = -1
 
     def call(self) -> Work:
         """Write the call; its value."""
-        self.given = arguments(self.definition, self.args, self.kwargs)
+        self.arguments = take_arguments(self.definition, self.args, self.kwargs)
         self.value = yield self.session.call(self.definition, self.args, self.kwargs)
         leaves, _ = tree.flatten(self.value, is_traced)
         if not leaves:
@@ -191,11 +188,12 @@ class Written:
 
     def positions(self, n: int) -> tuple[range, tree.Structure]:
         """The leaves of the n-th positional argument, and its structure."""
-        assert self.given is not None
+        assert self.arguments is not None
         at = 0
         parameters = self.definition.closure.signature.parameters
-        for place, (name, structure) in enumerate(zip(self.given.parameters, self.given.structures, strict=True)):
-            count = sum(token == tree.LEAF for token in structure)
+        arguments = zip(self.arguments.parameters, self.arguments.structures, strict=True)
+        for place, (name, structure) in enumerate(arguments):
+            count = structure.count(tree.LEAF)
             kind = parameters[name].kind
             if kind == kind.VAR_POSITIONAL and place <= n:
                 for k, value in enumerate(self.args[place:], place):
@@ -210,11 +208,11 @@ class Written:
         raise AssertionError(f"{self.definition.name} has no argument number {n}")
 
     def refuse_integers(self, indices: Sequence[int]) -> None:
-        assert self.given is not None
+        assert self.arguments is not None
         for index in indices:
-            type_ = self.given.types[index]
+            type_ = self.arguments.types[index]
             if type_.dtype.kind != "float":
-                name = f"`{self.given.names[index]}` of `{self.definition.name}`"
+                name = f"`{self.arguments.names[index]}` of `{self.definition.name}`"
                 raise TypeMismatch(
                     f"{name} is {said(type_)}: only floats have gradients",
                     hint="give a float, as in 3.0, or take the gradient with respect to other arguments: argnums=...",
@@ -225,10 +223,10 @@ class Written:
 
         With `sparse_rows`, that of an argument which is only looked up by rows is IndexedRows.
         """
-        assert self.given is not None
+        assert self.arguments is not None
         builder = self.builder
         call = builder.nodes[self.number]
-        takes = self.session.takes(call.attrs.text("callee"))
+        takes = self.session.argument_types(call.attrs.text("callee"))
         looked_up = only_rows(self.session.graphs, call.attrs.text("callee")) if sparse_rows else ()
         sparse = tuple(index for index in wanted if index in looked_up)
         types: list[Type] = []
@@ -247,7 +245,7 @@ class Written:
         )
         outputs = (Traced(builder, Port(number, k)) for k in range(len(types)))
         return [
-            IndexedRows(next(outputs), next(outputs), dims(self.given.leaves[index]))
+            IndexedRows(next(outputs), next(outputs), dims(self.arguments.leaves[index]))
             if index in sparse
             else next(outputs)
             for index in wanted
@@ -307,10 +305,10 @@ class Derived(Wrapped):
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         count = len(self.targets)
         if self.bound is None:
-            written = Written(session, self.inner, args, kwargs)
+            written = DifferentiableCall(session, self.inner, args, kwargs)
         else:
             values = [_now(session, target) for target in self.targets]
-            written = Written(session, self.bound, [values, tuple(args), kwargs], {})
+            written = DifferentiableCall(session, self.bound, [values, tuple(args), kwargs], {})
         value = yield written.call()
         shapes: list[tuple[range, tree.Structure]] = []
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
@@ -336,7 +334,7 @@ class Derived(Wrapped):
             return (answer, aux) if self.has_aux else answer, gradients
         return (gradients, aux) if self.has_aux else gradients
 
-    def _positions(self, written: Written, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
+    def _positions(self, written: DifferentiableCall, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
         """The leaves of an argument, as argnums counts, and its structure."""
         n = number + (self.skipped if number >= 0 else len(args))
         if not self.skipped <= n < len(args):
@@ -388,7 +386,7 @@ class PulledBack(Adapted):
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         primals, cotangents = args
-        written = Written(session, self.inner, list(primals), {})
+        written = DifferentiableCall(session, self.inner, list(primals), {})
         yield written.call()
         return pull_back(written, cotangents)
 
@@ -398,7 +396,7 @@ class Pullback:
 
     __undertow_static__ = True
 
-    def __init__(self, written: Written, skipped: int) -> None:
+    def __init__(self, written: DifferentiableCall, skipped: int) -> None:
         self.written = written
         self.skipped = skipped  # arguments that a method is bound to
         self.is_used = False
@@ -407,13 +405,13 @@ class Pullback:
         written, session = self.written, self.written.session
         is_there = session.ctx.builder is written.builder and written.builder.region == written.region
         if self.is_used or not is_there:  # a call has one gradient, where it stands
-            written = Written(session, written.definition, written.args, written.kwargs)
+            written = DifferentiableCall(session, written.definition, written.args, written.kwargs)
             drive(written.call())
         self.is_used = True
         return pull_back(written, cotangents)[self.skipped :]
 
 
-def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
+def pull_back(written: DifferentiableCall, cotangents: Any) -> tuple[Any, ...]:
     """Write the gradient for these cotangents; a container like the arguments, None for what is no float."""
     name = written.definition.name
     results, structure = tree.flatten(written.value, is_traced)
@@ -427,15 +425,15 @@ def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
     for result, cotangent in zip(results, given, strict=True):
         if cotangent is not None and result.type.dtype.kind == "float":
             found[result.port.index] = operand(_fit(cotangent, result.type, name))
-    assert written.given is not None
-    wanted = [k for k, t in enumerate(written.given.types) if t.dtype.kind == "float"]
-    made: list[Any] = [None] * len(written.given.types)
+    assert written.arguments is not None
+    wanted = [k for k, t in enumerate(written.arguments.types) if t.dtype.kind == "float"]
+    made: list[Any] = [None] * len(written.arguments.types)
     if found and wanted:
         for index, value in zip(wanted, written.gradient(found, wanted), strict=True):
             made[index] = value
     else:
         for index in wanted:
-            made[index] = _zero(written.given.leaves[index])
+            made[index] = zeros_like(written.arguments.leaves[index])
     parts: list[Any] = []
     at = 0
     for value in written.args:
@@ -458,12 +456,6 @@ def _fit(cotangent: Any, type_: Type, name: str) -> Any:
             hint="give one of the same dtype and shape",
         )
     return value
-
-
-def _zero(like: Any) -> Any:
-    from undertow.frontend.functions.creation import zeros_like
-
-    return zeros_like(like)
 
 
 def _now(session: Session, target: Any) -> Any:

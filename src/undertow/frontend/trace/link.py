@@ -14,24 +14,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.frontend.trace.builder import START, Builder
-from undertow.frontend.trace.capture import Session, Unit
+from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.trace.definition import Specialization
+from undertow.frontend.trace.hidden import Outer, name_of
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type, i64
 
-_Lifted = tuple[Builder, Port]  # a value of an enclosing block
 PROVISIONAL = ("effect", "key")  # what a call of an unfinished SubGraph hands over
 
 
 @dataclass(slots=True, eq=False)
-class Written:
-    """A SubGraph whose block is over: its unit, what was written, the ports of its results."""
+class WrittenBlock:
+    """A SubGraph whose block is over: its function, what was written, the ports of its results."""
 
-    unit: Unit
+    function: Specialization
     builder: Builder
     visible: list[int]  # the parameters that the user declared
     results: list[Port]
-    session: Session
+    session: CaptureSession
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +42,7 @@ class _Body:
     builder: Builder
     results: list[Port]
     carried: int
-    session: Session
+    session: CaptureSession
     parent: _Body | None = None
     node: int = 0  # the loop or map, in the parent
     children: dict[int, _Body] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class _Body:
 class _Member:
     """A function among those that are linked: a SubGraph, or an @ut.function that its block called."""
 
-    unit: Unit
+    function: Specialization
     bodies: list[_Body]  # its own first, then loops and maps, each after the one that it stands in
     visible: list[int]
     handed: list[Any]  # what calls hand over besides their arguments, before linking
@@ -74,12 +75,12 @@ class _Member:
         return self.bodies[0].builder
 
     @property
-    def lifted(self) -> list[_Lifted]:
+    def lifted(self) -> list[Outer]:
         return [what for what in self.hidden if not isinstance(what, str)]
 
 
-def link(blocks: Sequence[Written]) -> None:
-    """Finish the graphs of SubGraphs that call each other; their units get the hidden arguments that they have."""
+def link(blocks: Sequence[WrittenBlock]) -> None:
+    """Finish the graphs of SubGraphs that call each other; their functions get the hidden arguments that they have."""
     members = _gather(blocks)
     _lift(members)
     acting = _with_callers(members, {name for name, member in members.items() if _acts(member, members)})
@@ -97,13 +98,13 @@ def link(blocks: Sequence[Written]) -> None:
                 body.dead -= {port for port in body.dead if body.builder.type_of(port) != CTL}
     inputs = {name: _call_inputs(member, members) for name, member in members.items()}
     for name, member in members.items():
-        member.unit.hidden = dict.fromkeys(member.hidden)
+        member.function.hidden = dict.fromkeys(member.hidden)
         for body in member.bodies:
             graph = _finished(body, member, inputs[name].get(body, {}), members)
             if body.parent is None:
                 graph = replace(graph, name=name, regions=(replace(graph.regions[0], name=name), *graph.regions[1:]))
             body.session.graphs[graph.name] = graph
-        member.unit.graph = member.bodies[0].session.graphs[name]
+        member.function.graph = member.bodies[0].session.graphs[name]
 
 
 def callee_of(node: Node) -> str:
@@ -111,9 +112,9 @@ def callee_of(node: Node) -> str:
     return node.attrs.text(ENTERS[node.op])
 
 
-def called_by(block: Written) -> set[str]:
+def called_by(block: WrittenBlock) -> set[str]:
     """The functions that a block calls: itself, in loops and maps, and through the @ut.functions that it calls."""
-    units = {unit.name for unit in block.session.units}
+    functions = {function.name for function in block.session.specializations}
     found: set[str] = set()
     waiting: list[Sequence[Node]] = [block.builder.nodes]
     while waiting:
@@ -122,7 +123,7 @@ def called_by(block: Written) -> set[str]:
                 waiting.append(block.session.graphs[callee_of(node)].nodes)
             elif node.op == "call" and callee_of(node) not in found:
                 found.add(callee_of(node))
-                if callee_of(node) in units:
+                if callee_of(node) in functions:
                     waiting.append(block.session.graphs[callee_of(node)].nodes)
     return found
 
@@ -130,41 +131,41 @@ def called_by(block: Written) -> set[str]:
 # -- what there is -----------------------------------------------------------------------------------------
 
 
-def _gather(blocks: Sequence[Written]) -> dict[str, _Member]:
+def _gather(blocks: Sequence[WrittenBlock]) -> dict[str, _Member]:
     members: dict[str, _Member] = {}
     for block in blocks:
         builder = block.builder
         results = [*block.results, block.session.last_effect(builder)]
         bodies = _bodies(builder, results, block.session)
-        member = _Member(block.unit, bodies, block.visible, list(PROVISIONAL), owner=builder)
+        member = _Member(block.function, bodies, block.visible, list(PROVISIONAL), owner=builder)
         member.hidden.update(builder.lifted)
         assert builder.entry_effect is not None
         member.hidden["effect"] = builder.entry_effect
         # A function that others draw through takes a key, whether it draws itself or not.
         member.hidden["key"] = builder.key or builder.param(Type(i64), "key")
-        members[block.unit.name] = member
+        members[block.function.name] = member
     waiting = list(members.values())
     while waiting:
         for body in waiting.pop().bodies:
-            units = {unit.name: unit for unit in body.session.units}
+            functions = {function.name: function for function in body.session.specializations}
             for _, node in body.nodes("call"):
                 name = callee_of(node)
-                if name in units and name not in members:
-                    members[name] = _of_function(units[name], body.session)
+                if name in functions and name not in members:
+                    members[name] = _of_function(functions[name], body.session)
                     waiting.append(members[name])
     return members
 
 
-def _of_function(unit: Unit, session: Session) -> _Member:
-    graph = session.graphs[unit.name]
+def _of_function(function: Specialization, session: CaptureSession) -> _Member:
+    graph = session.graphs[function.name]
     bodies = _bodies(Builder.reopened(graph), list(graph.results), session)
-    count = len(unit.types)
+    count = len(function.types)
     params = bodies[0].builder.params
-    hidden = {what: Port(param) for what, param in zip(unit.hidden, params[count:], strict=True)}
-    return _Member(unit, bodies, params[:count], list(unit.hidden), hidden)
+    hidden = {what: Port(param) for what, param in zip(function.hidden, params[count:], strict=True)}
+    return _Member(function, bodies, params[:count], list(function.hidden), hidden)
 
 
-def _bodies(builder: Builder, results: list[Port], session: Session) -> list[_Body]:
+def _bodies(builder: Builder, results: list[Port], session: CaptureSession) -> list[_Body]:
     found = [_Body(builder, results, 0, session)]
     for body in found:  # which grows
         for number, node in body.nodes("loop", "map"):
@@ -195,15 +196,11 @@ def _lift(members: dict[str, _Member]) -> None:
             for callee in calls[name]:
                 for what in callee.lifted:
                     if what not in member.hidden and what[0] is not member.owner:
-                        member.hidden[what] = member.builder.param(what[0].type_of(what[1]), _short_name(what))
+                        member.hidden[what] = member.builder.param(what[0].type_of(what[1]), name_of(what))
                         is_growing = True
 
 
-def _short_name(what: _Lifted) -> str:
-    return what[0].nodes[what[1].node].name.rsplit("/", 1)[-1]
-
-
-def _resolve(body: _Body, what: _Lifted, member: _Member) -> Port:
+def _resolve(body: _Body, what: Outer, member: _Member) -> Port:
     """A value of an enclosing block as a port of this body; loops and maps around it take it as an invariant."""
     port = what[1] if what[0] is member.owner else member.hidden[what]
     for at in body.chain()[1:]:
@@ -217,7 +214,7 @@ def _resolve(body: _Body, what: _Lifted, member: _Member) -> Port:
         else:
             seen = parent.use(port, node.region)
             parent.nodes[at.node] = replace(parent.nodes[at.node], inputs=(*node.inputs, seen))
-            port = at.builder.param(what[0].type_of(what[1]), _short_name(what))
+            port = at.builder.param(what[0].type_of(what[1]), name_of(what))
     return port
 
 
@@ -271,7 +268,7 @@ def _with_callers(members: dict[str, _Member], names: set[str]) -> set[str]:
     callers: dict[str, set[str]] = {name: set() for name in members}
     for name, member in members.items():
         for _, _, callee in _group_calls(member, members):
-            callers[callee.unit.name].add(name)
+            callers[callee.function.name].add(name)
     waiting = list(names)
     while waiting:
         fresh = callers[waiting.pop()] - names
