@@ -242,15 +242,11 @@ def unify(a: Any, b: Any) -> DType | None:
     """The dtype that both leaves have or can take as Python numbers; None if there is none."""
     weak_a, weak_b = map(is_weak, (a, b))
     if weak_a and weak_b:
-        return a_kind if (a_kind := weak_dtype(a)) == weak_dtype(b) else _both_numbers(a, b)
+        kinds = weak_dtype(a), weak_dtype(b)
+        return kinds[0] if kinds[0] == kinds[1] else None if bool_ in kinds else promote(*kinds)
     if weak_a or weak_b:
         number, strong = (a, b) if weak_a else (b, a)
         dtype = leaf_type(strong).dtype
         return dtype if weak_dtype(number, dtype) == dtype else None
     types = leaf_type(a).dtype, leaf_type(b).dtype
     return types[0] if types[0] == types[1] else None
-
-
-def _both_numbers(a: Any, b: Any) -> DType | None:
-    kinds = weak_dtype(a), weak_dtype(b)
-    return None if bool_ in kinds else promote(*kinds)

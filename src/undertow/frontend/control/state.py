@@ -67,13 +67,9 @@ def contents(env: Env) -> dict[int, tuple[Any, Any]]:
 
 
 def _refill(container: Any, held: Any) -> None:
-    if _is_same(container, held):
-        return
-    container.clear()
-    if isinstance(container, list):
-        container.extend(held)
-    else:
-        container.update(held)
+    if not _is_same(container, held):
+        container.clear()
+        (container.extend if isinstance(container, list) else container.update)(held)
 
 
 def _is_same(a: Any, b: Any) -> bool:

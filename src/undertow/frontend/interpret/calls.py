@@ -107,11 +107,11 @@ class Interpreter(Containers):
             special = None
         if special is not None:
             return (yield special(self, args, kwargs, env))
-        if isinstance(function, Closure):
-            return (yield self.invoke(function, args, kwargs))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
             args, function = [function.__self__, *args], function.__func__
-        elif not isinstance(function, (type, FunctionType)) and is_user_code(type(function).__dict__.get("__call__")):
+        elif not isinstance(function, (type, FunctionType, Closure)) and is_user_code(
+            type(function).__dict__.get("__call__")
+        ):
             args, function = [function, *args], type(function).__call__
         if isinstance(function, Closure):
             return (yield self.invoke(function, args, kwargs))

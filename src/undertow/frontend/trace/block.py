@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-import sys
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 from typing import Any
@@ -22,8 +21,8 @@ from undertow.frontend.syntax.annotations import Annotation, read
 from undertow.frontend.syntax.calling import is_library_file
 from undertow.frontend.syntax.source import Closure
 from undertow.frontend.trace.arguments import Arguments
+from undertow.frontend.trace.block_session import BlockSession, here, numbers, user_frame
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Definition, Specialization
 from undertow.frontend.trace.graft import Ready
 from undertow.frontend.trace.hidden import name_of
@@ -32,114 +31,10 @@ from undertow.frontend.trace.loaded import NoSource
 from undertow.frontend.trace.refusals import raised_by_python
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
-from undertow.frontend.values.traced import Context, Traced, capturing, context, used_too_late
+from undertow.frontend.values.traced import Traced, capturing, context
 from undertow.ir.graph import FunctionGraph, Library, Port
 from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type
-
-# Graphs of blocks have names that no other graph has, in any session: what stands behind the ~ is not shown.
-_numbers = itertools.count(1)
-
-
-_HOW_TO_INDEX = (
-    "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
-    "a `def` that is given to ut.cond may index arrays and lists as they are"
-)
-
-
-def user_frame() -> FrameType | None:
-    """The innermost frame that runs the user's code; where all of it is installed, the innermost that is not ours."""
-    frame: FrameType | None = sys._getframe(1)
-    installed: FrameType | None = None
-    while frame is not None and is_library_file(frame.f_code.co_filename):
-        if installed is None and not str(frame.f_globals.get("__name__")).startswith("undertow."):
-            installed = frame
-        frame = frame.f_back
-    return frame or installed
-
-
-class BlockContext(Context):
-    """Knows the line of the block that is running: it asks Python, unless a function is being captured."""
-
-    session: BlockSession
-
-    def __init__(self, session: BlockSession) -> None:
-        self.captured: Span | None = None  # where the captured function is, or was when it failed
-        super().__init__(session)
-
-    @property
-    def is_plain_python(self) -> bool:  # type: ignore[override]
-        return not self.session.interpreter.depth
-
-    @property
-    def span(self) -> Span | None:
-        if not self.is_plain_python:
-            return self.captured
-        frame = user_frame()
-        if frame is None:
-            return None
-        return Span(frame.f_code.co_filename, frame.f_lineno, function=self.session.block_name)
-
-    @span.setter
-    def span(self, span: Span | None) -> None:
-        self.captured = span
-
-    @property
-    def truth_hint(self) -> str:  # type: ignore[override]
-        if not self.is_plain_python:
-            return Context.truth_hint
-        return (
-            "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
-            "repeat with ut.while_loop"
-        )
-
-    @property
-    def index_hint(self) -> str:  # type: ignore[override]
-        return _HOW_TO_INDEX if self.is_plain_python else Context.index_hint
-
-    @property
-    def array_hint(self) -> str:  # type: ignore[override]
-        return _HOW_TO_INDEX if self.is_plain_python else Context.array_hint
-
-
-class BlockSession(CaptureSession):
-    """What the outermost block of a SubGraph writes, with the blocks and functions inside of it."""
-
-    ctx: BlockContext
-
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []  # those that are open, the innermost last
-        self.unfinished: dict[str, Block] = {}  # those that were called before they were finished
-        super().__init__(context=BlockContext)
-
-    @property
-    def block_name(self) -> str:
-        return self.blocks[-1].name if self.blocks else ""
-
-    def fresh_name(self, name: str) -> str:
-        return f"{name}~b{next(_numbers)}"
-
-    def variable_name(self, variable: Any) -> str:
-        """One that no other variable has, in any session: a graph that it goes into finds a better one."""
-        return self.variables.setdefault(variable, f"{variable.name}~v{variable.number}")
-
-    def uses_variable(self, variable: Any, writes: bool) -> bool:
-        """The block runs once, so whatever touches a variable stands in program order."""
-        if writes:
-            self.main.assigned |= {variable}
-        return True
-
-    def resolve(self, value: Traced) -> Port:
-        if not value.builder.is_open:
-            raise used_too_late(value)
-        builder = self.ctx.open_builder
-        owner = next((block for block in self.blocks if block.builder is value.builder), None)
-        if owner is not None:
-            if value.builder is not builder and (value.builder, value.port) not in builder.lifted:
-                owner.name_values()  # the parameter that it becomes has the name of the user's variable
-            elif owner.has_unnamed:
-                owner.learn_names()
-        return super().resolve(value)
 
 
 @dataclass(slots=True, eq=False)
@@ -253,7 +148,7 @@ class Block(Definition):
             said = {"open": "is open already", "failed": "ended in an error, and cannot be opened again"}
             raise CaptureError(
                 f"the block of `{self.name}` {said.get(self.state, 'has been written already')}",
-                _here(),
+                here(),
                 hint="make a new one for another function: with ut.SubGraph() as ...",
             )
         current = context()
@@ -335,19 +230,19 @@ class Block(Definition):
         if note is None or not note.types:
             raise CaptureError(
                 f"{brief(spec)} says nothing about an input of `{self.name}`",
-                _here(),
+                here(),
                 hint="give a type, as in ut.i32 or ut.f32[3], or a container of types",
             )
         if self.state not in ("declared", "open") or self._ports is not None or self._specialization is not None:
             after = "its block" if self.state not in ("declared", "open") else "its output"
             after = after if self._specialization is None else "it was called"
             raise CaptureError(
-                f"an input of `{self.name}` is declared after {after}", _here(), hint="declare all inputs first"
+                f"an input of `{self.name}` is declared after {after}", here(), hint="declare all inputs first"
             )
         if name and (not name.isidentifier() or name in (item.name for item in self._inputs)):
             raise CaptureError(
                 f"{name!r} cannot be the name of an input of `{self.name}`",
-                _here(),
+                here(),
                 hint="names are like those of Python's variables, each taken once",
             )
         self.learn_names()
@@ -368,7 +263,7 @@ class Block(Definition):
             what = "has an output already" if self._ports is not None else "gets its output outside of its block"
             raise CaptureError(
                 f"`{self.name}` {what}",
-                _here(),
+                here(),
                 hint="call output once, in the block itself, with all that it gives: output(a, b)",
             )
         assert session is not None
@@ -382,12 +277,12 @@ class Block(Definition):
         """The function as the sessions that call it see it."""
         if self._specialization is None:
             types = tuple(type.erased() for item in self._inputs for type in item.note.types)
-            name, hidden = f"{self.name}~b{next(_numbers)}", dict.fromkeys(PROVISIONAL)
+            name, hidden = f"{self.name}~b{next(numbers)}", dict.fromkeys(PROVISIONAL)
             arguments = Arguments([], types, (), [], (), ())
             self._specialization = Specialization(self, name, types, arguments, hidden, self.note("return"))
         return self._specialization
 
-    def standing(self, session: Session) -> Specialization | None:
+    def sole_specialization(self, session: Session) -> Specialization | None:
         if self._ready is not None:
             return None
         if self.state == "linked":
@@ -507,11 +402,3 @@ def _reached(name: str, graphs: dict[str, FunctionGraph]) -> dict[str, FunctionG
                 found[callee_of(node)] = graphs[callee_of(node)]
                 waiting.append(callee_of(node))
     return found
-
-
-def _here() -> Span | None:
-    current = context()
-    if current is not None:
-        return current.span
-    frame = user_frame()
-    return None if frame is None else Span(frame.f_code.co_filename, frame.f_lineno)

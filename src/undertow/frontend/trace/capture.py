@@ -131,7 +131,7 @@ class CaptureSession(Bindings):
         """The function for these arguments, captured where its graph is not there yet."""
         span = self.ctx.span
         ready = definition.ready(arguments)
-        callee = definition.standing(self)
+        callee = definition.sole_specialization(self)
         if callee is None:
             callee = self._find(definition, arguments) if ready is None else self._graft(definition, ready, arguments)
         if callee is None:

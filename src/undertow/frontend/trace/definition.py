@@ -75,7 +75,7 @@ class Definition:
         """Write what a call of it does; `check` is for what it returns."""
         return session.interpreter.invoke(self.closure, args, kwargs, check)
 
-    def standing(self, session: Session) -> Specialization | None:
+    def sole_specialization(self, session: Session) -> Specialization | None:
         """The specialization that every call in this session calls; None where that depends on the arguments."""
         return None
 
