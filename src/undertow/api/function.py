@@ -24,9 +24,8 @@ from undertow.frontend.control import forms
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array
-from undertow.frontend.trace.arguments import Arguments, take_arguments
 from undertow.frontend.trace.declared import opened
-from undertow.frontend.trace.definition import Definition
+from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
 from undertow.frontend.trace.library import Captured, capture_call, capture_map
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type

@@ -21,8 +21,7 @@ from undertow.api import archive
 from undertow.api.function import Function, Program
 from undertow.api.manifest import Json, Writer
 from undertow.errors import GraphError, SaveError
-from undertow.frontend.trace.arguments import Arguments
-from undertow.frontend.trace.definition import Definition
+from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.loaded import LOST
 from undertow.frontend.values import tree
 from undertow.ir import text

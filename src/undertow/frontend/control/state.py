@@ -43,7 +43,7 @@ def restore(state: State, env: Env, builder: Builder) -> None:
 
 def contents(env: Env) -> dict[int, tuple[Any, Any]]:
     """The lists, dicts and sets that variables reach, with what they hold now."""
-    found: dict[int, tuple[Any, Any]] = {}
+    held: dict[int, tuple[Any, Any]] = {}
     seen: set[int] = set()  # joins
     stack: list[Any] = []
     at: Env | None = env
@@ -58,12 +58,12 @@ def contents(env: Env) -> dict[int, tuple[Any, Any]]:
             elif id(item) not in seen:
                 seen.add(id(item))
                 stack.extend((item.then, item.other))
-        elif isinstance(item, (list, dict, set)) and id(item) not in found:
-            found[id(item)] = (item, item.copy())
+        elif isinstance(item, (list, dict, set)) and id(item) not in held:
+            held[id(item)] = (item, item.copy())
             stack.extend(item.values() if isinstance(item, dict) else item)
         elif isinstance(item, tuple):
             stack.extend(item)
-    return found
+    return held
 
 
 def _refill(container: Any, held: Any) -> None:
@@ -123,14 +123,14 @@ def join_where_it_falls(
     views: list[dict[str, Any] | None], regions: tuple[int, int], env: Env, ctx: Context
 ) -> dict[str, Any]:
     """Variables without a value after a join that have one where control falls through; None: it does not, there."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in dict.fromkeys(name for view in views for name in view or ()):
         if isinstance(env.vars.get(name, _UNDEFINED), Undefined):
             a, b = (ABSENT if view is None else view.get(name, _UNDEFINED) for view in views)
             joined = join_values(name, a, b, regions, ctx)
             if not isinstance(joined, Undefined):
-                found[name] = joined
-    return found
+                values[name] = joined
+    return values
 
 
 _UNDEFINED = Undefined("")

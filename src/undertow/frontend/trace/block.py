@@ -20,20 +20,18 @@ from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.syntax.annotations import Annotation, read
 from undertow.frontend.syntax.calling import is_library_file
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.trace.arguments import Arguments
 from undertow.frontend.trace.block_session import BlockSession, here, numbers, user_frame
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.definition import Definition, Specialization
-from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.hidden import name_of
-from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, callee_of, link
+from undertow.frontend.trace.definition import Arguments, Definition, Specialization
+from undertow.frontend.trace.graft import Ready, reachable
+from undertow.frontend.trace.library import raised_by_python
+from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, link
 from undertow.frontend.trace.loaded import NoSource
-from undertow.frontend.trace.refusals import raised_by_python
+from undertow.frontend.trace.scope import name_of
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced, capturing, context
 from undertow.ir.graph import FunctionGraph, Library, Port
-from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type
 
 
@@ -118,8 +116,8 @@ class Block(Definition):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         names = [item.name or f"x{number}" for number, item in enumerate(self._inputs)]
         self._closure.signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-        given = {name: item.note for name, item in zip(names, self._inputs, strict=True)}
-        self._notes = {**given, **({"return": self._notes["return"]} if "return" in self._notes else {})}
+        results = {"return": self._notes["return"]} if "return" in self._notes else {}
+        self._notes = {**{name: item.note for name, item in zip(names, self._inputs, strict=True)}, **results}
 
     def name_values(self) -> None:
         """Nodes get the names of the variables of the block that hold what they give, as in a captured function."""
@@ -327,34 +325,31 @@ class Block(Definition):
 
     def _group(self) -> list[Block]:
         """All SubGraphs that call each other before they are finished, this one among them."""
-        found: dict[Block, None] = {self: None}
-        waiting: list[Block] = [self]
-        while waiting:
-            block = waiting.pop()
+        group: dict[Block, None] = {self: None}
+        worklist: list[Block] = [self]
+        while worklist:
+            block = worklist.pop()
             reached = set(block.callers)
             if block._written is not None:
                 assert block._session is not None
                 names = called_by(block._written)
                 reached |= {other for name, other in block._session.unfinished.items() if name in names}
-            for other in sorted(reached - found.keys(), key=lambda b: b.specialization.name):
+            for other in sorted(reached - group.keys(), key=lambda b: b.specialization.name):
                 if other.state != "linked":
-                    found[other] = None
-                    waiting.append(other)
-        return list(found)
+                    group[other] = None
+                    worklist.append(other)
+        return list(group)
 
     def _link(self) -> None:
         group = self._group()
         if any(block._written is None for block in group):
             return
         link([block._written for block in group if block._written is not None])
-        graphs: dict[str, FunctionGraph] = {}
-        for block in group:
-            assert block._session is not None
-            graphs |= block._session.graphs
+        graphs = {name: graph for block in group if block._session for name, graph in block._session.graphs.items()}
         try:
             for block in group:
                 block.state = "linked"
-                reached = _reached(block.specialization.name, graphs)
+                reached = reachable(graphs, block.specialization.name)
                 try:
                     refuse_endless(Library(reached, block.specialization.name))
                 except CaptureError as fault:
@@ -390,15 +385,3 @@ class Block(Definition):
             is_shared=True,
         )
         self._session = self._written = None
-
-
-def _reached(name: str, graphs: dict[str, FunctionGraph]) -> dict[str, FunctionGraph]:
-    """A graph and all that it needs."""
-    found = {name: graphs[name]}
-    waiting = [name]
-    while waiting:
-        for node in found[waiting.pop()].nodes:
-            if node.op in ENTERS and callee_of(node) not in found:
-                found[callee_of(node)] = graphs[callee_of(node)]
-                waiting.append(callee_of(node))
-    return found

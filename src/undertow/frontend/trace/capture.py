@@ -8,23 +8,29 @@ call) is remembered, and the function is captured again with that knowledge.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from undertow.errors import CaptureError, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.syntax.annotations import Annotation, Dims, convert
 from undertow.frontend.syntax.calling import library_closure
 from undertow.frontend.syntax.source import Closure, births
-from undertow.frontend.trace.arguments import Arguments, how_to_return, take_arguments
-from undertow.frontend.trace.bindings import Bindings, MainGraph
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.definition import Check, Definition, Specialization
+from undertow.frontend.trace.definition import (
+    Arguments,
+    Check,
+    Definition,
+    Specialization,
+    how_to_return,
+    take_arguments,
+)
 from undertow.frontend.trace.graft import Ready, with_variables
-from undertow.frontend.trace.refusals import too_many_signatures, unknown_result
+from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.traced import Context, Traced, is_traced, operand
@@ -41,7 +47,7 @@ def _size(arguments: Arguments) -> tuple[int, int]:
     return sum(map(len, arguments.structures)), sum(t.rank for t in arguments.types)
 
 
-class CaptureSession(Bindings):
+class CaptureSession(Scope):
     """One capture, from the outer call to the finished graphs: the `Session` of `@ut.function`."""
 
     def __init__(self, main: MainGraph | None = None, context: type[Context] = Context) -> None:
@@ -63,19 +69,16 @@ class CaptureSession(Bindings):
         return fresh
 
     def closure(self, function: FunctionType) -> Closure | None:
-        """The syntax of a plain Python function, or None where it has no source."""
         if function not in self._closures:
             self._closures[function] = library_closure(function)
         return self._closures[function]
 
     def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """A captured function called by native Python, such as `functools.reduce`."""
         return drive(self.interpreter.invoke(closure, args, kwargs))
 
     # -- calls ---------------------------------------------------------------------------------------------
 
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
-        """Write a call node; capture the callee first where its graph is not there yet."""
         arguments = take_arguments(definition, args, kwargs)
         callee = yield self.specialize(definition, arguments)
         return self.write_call(callee, arguments)[0]
@@ -83,7 +86,6 @@ class CaptureSession(Bindings):
     def write_call(
         self, callee: Specialization, arguments: Arguments, tangents: Mapping[int, Any] | None = None
     ) -> tuple[Any, list[Traced]]:
-        """Write a call node; with `tangents` of some arguments a tangent node, which gives those of float results."""
         builder = self.ctx.open_builder
         assert callee.results is not None
         effectful = "effect" in callee.hidden or "order" in callee.hidden
@@ -128,7 +130,6 @@ class CaptureSession(Bindings):
     # -- specializations -----------------------------------------------------------------------------------
 
     def specialize(self, definition: Definition, arguments: Arguments) -> Work:
-        """The function for these arguments, captured where its graph is not there yet."""
         span = self.ctx.span
         ready = definition.ready(arguments)
         callee = definition.sole_specialization(self)
@@ -143,13 +144,12 @@ class CaptureSession(Bindings):
         elif callee.is_open:
             callee.was_called_open = True
             if callee.results is None:
-                raise unknown_result(definition.closure, [f.definition.name for f in self._open.values()], span)
+                raise _unknown_result(definition.closure, [f.definition.name for f in self._open.values()], span)
         for (env, name), seen in list(callee.readings.items()):
             self._note_seen(env, name, seen)
         return callee
 
     def argument_types(self, name: str) -> tuple[Type, ...]:
-        """The types of the arguments of a function whose graph is there."""
         functions = (*reversed(self.specializations), *self._grafts.values())
         return next(function.types for function in functions if function.name == name)
 
@@ -201,7 +201,7 @@ class CaptureSession(Bindings):
                 raise StartOver(function, types=tuple(both))
         if wider is None and (count >= _MOST_SPECIALIZATIONS or self._grows(definition, arguments)):
             calls = [function.arguments for function in self.specializations if function.definition is definition]
-            raise too_many_signatures(definition.name, calls)
+            raise _too_many_signatures(definition.name, calls)
         return wider
 
     def _grows(self, definition: Definition, arguments: Arguments) -> bool:
@@ -290,3 +290,38 @@ class CaptureSession(Bindings):
             types.append(type if wanted is not None else leaf_type(converted))
         function.results = Annotation(tuple(types), structure)
         return ports
+
+
+def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) -> CaptureError:
+    """A function is called while it is being captured, inside of these, and nobody knows yet what it gives."""
+    names = inside[inside.index(closure.name) :] if closure.name in inside else []
+    through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
+    if isinstance(closure.node, ast.Lambda):
+        return CaptureError(
+            "a lambda that calls itself cannot say what it returns",
+            span,
+            hint="use a `def` with an annotated result: `def f(n: ut.i64) -> ut.i64:`",
+        )
+    taken = ", ".join(closure.signature.parameters)
+    said = ", and its annotation names no type" if "return" in closure.annotations else ""
+    return CaptureError(
+        f"`{closure.name}` calls itself{through}, so its result must be annotated{said}",
+        span,
+        hint=f"write what it returns: `def {closure.node.name}({taken}) -> ut.i64:`, or ut.f32[3], or a tuple",
+    )
+
+
+def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
+    """Every call has arguments of yet another type: say which argument, and how it goes on."""
+    shown: list[list[str]] = []
+    for call in calls[:4]:
+        rest = iter(call.types)
+        shown.append([tree.show(s, [next(rest) for token in s if token == tree.LEAF]) for s in call.structures])
+    columns = list(zip(calls[0].parameters, zip(*shown, strict=False), strict=False))
+    parameter, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
+    while len(types) > 2 and sum(map(len, types)) > 80:
+        types = types[:-1]
+    return CaptureError(
+        f"argument `{parameter}` of `{name}` has another type at each call: {', '.join(types)}, ...",
+        hint="a recursive call must keep the dtypes, ranks and structures of its arguments",
+    )

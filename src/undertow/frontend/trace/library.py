@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from undertow.errors import InternalError, UndertowError
+from undertow.errors import CaptureError, InternalError, Span, UndertowError
 from undertow.frontend.control.body import Shared, graph_map
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.termination import refuse_endless
 from undertow.frontend.interpret.drive import Work, drive
-from undertow.frontend.trace.arguments import Arguments
-from undertow.frontend.trace.bindings import MainGraph
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
-from undertow.frontend.trace.definition import Definition
+from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import renamed
-from undertow.frontend.trace.refusals import raised_by_python
+from undertow.frontend.trace.scope import MainGraph
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
 from undertow.types import Type
+
+# What Python calls our classes in its own messages, in the user's words.
+_WORDS = {
+    "Traced": "a traced value",
+    "TracedRange": "a range of traced length",
+    "TracedText": "a text with traced values",
+    "Closure": "a function",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +84,16 @@ def _attempt(
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None
     return Captured(library, main.types, arguments.structures, structure, len(results), needs_seed, variables, assigned)
+
+
+def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
+    """The error of a line that raised something while it was captured."""
+    said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
+    return CaptureError(
+        f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
+        span,
+        hint="the line runs as plain Python while the graph is captured",
+    )
 
 
 def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:

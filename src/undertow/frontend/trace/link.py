@@ -16,7 +16,7 @@ from typing import Any
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Specialization
-from undertow.frontend.trace.hidden import Outer, name_of
+from undertow.frontend.trace.scope import Outer, name_of
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type, i64
@@ -50,10 +50,10 @@ class _Body:
 
     def chain(self) -> list[_Body]:
         """From the function inwards to this body."""
-        found = [self]
-        while found[-1].parent is not None:
-            found.append(found[-1].parent)
-        return found[::-1]
+        chain = [self]
+        while chain[-1].parent is not None:
+            chain.append(chain[-1].parent)
+        return chain[::-1]
 
     def nodes(self, *ops: str) -> Iterator[tuple[int, Node]]:
         return ((number, node) for number, node in enumerate(self.builder.nodes) if node.op in ops)
@@ -115,17 +115,17 @@ def callee_of(node: Node) -> str:
 def called_by(block: WrittenBlock) -> set[str]:
     """The functions that a block calls: itself, in loops and maps, and through the @ut.functions that it calls."""
     functions = {function.name for function in block.session.specializations}
-    found: set[str] = set()
-    waiting: list[Sequence[Node]] = [block.builder.nodes]
-    while waiting:
-        for node in waiting.pop():
+    callees: set[str] = set()
+    worklist: list[Sequence[Node]] = [block.builder.nodes]
+    while worklist:
+        for node in worklist.pop():
             if node.op in ("loop", "map"):
-                waiting.append(block.session.graphs[callee_of(node)].nodes)
-            elif node.op == "call" and callee_of(node) not in found:
-                found.add(callee_of(node))
+                worklist.append(block.session.graphs[callee_of(node)].nodes)
+            elif node.op == "call" and callee_of(node) not in callees:
+                callees.add(callee_of(node))
                 if callee_of(node) in functions:
-                    waiting.append(block.session.graphs[callee_of(node)].nodes)
-    return found
+                    worklist.append(block.session.graphs[callee_of(node)].nodes)
+    return callees
 
 
 # -- what there is -----------------------------------------------------------------------------------------
@@ -144,15 +144,15 @@ def _gather(blocks: Sequence[WrittenBlock]) -> dict[str, _Member]:
         # A function that others draw through takes a key, whether it draws itself or not.
         member.hidden["key"] = builder.key or builder.param(Type(i64), "key")
         members[block.function.name] = member
-    waiting = list(members.values())
-    while waiting:
-        for body in waiting.pop().bodies:
+    worklist = list(members.values())
+    while worklist:
+        for body in worklist.pop().bodies:
             functions = {function.name: function for function in body.session.specializations}
             for _, node in body.nodes("call"):
                 name = callee_of(node)
                 if name in functions and name not in members:
                     members[name] = _of_function(functions[name], body.session)
-                    waiting.append(members[name])
+                    worklist.append(members[name])
     return members
 
 
@@ -166,14 +166,14 @@ def _of_function(function: Specialization, session: CaptureSession) -> _Member:
 
 
 def _bodies(builder: Builder, results: list[Port], session: CaptureSession) -> list[_Body]:
-    found = [_Body(builder, results, 0, session)]
-    for body in found:  # which grows
+    bodies = [_Body(builder, results, 0, session)]
+    for body in bodies:  # which grows
         for number, node in body.nodes("loop", "map"):
             graph = session.graphs[callee_of(node)]
             inner = _Body(Builder.reopened(graph), list(graph.results), graph.carried, session, body, number)
             body.children[number] = inner
-            found.append(inner)
-    return found
+            bodies.append(inner)
+    return bodies
 
 
 # -- values of enclosing blocks ----------------------------------------------------------------------------
@@ -207,8 +207,8 @@ def _resolve(body: _Body, what: Outer, member: _Member) -> Port:
         assert at.parent is not None
         parent = at.parent.builder
         node = parent.nodes[at.node]
-        for index, given in list(enumerate(node.inputs))[at.carried :]:
-            if isinstance(given, Port) and parent.origin(given) == parent.origin(port):
+        for index, handed in list(enumerate(node.inputs))[at.carried :]:
+            if isinstance(handed, Port) and parent.origin(handed) == parent.origin(port):
                 port = Port(at.builder.params[index])
                 break
         else:
@@ -220,17 +220,17 @@ def _resolve(body: _Body, what: Outer, member: _Member) -> Port:
 
 def _call_inputs(member: _Member, members: dict[str, _Member]) -> dict[_Body, dict[int, tuple[Operand, ...]]]:
     """What each call of a member hands over, by body and node."""
-    found: dict[_Body, dict[int, tuple[Operand, ...]]] = {}
+    inputs_of: dict[_Body, dict[int, tuple[Operand, ...]]] = {}
     for body, number, callee in list(_group_calls(member, members)):
         node = body.builder.nodes[number]
         count = len(callee.visible)
-        given: dict[Any, Operand] = dict(zip(callee.handed, node.inputs[count:], strict=True))
+        hidden: dict[Any, Operand] = dict(zip(callee.handed, node.inputs[count:], strict=True))
         for what in callee.hidden:
-            if what not in given:
-                given[what] = body.builder.use(_resolve(body, what, member), node.region)
-        inputs = (*node.inputs[:count], *(given[what] for what in callee.hidden))
-        found.setdefault(body, {})[number] = inputs
-    return found
+            if what not in hidden:
+                hidden[what] = body.builder.use(_resolve(body, what, member), node.region)
+        inputs = (*node.inputs[:count], *(hidden[what] for what in callee.hidden))
+        inputs_of.setdefault(body, {})[number] = inputs
+    return inputs_of
 
 
 def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: Port) -> int:
@@ -269,11 +269,11 @@ def _with_callers(members: dict[str, _Member], names: set[str]) -> set[str]:
     for name, member in members.items():
         for _, _, callee in _group_calls(member, members):
             callers[callee.function.name].add(name)
-    waiting = list(names)
-    while waiting:
-        fresh = callers[waiting.pop()] - names
+    worklist = list(names)
+    while worklist:
+        fresh = callers[worklist.pop()] - names
         names |= fresh
-        waiting += fresh
+        worklist += fresh
     return names
 
 
@@ -314,20 +314,20 @@ def _draws(member: _Member, members: dict[str, _Member]) -> bool:
 
 def _passed_by(body: _Body, calls: Iterable[int], members: dict[str, _Member]) -> dict[Port, Operand]:
     """Order tokens that come out of calls which turn out not to act: what went in takes their place."""
-    found: dict[Port, Operand] = {}
+    passed: dict[Port, Operand] = {}
     for number in calls:
         node = body.builder.nodes[number]
         callee = members[callee_of(node)]
         token = Port(number, len(node.types) - 1)
         if node.types[-1:] == (CTL,) and "effect" not in callee.hidden and token not in body.dead:
-            found[token] = node.inputs[len(callee.visible) + callee.handed.index("effect")]
-    body.dead |= found.keys()
-    for token in found:
-        before = found[token]
-        while isinstance(before, Port) and before in found:
-            before = found[before]
-        found[token] = before
-    return found
+            passed[token] = node.inputs[len(callee.visible) + callee.handed.index("effect")]
+    body.dead |= passed.keys()
+    for token in passed:
+        before = passed[token]
+        while isinstance(before, Port) and before in passed:
+            before = passed[before]
+        passed[token] = before
+    return passed
 
 
 def _finished(
@@ -372,15 +372,15 @@ def _finished(
     carried = sum(Port(param) not in body.dead for param in builder.params[: body.carried])
     # What was needed, and now is not, goes too.
     left = Counter(_needs([node for number, node in enumerate(nodes) if number not in gone], results, builder))
-    waiting = list(used)
-    while waiting:
-        number = waiting.pop()
+    worklist = list(used)
+    while worklist:
+        number = worklist.pop()
         if number not in gone and not left[number] and used[number] and nodes[number].op not in ("start", "param"):
             gone.add(number)
             for port in (*nodes[number].inputs, *nodes[number].controls):
                 if isinstance(port, Port):
                     left[port.node] -= 1
-                    waiting.append(port.node)
+                    worklist.append(port.node)
     kept_nodes = set(range(len(nodes))) - gone
     return builder.finish_with(kept_nodes, params, results, carried)
 

@@ -15,8 +15,7 @@ from typing import Any
 from undertow.errors import SavedSpan, Span, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.trace.arguments import Arguments
-from undertow.frontend.trace.definition import Definition
+from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import Ready
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import context

@@ -14,9 +14,8 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions.creation import zeros_like
 from undertow.frontend.interpret.drive import Work, drive
-from undertow.frontend.trace.arguments import Arguments, take_arguments
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.definition import Definition
+from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
 from undertow.frontend.trace.rows_only import only_rows
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree

@@ -19,8 +19,7 @@ from undertow.types import Type
 if TYPE_CHECKING:  # they are written in terms of sessions
     from undertow.frontend.interpret.branches import StatementInterpreter
     from undertow.frontend.syntax.source import Closure, Env
-    from undertow.frontend.trace.arguments import Arguments
-    from undertow.frontend.trace.definition import Binding, Definition, Specialization
+    from undertow.frontend.trace.definition import Arguments, Binding, Definition, Specialization
     from undertow.frontend.values.traced import Context, Traced
 
 

@@ -20,9 +20,8 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.source import Closure, Env, closure_of
-from undertow.frontend.trace.arguments import Arguments, take_arguments
 from undertow.frontend.trace.capture import CaptureSession
-from undertow.frontend.trace.definition import Definition, Specialization
+from undertow.frontend.trace.definition import Arguments, Definition, Specialization, take_arguments
 from undertow.frontend.trace.library import Captured, capture_main, learn_types
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
