@@ -28,7 +28,7 @@ from undertow.compat.v1.tensor import (
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.control.body import graph_loop, graph_map
 from undertow.frontend.control.merge import merge
-from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.interpret.drive import drive
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
@@ -180,7 +180,7 @@ def while_loop(
             found: list[Any] = tree.unflatten(structure, [wrap(p) for p in params[counter:]])
             return found
 
-        def header(params: list[Any]) -> Work:
+        def header(params: list[Any]) -> Any:
             truth = interp.truth(given(cond(*values_of(params))))
             if not isinstance(truth, Traced):
                 truth = write_constant(truth)
@@ -188,9 +188,8 @@ def while_loop(
                 going = wrap(params[0]) < as_tensor(maximum_iterations)
                 truth = emit("logical_and", [truth, going])[0]
             return truth
-            yield
 
-        def step(params: list[Any]) -> Work:
+        def step(params: list[Any]) -> list[Any]:
             after = body(*values_of(params))
             after = list(after) if isinstance(after, (list, tuple)) else [after]
             found, shape = tree.flatten(after, is_tensor_like)
@@ -202,7 +201,6 @@ def while_loop(
                 )
             found = [_next(given(value), param) for value, param in zip(found, params[counter:], strict=True)]
             return [emit("add", [params[0], np.int32(1)])[0], *found] if counter else found
-            yield
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
         tensors = [wrap(result) for result in results]
@@ -241,12 +239,11 @@ def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | No
         found = given(elems)
         whole = found if isinstance(found, (tuple, dict, Traced)) else as_constant(found)
 
-        def body(values: list[Any]) -> Work:
+        def body(values: list[Any]) -> Any:
             leaves, structure = tree.flatten(values[0], is_tensor_like)
             value = fn(tree.unflatten(structure, [wrap(leaf) for leaf in leaves]))
             results, after = tree.flatten(value, is_tensor_like)
             return tree.unflatten(after, [_initial(given(leaf)) for leaf in results])
-            yield
 
         result = drive(graph_map(graph.ctx, [whole], body))
         leaves, structure = tree.flatten(result, is_tensor_like)

@@ -1,8 +1,8 @@
 """Runs Python syntax during capture: names, operators and choices.
 
-Every handler is a generator that yields what it needs evaluated and is sent the value back (`drive.py`). What depends
-on traced values writes nodes, what does not simply runs. `containers.py` adds containers and targets, `calls.py`
-functions, `statements.py` statements.
+A handler gives a value, or a generator that yields what it needs evaluated and is sent the value back (`drive.py`).
+What depends on traced values writes nodes, what does not simply runs. `containers.py` adds containers and targets,
+`calls.py` functions, `statements.py` and `branches.py` statements.
 """
 
 from __future__ import annotations

@@ -150,20 +150,20 @@ class _Carried:
         return taken
 
 
-def _carry(names: set[str], env: Env, interp: Interpreter) -> _Carried:
-    carried = _Carried()
+def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, dict[str, Any]]:
+    """Variables that hold values of a graph, and those that hold something else: None, a string, a function."""
+    carried, fixed = _Carried(), {}
     for name in sorted(names & env.vars.keys()):
         value = force(env.vars[name], interp.ctx)
-        if isinstance(value, Undefined):
-            continue
         leaves, structure = flatten(value, is_traced)
-        if not leaves:
-            continue
-        carried.names.append(name)
-        carried.structures.append(structure)
-        carried.leaves += leaves
-        carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
-    return carried
+        if leaves:
+            carried.names.append(name)
+            carried.structures.append(structure)
+            carried.leaves += leaves
+            carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
+        elif not isinstance(value, Undefined):
+            fixed[name] = value
+    return carried, fixed
 
 
 @dataclass(slots=True, eq=False)
@@ -199,9 +199,8 @@ def _statement_loop(
     own = [] if index is None else [index.name]
     # The variable of a `for` is carried too, where it has a value that it keeps if the loop never runs.
     kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
-    carried = _carry((assigned - set(own)) | kept, env, interp)
+    carried, fixed = _carry((assigned - set(own)) | kept, env, interp)
     before = save(env, ctx.open_builder)
-    fixed = _fixed(assigned - set(own) - set(carried.names), env, interp)
     first, last = len(own), len(own) + len(carried.leaves)
     known = _Statements()
     is_endless = False
@@ -248,8 +247,8 @@ def _statement_loop(
         initial = [*([] if index is None else [index.start]), *carried.leaves]
         names = [*own, *carried.labels]
         if known.exits:
-            returned = [_zero(leaf_type(leaf)) for leaf in flatten(known.value, is_traced)[0]]
-            returned = returned if RETURN in known.exits else []
+            value = known.value if RETURN in known.exits else None
+            returned = [_zero(leaf_type(leaf)) for leaf in flatten(value, is_traced)[0]]
             initial += [np.int32(_GO_ON), *returned]
             names += ["flow", *["value"] * len(returned)]
         return graph_loop(ctx, initial, names, header, body)
@@ -285,12 +284,6 @@ def _fits(before: Any, value: Any, interp: Interpreter) -> bool:
     if is_weak(held):
         return weak_dtype(held, leaf_type(value).dtype) == leaf_type(value).dtype
     return isinstance(held, Traced) and held.type == leaf_type(value)
-
-
-def _fixed(names: set[str], env: Env, interp: Interpreter) -> dict[str, Any]:
-    """Variables that hold something else than values of a graph: None, a string, a function."""
-    held = {name: force(env.vars[name], interp.ctx) for name in sorted(names & env.vars.keys())}
-    return {name: value for name, value in held.items() if not isinstance(value, Undefined)}
 
 
 def _find_changed_names(
