@@ -16,7 +16,8 @@ from typing import Any
 
 from undertow.api.function import Function
 from undertow.errors import CaptureError, Span
-from undertow.frontend.trace.block import Block, user_frame
+from undertow.frontend.trace.block import Block
+from undertow.frontend.trace.block_session import user_frame
 
 
 class SubGraph(Function):

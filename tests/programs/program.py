@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import undertow as ut
-from undertow.frontend.trace.capture import capture_call, capture_map
+from undertow.frontend.trace.library import capture_call, capture_map
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import capturing
 from undertow.ir.graph import Library, StaticGraph

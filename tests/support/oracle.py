@@ -19,7 +19,7 @@ import undertow as ut
 from undertow.api.options import ENGINES
 from undertow.engines.contract import Options
 from undertow.engines.reference import ReferencePlan
-from undertow.frontend.trace.capture import capture_call
+from undertow.frontend.trace.library import capture_call
 from undertow.frontend.values import tree
 from undertow.ir import text
 from undertow.ir.graph import Node

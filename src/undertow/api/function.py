@@ -20,12 +20,14 @@ from undertow.engines.contract import Engine, Plan, Stats
 from undertow.engines.waves import Waves
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
-from undertow.frontend.control.flow import leaf_type
+from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array
-from undertow.frontend.trace.capture import Arguments, Captured, Definition, arguments, capture_call, capture_map
 from undertow.frontend.trace.declared import opened
+from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
+from undertow.frontend.trace.library import Captured, capture_call, capture_map
 from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import text
@@ -284,7 +286,7 @@ class Function:
     def __undertow_arguments__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__
         try:
-            given = arguments(definition, [*self.__undertow_bound__, *args], kwargs)
+            given = take_arguments(definition, [*self.__undertow_bound__, *args], kwargs)
         except UndertowError as fault:
             fault.span = fault.span or definition.closure.span
             raise
@@ -308,14 +310,14 @@ class Function:
         """Arguments of `map`, and for each of them its structure if it is mapped, else None."""
         definition = self.__undertow_definition__
         known = list(definition.closure.signature.parameters)
-        bound = [forms.Shared(value) for value in self.__undertow_bound__]
+        bound = [Shared(value) for value in self.__undertow_bound__]
         leaves: list[Any] = []
         types: list[Type] = []
         names: list[str] = []
         structures: list[tree.Structure] = []
         mapped: list[bool] = []
         for number, arg in enumerate([*bound, *args]):
-            is_shared = isinstance(arg, forms.Shared)
+            is_shared = isinstance(arg, Shared)
             value = arg.value if is_shared else forms.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
@@ -330,7 +332,7 @@ class Function:
             mapped.append(not is_shared)
         counts = [sum(token == tree.LEAF for token in structure) for structure in structures]
         is_mapped = [flag for flag, count in zip(mapped, counts, strict=True) for _ in range(count)]
-        forms.common_length(
+        common_length(
             f"`{definition.name}.map`",
             [leaf_type(leaf) for leaf, flag in zip(leaves, is_mapped, strict=True) if flag],
             definition.closure.span,

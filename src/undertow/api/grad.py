@@ -13,16 +13,9 @@ import numpy as np
 from undertow.api.function import Function
 from undertow.errors import CaptureError, brief
 from undertow.frontend.interpret.drive import drive
-from undertow.frontend.trace.capture import Definition
-from undertow.frontend.trace.derivative import (
-    Checkpointed,
-    Derived,
-    Pullback,
-    PulledBack,
-    Written,
-    definition_of,
-    flatten_targets,
-)
+from undertow.frontend.trace.definition import Definition
+from undertow.frontend.trace.derivative import Checkpointed, Derived, PulledBack, definition_of, flatten_targets
+from undertow.frontend.trace.pullback import Pullback, write_call
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import capturing, context
@@ -138,10 +131,9 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     primals = (*bound, *primals)
     current = context(primals)
     if current is not None and current.builder is not None:
-        written = Written(current.session, definition, list(primals), {})
         with capturing(current):
-            value = drive(written.call())
-        return value, Pullback(written, len(bound))
+            call = drive(write_call(current.session, definition, primals, {}))
+        return call.value, Pullback(call, len(bound))
     called = function if isinstance(function, Function) else _made(function, "call", lambda d: d, "ut.vjp")
     back = _made(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back.__undertow_programs__)
@@ -158,13 +150,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
 def _typed(function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
     """Positional arguments in the dtypes that the function takes them in, those that it is bound to included."""
     given = function.__undertow_arguments__(args, {})
-    rest = iter(given.leaves)
-    found: list[Any] = []
-    for name, structure in zip(given.parameters, given.structures, strict=True):
-        held = tree.unflatten(structure, [next(rest) for token in structure if token == tree.LEAF])
-        kind = function.__undertow_definition__.closure.signature.parameters[name].kind
-        found += held if kind == kind.VAR_POSITIONAL else [held]
-    return tuple(found)
+    return tuple(given.passed(function.__undertow_definition__.closure.signature, given.leaves)[0])
 
 
 def _fitting(cotangents: Any, value: Any) -> Any:

@@ -12,7 +12,7 @@ from undertow.api.options import settings
 from undertow.errors import UndertowError
 from undertow.frontend.interpret.calls import SPECIAL
 from undertow.frontend.interpret.drive import drive
-from undertow.frontend.trace.capture import Definition
+from undertow.frontend.trace.definition import Definition
 from undertow.frontend.trace.tangents import (
     capture_jvp,
     checked,

@@ -17,8 +17,8 @@ from undertow.api.manifest import Decoder, Json, check_leaves, entry, want
 from undertow.api.save import FORMAT, version
 from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError
 from undertow.frontend.syntax.annotations import Annotation
-from undertow.frontend.trace.capture import Captured
 from undertow.frontend.trace.graft import make_ready
+from undertow.frontend.trace.library import Captured
 from undertow.frontend.trace.loaded import LOST, ReadyDefinition, show_arguments
 from undertow.frontend.values import tree
 from undertow.ir import text

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from undertow.frontend.trace.capture import Arguments
+from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.values import tree
 from undertow.types import DTYPES, Type
 

@@ -21,7 +21,7 @@ from undertow.api import archive
 from undertow.api.function import Function, Program
 from undertow.api.manifest import Encoder, Json
 from undertow.errors import GraphError, SaveError
-from undertow.frontend.trace.capture import Arguments, Definition
+from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.loaded import LOST
 from undertow.frontend.values import tree
 from undertow.ir import text

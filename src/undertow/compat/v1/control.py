@@ -26,12 +26,12 @@ from undertow.compat.v1.tensor import (
     writing,
 )
 from undertow.errors import CaptureError, TypeMismatch, brief
-from undertow.frontend.control import forms
-from undertow.frontend.control.flow import describe, merge
-from undertow.frontend.control.loops import graph_loop
-from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.control.body import graph_loop, graph_map
+from undertow.frontend.control.merge import merge
+from undertow.frontend.interpret.drive import drive
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit, operand
 from undertow.ir.graph import Attrs, Const, Port
@@ -71,9 +71,7 @@ def cond(
             return _unpacked((then if truth else other)(), strict)
         builder = graph.ctx.open_builder
         outside, span = builder.region, here()
-        port = graph.writer.resolve(truth)
-        assert isinstance(port, Port)
-        regions = builder.branch(port)
+        regions = builder.branch(graph.writer.resolve(truth))
         sides: list[Any] = []
         try:
             for region, function in zip(regions, (then, other), strict=True):
@@ -182,7 +180,7 @@ def while_loop(
             found: list[Any] = tree.unflatten(structure, [wrap(p) for p in params[counter:]])
             return found
 
-        def header(params: list[Any]) -> Work:
+        def header(params: list[Any]) -> Any:
             truth = interp.truth(given(cond(*values_of(params))))
             if not isinstance(truth, Traced):
                 truth = write_constant(truth)
@@ -190,9 +188,8 @@ def while_loop(
                 going = wrap(params[0]) < as_tensor(maximum_iterations)
                 truth = emit("logical_and", [truth, going])[0]
             return truth
-            yield
 
-        def step(params: list[Any]) -> Work:
+        def step(params: list[Any]) -> list[Any]:
             after = body(*values_of(params))
             after = list(after) if isinstance(after, (list, tuple)) else [after]
             found, shape = tree.flatten(after, is_tensor_like)
@@ -204,9 +201,8 @@ def while_loop(
                 )
             found = [_next(given(value), param) for value, param in zip(found, params[counter:], strict=True)]
             return [emit("add", [params[0], np.int32(1)])[0], *found] if counter else found
-            yield
 
-        results = drive(graph_loop(interp, start, names, header, step))[counter:]
+        results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
         tensors = [wrap(result) for result in results]
         named(tensors[0], name)
         if len(tensors) == 1 and not return_same_structure:
@@ -243,14 +239,13 @@ def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | No
         found = given(elems)
         whole = found if isinstance(found, (tuple, dict, Traced)) else as_constant(found)
 
-        def body(values: list[Any]) -> Work:
+        def body(values: list[Any]) -> Any:
             leaves, structure = tree.flatten(values[0], is_tensor_like)
             value = fn(tree.unflatten(structure, [wrap(leaf) for leaf in leaves]))
             results, after = tree.flatten(value, is_tensor_like)
             return tree.unflatten(after, [_initial(given(leaf)) for leaf in results])
-            yield
 
-        result = drive(forms.graph_map(graph.writer.interpreter, [whole], body))
+        result = drive(graph_map(graph.ctx, [whole], body))
         leaves, structure = tree.flatten(result, is_tensor_like)
         return tree.unflatten(structure, [wrap(leaf) for leaf in leaves])
 
@@ -294,8 +289,7 @@ class control_dependencies:
             if self._inputs is None:
                 builder.controls = ()
                 return
-            ports = [graph.writer.resolve(token) for token in _tokens(self._inputs)]
-            controls = [port for port in ports if isinstance(port, Port)]
+            controls = map(graph.writer.resolve, _tokens(self._inputs))
             builder.controls = tuple(dict.fromkeys((*builder.controls, *controls)))
 
     def __exit__(self, *_: object) -> None:
@@ -314,8 +308,7 @@ def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
     flat = [item for value in inputs for item in (value if isinstance(value, (list, tuple)) else [value])]
     with writing(*(x.token if isinstance(x, Operation) else x for x in flat)) as graph:
         builder = graph.ctx.open_builder
-        ports = [graph.writer.resolve(token) for token in _tokens(flat)]
-        controls = tuple(dict.fromkeys(port for port in ports if isinstance(port, Port)))
+        controls = tuple(dict.fromkeys(map(graph.writer.resolve, _tokens(flat))))
         done = Const(np.asarray(True))
         number = builder.add("identity", (done,), (done.type,), span=here(), name=name or "group", controls=controls)
         return Operation(Tensor(builder, Port(number)))

@@ -18,7 +18,7 @@ from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
 from undertow.frontend.control.termination import refuse_endless
-from undertow.frontend.trace.capture import Captured
+from undertow.frontend.trace.library import Captured
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.traced import constant as as_numpy

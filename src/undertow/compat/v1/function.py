@@ -31,8 +31,8 @@ from undertow.compat.v1.tensor import (
     writing,
 )
 from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
-from undertow.frontend.control.flow import port_in
 from undertow.frontend.trace.builder import Builder
+from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Operand, Port

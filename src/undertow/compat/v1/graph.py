@@ -16,10 +16,11 @@ from typing import Any, Generic, NoReturn, TypeVar
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.capture import Session as Capture
+from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.trace.library import library_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced, capturing
-from undertow.ir.graph import Const, FunctionGraph, Library, Operand, Port
+from undertow.ir.graph import Const, FunctionGraph, Library, Port
 from undertow.types import Type
 
 # The newest Defined of each name in this process, so that functions survive `reset_default_graph`.
@@ -50,6 +51,7 @@ class NativeContext(Context):
 
     __slots__ = ("graph", "told")
 
+    session: Writer
     graph: Graph
     told: Span | None  # by the interpreter of captured functions
 
@@ -71,10 +73,10 @@ class NativeContext(Context):
         return tree.unflatten(structure, [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves])
 
 
-class Writer(Capture):
-    """What traced values ask for while a TensorFlow-1 graph is written."""
+class Writer(CaptureSession):
+    """The `Session` of a TensorFlow-1 graph, which is written whenever the user's Python does."""
 
-    def resolve(self, value: Traced) -> Operand:
+    def resolve(self, value: Traced) -> Port:
         """A tensor as seen where nodes are written now. A function sees from outside only constants."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
@@ -226,7 +228,7 @@ class Graph:
                     if callee not in graphs:
                         self._trace(self._functions[callee], node.span)
                     waiting.append(graphs[callee])
-        return self.writer.library(main)
+        return library_of(main, graphs)
 
     def body_of(self, callee: str) -> FunctionGraph | None:
         """The graph of a function by what it is called in graphs, traced now if need be; None if that cannot be yet."""

@@ -13,6 +13,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from undertow.errors import CaptureError
+from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
@@ -37,7 +38,7 @@ _INLINE_DEPTH = 500
 
 
 class Interpreter(Containers):
-    """Evaluates every expression. `statements.py` adds statements."""
+    """Evaluates every expression. `statements.py` and `branches.py` add statements."""
 
     def make_closure(self, node: Any, env: Env) -> Work:
         """A function defined inside a captured one."""
@@ -106,11 +107,11 @@ class Interpreter(Containers):
             special = None
         if special is not None:
             return (yield special(self, args, kwargs, env))
-        if isinstance(function, Closure):
-            return (yield self.invoke(function, args, kwargs))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
             args, function = [function.__self__, *args], function.__func__
-        elif not isinstance(function, (type, FunctionType)) and is_user_code(type(function).__dict__.get("__call__")):
+        elif not isinstance(function, (type, FunctionType, Closure)) and is_user_code(
+            type(function).__dict__.get("__call__")
+        ):
             args, function = [function, *args], type(function).__call__
         if isinstance(function, Closure):
             return (yield self.invoke(function, args, kwargs))
@@ -148,11 +149,7 @@ class Interpreter(Containers):
             ) from None
 
     def invoke(
-        self,
-        closure: Closure,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        result: Callable[[Any], Any] | None = None,
+        self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
     ) -> Work:
         """Capture a plain Python function inline, as if its body stood here; `result` checks what it returns."""
         refuse_unsupported(closure)
@@ -172,7 +169,10 @@ class Interpreter(Containers):
             self.depth -= 1
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
-        raise NotImplementedError  # statements.py
+        raise NotImplementedError  # branches.py
+
+    def run(self, cell: Any, stop: Any, env: Env) -> Work:
+        raise NotImplementedError  # branches.py
 
 
 def _a(name: str) -> str:
@@ -180,5 +180,5 @@ def _a(name: str) -> str:
 
 
 HANDLERS.update({ast.Lambda: Interpreter.make_closure, ast.Call: Interpreter.call_node})
-# Functions that mean something else for traced values; filled by forms.py.
-SPECIAL: dict[Any, Callable[[Interpreter, Sequence[Any], dict[str, Any], Env | None], Work]] = {}
+# Functions that mean something else in a capture: those of Python, and what forms.py adds.
+SPECIAL = dict(PYTHON)

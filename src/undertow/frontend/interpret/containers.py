@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
-from undertow.frontend.control.flow import contents
+from undertow.frontend.control.state import contents
+from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean, ours
+from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, has_traced, read
 from undertow.types import said
 
@@ -70,7 +72,7 @@ class Containers(Expressions):
             return self.ctx.session.seen(value[key])
         if isinstance(value, (list, tuple)):
             try:
-                value = ours("asarray")(value)
+                value = functions.asarray(value)
             except TypeMismatch:
                 raise CaptureError(
                     f"this {type(value).__name__} cannot be indexed by a traced value: "
@@ -78,8 +80,6 @@ class Containers(Expressions):
                     hint="choose with `if`/`elif`, or keep what it holds in one array",
                 ) from None
         if isinstance(value, (np.ndarray, Traced)):
-            from undertow.frontend.values.indexing import getitem
-
             return getitem(value, key)
         raise CaptureError(
             f"a {type(value).__name__} cannot be indexed by a traced value",
@@ -293,8 +293,6 @@ _FOREIGN = {  # attributes of arrays elsewhere
 def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> CaptureError:
     """The error of an attribute that is not there, with one that the user may have meant."""
     if isinstance(value, Traced):
-        from undertow.frontend.functions import public as functions
-
         known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "port", "type")]
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"

@@ -13,8 +13,10 @@ from typing import Any
 Work = Generator[Any, Any, Any]
 
 
-def drive(work: Work) -> Any:
+def drive(work: Any) -> Any:
     """Run a generator that yields work, to the end, with the waiting ones on a list instead of the stack."""
+    if type(work) is not GeneratorType:
+        return work
     stack: list[Work] = [work]
     value: Any = None
     fault: BaseException | None = None

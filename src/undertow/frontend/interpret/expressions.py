@@ -1,8 +1,8 @@
 """Runs Python syntax during capture: names, operators and choices.
 
-Every handler is a generator that yields what it needs evaluated and is sent the value back (`drive.py`). What depends
-on traced values writes nodes, what does not simply runs. `containers.py` adds containers and targets, `calls.py`
-functions, `statements.py` statements.
+A handler gives a value, or a generator that yields what it needs evaluated and is sent the value back (`drive.py`).
+What depends on traced values writes nodes, what does not simply runs. `containers.py` adds containers and targets,
+`calls.py` functions, `statements.py` and `branches.py` statements.
 """
 
 from __future__ import annotations
@@ -21,25 +21,22 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
-from undertow.frontend.control.flow import by_condition, force, join_effects, join_states, merge, restore, save
+from undertow.frontend.control.merge import by_condition, force, merge
+from undertow.frontend.control.state import join_effects, join_states, restore, save
+from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.queries import is_plain, syntax_name
 from undertow.frontend.syntax.source import Closure, Env, Undefined
 from undertow.frontend.values.traced import Context, Traced, read
 from undertow.types import bool_
 
-BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+_NAMES = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift",
 }  # fmt: skip
-INPLACE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
-    ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow, ast.MatMult: operator.imatmul,
-    ast.BitAnd: operator.iand, ast.BitOr: operator.ior, ast.BitXor: operator.ixor,
-    ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
-}  # fmt: skip
+BINARY: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__{n}__") for op, n in _NAMES.items()}
+INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
 _UNARY: dict[type, Callable[[Any], Any]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
 }  # fmt: skip
@@ -136,40 +133,29 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             truth = yield self.condition(node.operand, env)
             self.at(node, env)
-            return ours("logical_not")(truth) if isinstance(truth, Traced) else not truth
+            return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
         value = yield self.expr(node.operand, env)
         self.at(node, env)
         return _UNARY[type(node.op)](value)
 
-    def compare(self, node: ast.Compare, env: Env) -> Work:
-        left = yield self.expr(node.left, env)
+    def compare(self, node: ast.Compare, env: Env, index: int = 0, left: Any = None) -> Work:
+        """A chain of comparisons; in a branch, its rest from number `index` on, whose left side is known."""
+        if not index:
+            left = yield self.expr(node.left, env)
         result: Any = True
-        for index, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            if isinstance(result, Traced) and not is_plain(right_node):
+        for at in range(index, len(node.ops)):
+            if isinstance(result, Traced) and not index and not is_plain(node.comparators[at]):
                 # a < b < f(c): c is looked at only if a < b.
-                return (yield self._rest_of_chain(node, index, left, result, env))
-            right = yield self.expr(right_node, env)
+                rest = functools.partial(self.compare, node, env, at, left)
+                return (yield self.choose(result, rest, lambda: False, env))
+            right = yield self.expr(node.comparators[at], env)
             self.at(node, env)
-            holds = self._compare(op, left, right)
-            result = holds if result is True else ours("logical_and")(result, holds)
-            if not isinstance(result, Traced) and len(node.ops) > 1 and not result:
+            holds = self._compare(node.ops[at], left, right)
+            result = holds if result is True else functions.logical_and(result, holds)
+            if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
                 return result
             left = right
         return result
-
-    def _rest_of_chain(self, node: ast.Compare, index: int, left: Any, so_far: Traced, env: Env) -> Work:
-        def rest() -> Work:
-            value: Any = True
-            before = left
-            for op, right_node in list(zip(node.ops, node.comparators, strict=True))[index:]:
-                right = yield self.expr(right_node, env)
-                self.at(node, env)
-                holds = self._compare(op, before, right)
-                value = holds if value is True else ours("logical_and")(value, holds)
-                before = right
-            return value
-
-        return (yield self.choose(so_far, rest, _give(False), env))
 
     def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.In, ast.NotIn)):
@@ -192,7 +178,7 @@ class Expressions:
     def boolean(self, node: ast.BoolOp, env: Env, only_truth: bool = False) -> Work:
         """`and` and `or` give one of their operands; where only its truth is asked, their types may differ."""
         is_and = isinstance(node.op, ast.And)
-        evaluate = self.condition if only_truth else self._later
+        evaluate = self.condition if only_truth else self.expr
         value = yield evaluate(node.values[0], env)
         for index, next_node in enumerate(node.values[1:], 1):
             self.at(node.values[index - 1], env)
@@ -206,31 +192,28 @@ class Expressions:
                 other = yield evaluate(next_node, env)
                 self.at(node, env)
                 if isinstance(other, (bool, np.bool_)) or (isinstance(other, Traced) and other.dtype == bool_):
-                    value = ours("logical_and" if is_and else "logical_or")(truth, other)
+                    value = (functions.logical_and if is_and else functions.logical_or)(truth, other)
                     continue
             # The operand may fault, call or be no truth value: it runs in a branch, with all that follows it.
-            rest = functools.partial(self._rest_of_boolean, node, index, env, evaluate)
-            stay = _give(value)
-            self.at(node, env)
-            return (yield self.choose(truth, rest if is_and else stay, stay if is_and else rest, env))
+            return (yield self._rest_of_boolean(node, index, truth, value, evaluate, env))
         return value
 
-    def _rest_of_boolean(self, node: ast.BoolOp, index: int, env: Env, evaluate: Callable[..., Work]) -> Work:
+    def _rest_of_boolean(
+        self, node: ast.BoolOp, index: int, truth: Traced, value: Any, evaluate: Callable[..., Any], env: Env
+    ) -> Work:
         rest = node.values[index:]
         tail: ast.expr = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
-        return (yield evaluate(tail, env))
+        self.at(node, env)
+        go_on, stay = (lambda: evaluate(tail, env)), (lambda: value)
+        is_and = isinstance(node.op, ast.And)
+        return self.choose(truth, go_on if is_and else stay, stay if is_and else go_on, env)
 
     def conditional(self, node: ast.IfExp, env: Env) -> Work:
         truth = yield self.condition(node.test, env)
         if not isinstance(truth, Traced):
             return (yield self.expr(node.body if truth else node.orelse, env))
         self.at(node, env)
-        return (
-            yield self.choose(truth, lambda: self._later(node.body, env), lambda: self._later(node.orelse, env), env)
-        )
-
-    def _later(self, node: ast.expr, env: Env) -> Work:
-        return (yield self.expr(node, env))
+        return (yield self.choose(truth, lambda: self.expr(node.body, env), lambda: self.expr(node.orelse, env), env))
 
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
@@ -242,9 +225,9 @@ class Expressions:
                 f"the condition is a {value.type}, not one truth value",
                 hint="reduce it with ut.any(x) or ut.all(x), or choose per element with ut.where",
             )
-        return value if value.dtype == bool_ else ours("not_equal")(value, 0)
+        return value if value.dtype == bool_ else functions.not_equal(value, 0)
 
-    def choose(self, pred: Traced, then: Callable[[], Work], other: Callable[[], Work], env: Env | None) -> Work:
+    def choose(self, pred: Traced, then: Callable[[], Any], other: Callable[[], Any], env: Env | None) -> Work:
         """The value of one of two pieces of work, chosen at run time: both are captured, each in a branch."""
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
         outside = builder.region
@@ -268,20 +251,6 @@ class Expressions:
 
 
 # -- what the handlers share -------------------------------------------------------------------------------
-
-
-def ours(name: str) -> Any:
-    from undertow.frontend.functions import public as functions
-
-    return getattr(functions, name)
-
-
-def _give(value: Any) -> Callable[[], Work]:
-    def work() -> Work:
-        return value
-        yield
-
-    return work
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -1,491 +1,36 @@
-"""Runs Python statements during capture, both sides of every branch that depends on traced values.
-
-The statements still to do are a linked list of cells. A traced `if` runs each side's block in its own region;
-where the sides then stand at different places (one returned, or broke out of a loop), the side that is
-behind goes on alone until both stand at the same place, and there they join. So `if n <= 1: return 1` puts
-the rest of the function into the other branch, and nothing is captured twice.
-
-A side that can still be at two places when its block ends (`if a: if b: return x`) becomes `Mixed`: a
-number computed at run time says where it goes on.
-"""
+"""Runs Python syntax during capture: statements that do not change where control goes."""
 
 from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from undertow.errors import CaptureError, InternalError, Span, UndertowError
-from undertow.frontend.control.flow import (
-    ABSENT,
-    State,
-    by_return,
-    join_effects,
-    join_states,
-    join_where_it_falls,
-    merge,
-    port_in,
-    restore,
-    save,
-)
+from undertow.errors import CaptureError
+from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.expressions import BINARY, INPLACE, ours
-from undertow.frontend.interpret.standins import TracedRange, TracedText
+from undertow.frontend.interpret.expressions import BINARY, INPLACE
+from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import syntax_name
 from undertow.frontend.syntax.source import Env, Undefined
-from undertow.frontend.trace.builder import Checkpoint
 from undertow.frontend.values.traced import Traced
-from undertow.ir.graph import Port
-from undertow.types import Type, i32
 
-# How long a loop that Python runs during capture may be: in rounds, and in nodes that it writes. A `for` has an end;
-# a `while` that writes many nodes is more likely one whose condition was meant to be traced.
-_UNROLL_LIMIT = 1_000_000
-_UNROLL_NODES = {ast.For: 100_000, ast.While: 10_000}
 
+class Statements(Interpreter):
+    """Adds statements without control flow to expressions. `branches.py` adds the others."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cell:
-    """A statement to do, and what comes after it."""
-
-    statement: Any  # ast.stmt, Mark or End
-    next: Cell | None
-
-
-@dataclass(slots=True, eq=False)
-class Mark:
-    """Stands in the list where a loop that Python runs comes round: start the next iteration, or leave."""
-
-    node: ast.For | ast.While
-    items: Iterator[Any] | None  # of a `for`
-    nodes: int = 0  # that were there before it began
-    rounds: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class End:
-    """Stands at the end of the body of a loop of the graph: where `continue` goes."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Return:
-    """The function is left with a value."""
-
-    value: Any
-    span: Span | None = None  # of the `return`; after a join, of one of them
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """`break` or `continue` of the innermost loop: that of the next Mark in the list."""
-
-    is_break: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mixed:
-    """Where control goes is computed: `flow` is 0 to fall through, else the number of an exit."""
-
-    flow: Traced
-    exits: tuple[Any, ...]  # exit number n is exits[n - 1]: RETURN or a Leave
-    value: Any  # what is returned, where it is returned
-    falls: bool
-    span: Span | None = None  # of the `return`
-    only: dict[str, Any] = field(default_factory=dict)  # variables that have a value only where it falls through
-
-
-RETURN = "return"
-Outcome = Return | Leave | Mixed | None  # None: fell through to the end
-
-
-class LoopIsTraced(Exception):
-    """A `while` that Python was running is left on a traced condition: it must become a loop of the graph."""
-
-    def __init__(self, mark: Mark) -> None:
-        self.mark = mark
-
-
-@dataclass(slots=True, eq=False)
-class Side:
-    """One side of a branch on its way to the join."""
-
-    region: int
-    state: State
-    place: Cell | None  # where it goes on, if it falls; None is the end of the statements at hand
-    outcome: Outcome
-
-
-def cells(statements: list[ast.stmt], after: Cell | None = None) -> Cell | None:
-    """The statements as a list that goes on with `after`."""
-    for statement in reversed(statements):
-        after = Cell(statement, after)
-    return after
-
-
-def falls(outcome: Outcome) -> bool:
-    """May control fall through with this outcome?"""
-    return outcome is None or (isinstance(outcome, Mixed) and outcome.falls)
-
-
-def keeps_state(outcome: Outcome) -> bool:
-    """Does anything in this function go on from here? (After `return` the variables are of no use.)"""
-    return falls(outcome) or any(isinstance(exit, Leave) for exit in exits_of(outcome))
-
-
-def exits_of(outcome: Outcome) -> tuple[Any, ...]:
-    """The ways, other than falling through, that control may go."""
-    if isinstance(outcome, Mixed):
-        return outcome.exits
-    if isinstance(outcome, Return):
-        return (RETURN,)
-    return () if outcome is None else (outcome,)
-
-
-def value_of(outcome: Outcome) -> Any:
-    """What is returned, or ABSENT where nothing can be."""
-    if isinstance(outcome, Return):
-        return outcome.value
-    return outcome.value if isinstance(outcome, Mixed) and RETURN in outcome.exits else ABSENT
-
-
-def _span_of(outcome: Outcome) -> Span | None:
-    return outcome.span if isinstance(outcome, (Return, Mixed)) else None
-
-
-class StatementInterpreter(Interpreter):
-    """Adds statements to expressions."""
-
-    def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
-        outcome = yield self.run(cells(node.body), None, env)
-        # To reach the end is to return None, so a bare `return` on other paths fits.
-        if outcome is None or (isinstance(outcome, Mixed) and outcome.value is None):
-            return None
-        if isinstance(outcome, Return):
-            return outcome.value
-        raise CaptureError(
-            f"`{env.closure.name}` returns a value on some paths, and reaches its end without a `return` on others",
-            self.span(node, env),
-            hint="end every path with `return` and a value",
-        )
-
-    def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Do the statements from `cell` up to `stop` (or the end)."""
-        begun: dict[Mark, tuple[Checkpoint, State, Cell | None]] = {}
-        while cell is not None and cell is not stop:
-            statement = cell.statement
-            if isinstance(statement, ast.If):
-                truth = yield self.condition(statement.test, env)
-                if not isinstance(truth, Traced):
-                    cell = cells(statement.body if truth else statement.orelse, cell.next)
-                    continue
-                self.at(statement, env)
-                step = self.branch(truth, statement, cell.next, stop, env)
-            elif isinstance(statement, ast.While):
-                if _is_endless(statement):
-                    raise CaptureError(
-                        "this loop never ends: nothing in it breaks or returns",
-                        self.span(statement, env),
-                        hint="leave it with `break` or `return`",
-                    )
-                builder = self.ctx.open_builder
-                mark = Mark(statement, None, len(builder.nodes))
-                begun[mark] = (builder.checkpoint(), save(env, builder), cell.next)
-                cell = Cell(mark, cell.next)
-                continue
-            elif isinstance(statement, ast.For):
-                step = self.begin_for(statement, cell.next, env)
-            elif isinstance(statement, Mark):
-                step = self.come_round(statement, cell, env)
-            elif isinstance(statement, End):
-                cell = cell.next
-                continue
-            elif isinstance(statement, ast.With):
-                step = self.with_block(statement, cell.next, env)
-            elif isinstance(statement, ast.Return):
-                value = None
-                if statement.value is not None:
-                    value = yield self.expr(statement.value, env)
-                self.at(statement, env)
-                span = self.ctx.span
-                return Return(value if env.result is None else env.result(value), span)
-            elif isinstance(statement, (ast.Break, ast.Continue)):
-                leave = Leave(isinstance(statement, ast.Break))
-                place = self._leave(leave, cell, stop)
-                if isinstance(place, Leave):
-                    return place
-                cell = place
-                continue
-            else:
-                yield self.simple(statement, env)
-                cell = cell.next
-                continue
-            outcome: Outcome = None
-            while True:
-                try:
-                    outcome, cell = yield step
-                    if isinstance(outcome, Mixed) and outcome.falls and cell is not None and cell is not stop:
-                        return (yield self.go_on(outcome, cell, stop, env))
-                    break
-                except LoopIsTraced as fault:
-                    if fault.mark not in begun:
-                        raise
-                    checkpoint, state, after = begun.pop(fault.mark)
-                    self.go_back(checkpoint, state, env)
-                    step = self._loops().while_loop(self, fault.mark.node, after, env)
-            if outcome is not None:
-                return outcome
-        return None
-
-    # -- branches ------------------------------------------------------------------------------------------
-
-    def branch(self, pred: Traced, node: ast.If, after: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Run both blocks of a traced `if`."""
-
-        def block(statements: list[ast.stmt]) -> Work:
-            outcome = yield self.run(cells(statements), None, env)
-            return outcome, after
-
-        return (yield self.fork(pred, lambda: block(node.body), lambda: block(node.orelse), after, stop, env))
-
-    def go_on(self, mixed: Mixed, cell: Cell, stop: Cell | None, env: Env) -> Work:
-        """Do what follows from `cell` on, where control really falls through to it."""
-        pred = ours("equal")(mixed.flow, 0)
-
-        def fall() -> Work:
-            env.vars.update(mixed.only)
-            return None, cell
-            yield
-
-        def leave() -> Work:
-            if len(mixed.exits) > 1:
-                return Mixed(mixed.flow, mixed.exits, mixed.value, False, mixed.span), None
-            exit = mixed.exits[0]
-            return (Return(mixed.value, mixed.span) if exit == RETURN else exit), None
-            yield
-
-        outcome, place = yield self.fork(pred, fall, leave, cell, stop, env)
-        if place is not None and place is not stop:
-            if outcome is None:
-                return (yield self.run(place, stop, env))
-            if isinstance(outcome, Mixed) and outcome.falls:
-                return (yield self.go_on(outcome, place, stop, env))
-        return outcome
-
-    def fork(self, pred: Traced, then: Any, other: Any, after: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Run both sides until they stand at one place; the outcome there, and the place."""
-        ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
-        outside = builder.region
-        regions = builder.branch(ctx.session.resolve(pred))
-        before = save(env, builder)
-        sides: list[Side] = []
-        try:
-            for region, work in zip(regions, (then, other), strict=True):
-                restore(before, env, builder)
-                builder.region = region
-                outcome, place = yield work()
-                sides.append(self._side(region, outcome, place, after, stop, env))
-            while (behind := self._behind(sides, stop)) is not None:
-                number, target = behind
-                side = sides[number]
-                restore(side.state, env, builder)
-                builder.region = side.region
-                assert side.place is not None
-                if isinstance(side.outcome, Mixed):
-                    outcome = yield self.go_on(side.outcome, side.place, target, env)
-                else:
-                    outcome = yield self.run(side.place, target, env)
-                sides[number] = self._side(side.region, outcome, target, side.place, stop, env)
-        finally:
-            builder.region = outside
-        ctx.span = span
-        result = self._join_outcomes(sides, regions)
-        kept = [side.state if keeps_state(side.outcome) else None for side in sides]
-        if kept != [None, None]:
-            join_states(before, kept[0], kept[1], regions, env, ctx)
-        if isinstance(result, Mixed) and result.falls:
-            views = [
-                {**side.state.vars, **getattr(side.outcome, "only", {})} if falls(side.outcome) else None
-                for side in sides
-            ]
-            result.only.update(join_where_it_falls(views, regions, env, ctx))
-        join_effects(before, [side.state.effect for side in sides], regions, builder)
-        return result, next((side.place for side in sides if falls(side.outcome)), None)
-
-    def _side(
-        self, region: int, outcome: Outcome, place: Cell | None, start: Cell | None, stop: Cell | None, env: Env
-    ) -> Side:
-        """Where a side stands: `break` and `continue` of a loop that Python runs are places like any other."""
-        if isinstance(outcome, Leave):
-            found = self._leave(outcome, start, stop)
-            if not isinstance(found, Leave):
-                outcome, place = None, found
-        return Side(region, save(env, self.ctx.open_builder), None if place is stop else place, outcome)
-
-    def _behind(self, sides: list[Side], stop: Cell | None) -> tuple[int, Cell | None] | None:
-        """The side that must go on before they can join, and how far; None if they stand at one place."""
-        going = [n for n, side in enumerate(sides) if falls(side.outcome) and side.place is not None]
-        if not going or (falls(sides[0].outcome) and falls(sides[1].outcome) and sides[0].place is sides[1].place):
-            return None
-        ends = [side.place if falls(side.outcome) else None for side in sides]
-        for number in going:
-            target = ends[1 - number]
-            at = sides[number].place
-            marks: list[Mark] = []
-            while at is not None and at is not stop and at is not target:
-                if isinstance(at.statement, Mark):
-                    marks.append(at.statement)
-                at = at.next
-            if at is target or target is None:
-                for mark in marks:
-                    if isinstance(mark.node, ast.While):
-                        raise LoopIsTraced(mark)
-                return number, stop if target is None else target
-        raise InternalError("two sides of a branch are both ahead of each other")
-
-    def _leave(self, leave: Leave, start: Cell | None, stop: Cell | None) -> Cell | Leave | None:
-        """Where `break` or `continue` goes on, if that is among the statements at hand; else the Leave itself."""
-        at = start
-        while at is not None and at is not stop:
-            if isinstance(at.statement, Mark):
-                return at.next if leave.is_break else at
-            if isinstance(at.statement, End):
-                return leave if leave.is_break else at
-            at = at.next
-        return leave
-
-    def _join_outcomes(self, sides: list[Side], regions: tuple[int, int]) -> Outcome:
-        a, b = sides[0].outcome, sides[1].outcome
-        if (a is None and b is None) or (isinstance(a, Leave) and a == b):
-            return a
-        if isinstance(a, Return) and isinstance(b, Return):
-            differ = by_return(a.span, b.span)
-            return Return(merge(a.value, b.value, regions, self.ctx, "", self.ctx.span, differ), a.span or b.span)
-        exits = tuple(dict.fromkeys((*exits_of(a), *exits_of(b))))
-        builder = self.ctx.open_builder
-        ports = [self.flow_port(outcome, exits, region) for outcome, region in zip((a, b), regions, strict=True)]
-        flow = Traced(builder, Port(builder.add("merge", ports, (Type(i32),), name="flow", span=self.ctx.span)))
-        value = None
-        if RETURN in exits:
-            differ = by_return(_span_of(a), _span_of(b))
-            value = merge(value_of(a), value_of(b), regions, self.ctx, "", self.ctx.span, differ)
-        return Mixed(flow, exits, value, falls(a) or falls(b), _span_of(a) or _span_of(b))
-
-    def flow_port(self, outcome: Outcome, exits: tuple[Any, ...], region: int) -> Port:
-        """The number of the way that control goes, as a token of the region."""
-        if not isinstance(outcome, Mixed):
-            found = exits_of(outcome)
-            return port_in(np.int32(exits.index(found[0]) + 1 if found else 0), region, self.ctx)
-        if outcome.exits == exits[: len(outcome.exits)]:
-            return port_in(outcome.flow, region, self.ctx)
-        # Renumber through a table: exit n of the side is exit table[n] of the join.
-        table = np.array([0, *(exits.index(exit) + 1 for exit in outcome.exits)], np.int32)
-        builder, before = self.ctx.open_builder, self.ctx.open_builder.region
-        builder.region = region
-        try:
-            return port_in(self.item(table, outcome.flow), region, self.ctx)
-        finally:
-            builder.region = before
-
-    # -- loops ---------------------------------------------------------------------------------------------
-
-    def _loops(self) -> Any:
-        return importlib.import_module("undertow.frontend.control.loops")
-
-    def begin_for(self, node: ast.For, after: Cell | None, env: Env) -> Work:
-        """Over a range or array whose length is known at run time: a loop of the graph. Else Python runs it."""
-        over = yield self.expr(node.iter, env)
-        self.at(node.iter, env)
-        if isinstance(over, TracedRange):
-            return (yield self._loops().for_loop(self, node, over, after, env))
-        if isinstance(over, Traced) and over.type.rank and over.type.shape[0] is None:
-            return (yield self._loops().array_loop(self, node, over, after, env))
-        items = self.iterate(over, self.span(node.iter, env))
-        return None, Cell(Mark(node, items, len(self.ctx.open_builder.nodes)), after)
-
-    def come_round(self, mark: Mark, cell: Cell, env: Env) -> Work:
-        """One more round of a loop that Python runs, or the statements after it."""
-        node = mark.node
-        if isinstance(node, ast.While):
-            builder = self.ctx.open_builder
-            checkpoint, before = builder.checkpoint(), save(env, builder)
-            truth = yield self.condition(node.test, env)
-            if isinstance(truth, Traced):
-                # The test belongs into the loop's own graph: forget what it wrote here.
-                self.go_back(checkpoint, before, env)
-                return (yield self._loops().while_loop(self, node, cell.next, env))
-            more = truth
-        else:
-            assert mark.items is not None
-            item = next(mark.items, _DONE)
-            more = item is not _DONE
-            if more:
-                yield self.assign(node.target, item, env)
-        mark.rounds += 1
-        nodes = len(self.ctx.open_builder.nodes) - mark.nodes
-        if mark.rounds > _UNROLL_LIMIT or nodes > _UNROLL_NODES[type(node)]:
-            done = f"{mark.rounds:,} rounds" if mark.rounds > _UNROLL_LIMIT else f"writing {nodes:,} nodes"
-            raise CaptureError(
-                f"this loop does not depend on traced values, so it is unrolled, and has not ended after {done}",
-                self.span(node, env),
-                hint="let its condition depend on a traced value, as in `for i in range(n)` with an argument `n`",
-            )
-        return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
-
-    def go_back(self, checkpoint: Checkpoint, state: State, env: Env) -> None:
-        """Forget what was written and assigned since then."""
-        builder = self.ctx.open_builder
-        builder.rollback(checkpoint)
-        self.ctx.session.forget_hidden(builder)
-        restore(state, env, builder)
-
-    def with_block(self, node: ast.With, after: Cell | None, env: Env) -> Work:
-        """Only our own context managers (placement, control edges) mean something in a graph."""
-        managers: list[Any] = []
-        for item in node.items:
-            try:
-                manager = yield self.expr(item.context_expr, env)
-            except Exception as fault:
-                if isinstance(fault, UndertowError):
-                    raise
-                manager = None  # a file that is not there, a lock that is taken: `with` cannot be captured anyway
-            if not getattr(manager, "__undertow_capture__", False):
-                if hasattr(manager, "close"):
-                    manager.close()
-                is_subgraph = hasattr(manager, "__undertow_definition__")
-                hint = _HINTS["SubGraph" if is_subgraph else "With"]
-                raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
-            managers.append(manager)
-        try:
-            for manager, item in zip(managers, node.items, strict=True):
-                entered = manager.__enter__()
-                if item.optional_vars is not None:
-                    yield self.assign(item.optional_vars, entered, env)
-            outcome = yield self.run(cells(node.body), None, env)
-        finally:
-            for manager in reversed(managers):
-                manager.__exit__(None, None, None)
-        return outcome, after
-
-    # -- statements that only run --------------------------------------------------------------------------
-
-    def simple(self, node: Any, env: Env) -> Work:
+    def simple(self, node: Any, env: Env) -> Any:
         """A statement without control flow of its own."""
         handler = _STATEMENTS.get(type(node))
         if handler is None:
             raise CaptureError(
-                f"{syntax_name(node)} cannot be captured",
-                self.span(node, env),
-                hint=_HINTS.get(type(node).__name__, ""),
+                f"{syntax_name(node)} cannot be captured", self.span(node, env), hint=HINTS.get(type(node).__name__, "")
             )
-        return (yield handler(self, node, env))
+        return handler(self, node, env)
 
-    def expression(self, node: ast.Expr, env: Env) -> Work:
-        yield self.expr(node.value, env)
+    def expression(self, node: ast.Expr, env: Env) -> Any:
+        return self.expr(node.value, env)
 
     def assignment(self, node: ast.Assign, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -527,9 +72,9 @@ class StatementInterpreter(Interpreter):
         self.at(node, env)
         if isinstance(truth, Traced):
             if isinstance(message, TracedText):
-                ours("assert_")(truth, message.template, *message.values)
+                assert_(truth, message.template, *message.values)
             else:
-                ours("assert_")(truth, str(message) or f"assertion failed: {ast.unparse(node.test)}")
+                assert_(truth, str(message) or f"assertion failed: {ast.unparse(node.test)}")
         elif not truth:
             raise CaptureError(
                 f"assertion failed: {message or ast.unparse(node.test)}",
@@ -539,11 +84,11 @@ class StatementInterpreter(Interpreter):
     def throw(self, node: ast.Raise, env: Env) -> Work:
         if self.ctx.open_builder.region != 0 or node.exc is None:
             when = "" if node.exc is None else " under a condition that is known only at run time"
-            raise CaptureError(f"`raise`{when} cannot be captured", self.span(node, env), hint=_HINTS["Raise"])
+            raise CaptureError(f"`raise`{when} cannot be captured", self.span(node, env), hint=HINTS["Raise"])
         error = yield self.expr(node.exc, env)
         self.at(node, env)
         if isinstance(error, KeyboardInterrupt):
-            raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=_HINTS["Raise"])
+            raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
         raise error
 
     def delete(self, node: ast.Delete, env: Env) -> Work:
@@ -567,7 +112,7 @@ class StatementInterpreter(Interpreter):
                     "`del` of an attribute cannot be captured", self.span(target, env), hint="make a new object instead"
                 )
 
-    def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> Work:
+    def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> None:
         self.at(node, env)
         for alias in node.names:
             if isinstance(node, ast.Import):
@@ -578,39 +123,20 @@ class StatementInterpreter(Interpreter):
                 source = importlib.import_module("." * node.level + (node.module or ""), package)
                 value = getattr(source, alias.name)
             env.vars[(alias.asname or alias.name).split(".")[0]] = value
-        return None
-        yield
 
-    def nothing(self, node: ast.Pass, env: Env) -> Work:
-        return None
-        yield
+    def nothing(self, node: ast.Pass, env: Env) -> None:
+        """`pass`."""
 
 
-def _is_endless(node: ast.While) -> bool:
-    """Is it a `while True` that nothing inside leaves?"""
-    if not (isinstance(node.test, ast.Constant) and node.test.value):
-        return False
-    stack: list[tuple[ast.AST, bool]] = [(statement, True) for statement in node.body]
-    while stack:
-        item, is_own = stack.pop()
-        if isinstance(item, (ast.Return, ast.Raise)) or (isinstance(item, ast.Break) and is_own):
-            return False
-        if not isinstance(item, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
-            is_loop = isinstance(item, (ast.For, ast.While))
-            stack.extend((child, is_own and not is_loop) for child in ast.iter_child_nodes(item))
-    return True
-
-
-_DONE = object()
 _STATEMENTS: dict[type, Any] = {
-    ast.Expr: StatementInterpreter.expression, ast.Assign: StatementInterpreter.assignment,
-    ast.AnnAssign: StatementInterpreter.annotated, ast.AugAssign: StatementInterpreter.augmented,
-    ast.FunctionDef: StatementInterpreter.define, ast.Assert: StatementInterpreter.check,
-    ast.Raise: StatementInterpreter.throw, ast.Delete: StatementInterpreter.delete,
-    ast.Import: StatementInterpreter.bring_in, ast.ImportFrom: StatementInterpreter.bring_in,
-    ast.Pass: StatementInterpreter.nothing,
+    ast.Expr: Statements.expression, ast.Assign: Statements.assignment,
+    ast.AnnAssign: Statements.annotated, ast.AugAssign: Statements.augmented,
+    ast.FunctionDef: Statements.define, ast.Assert: Statements.check,
+    ast.Raise: Statements.throw, ast.Delete: Statements.delete,
+    ast.Import: Statements.bring_in, ast.ImportFrom: Statements.bring_in,
+    ast.Pass: Statements.nothing,
 }  # fmt: skip
-_HINTS = {
+HINTS = {
     "Try": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
     "TryStar": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
     "SubGraph": "define the SubGraph before the function, and call it here; what it needs is an input of it",

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
-from undertow.frontend.control.flow import check_range, describe, leaf_type
-from undertow.frontend.control.loops import is_weak
 from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import check_range, describe, leaf_type
+from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, cast, constant, emit
 from undertow.types import DType, Type, as_type, bool_, f64, i64, said, weak_dtype
 

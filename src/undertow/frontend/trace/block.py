@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-import sys
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 from typing import Any
@@ -21,118 +20,19 @@ from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.syntax.annotations import Annotation, read
 from undertow.frontend.syntax.calling import is_library_file
 from undertow.frontend.syntax.source import Closure
+from undertow.frontend.trace.block_session import BlockSession, here, numbers, user_frame
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.capture import Arguments, Definition, Session, Unit, raised_by_python
-from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.link import PROVISIONAL, Written, called_by, callee_of, link
+from undertow.frontend.trace.definition import Arguments, Definition, Specialization
+from undertow.frontend.trace.graft import Ready, reachable
+from undertow.frontend.trace.library import raised_by_python
+from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, link
 from undertow.frontend.trace.loaded import NoSource
+from undertow.frontend.trace.scope import name_of
+from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
-from undertow.frontend.values.traced import Context, Traced, capturing, context, used_too_late
-from undertow.ir.graph import FunctionGraph, Library, Operand, Port
-from undertow.ir.walk import ENTERS
+from undertow.frontend.values.traced import Traced, capturing, context
+from undertow.ir.graph import FunctionGraph, Library, Port
 from undertow.types import CTL, Type
-
-# Graphs of blocks have names that no other graph has, in any session: what stands behind the ~ is not shown.
-_numbers = itertools.count(1)
-
-
-_HOW_TO_INDEX = (
-    "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
-    "a `def` that is given to ut.cond may index arrays and lists as they are"
-)
-
-
-def user_frame() -> FrameType | None:
-    """The innermost frame that runs the user's code; where all of it is installed, the innermost that is not ours."""
-    frame: FrameType | None = sys._getframe(1)
-    installed: FrameType | None = None
-    while frame is not None and is_library_file(frame.f_code.co_filename):
-        if installed is None and not str(frame.f_globals.get("__name__")).startswith("undertow."):
-            installed = frame
-        frame = frame.f_back
-    return frame or installed
-
-
-class BlockContext(Context):
-    """Knows the line of the block that is running: it asks Python, unless a function is being captured."""
-
-    def __init__(self, session: Any) -> None:
-        self.captured: Span | None = None  # where the captured function is, or was when it failed
-        super().__init__(session)
-
-    @property
-    def is_plain_python(self) -> bool:  # type: ignore[override]
-        return not self.session.interpreter.depth
-
-    @property
-    def span(self) -> Span | None:
-        if not self.is_plain_python:
-            return self.captured
-        frame = user_frame()
-        if frame is None:
-            return None
-        return Span(frame.f_code.co_filename, frame.f_lineno, function=self.session.block_name)
-
-    @span.setter
-    def span(self, span: Span | None) -> None:
-        self.captured = span
-
-    @property
-    def truth_hint(self) -> str:  # type: ignore[override]
-        if not self.is_plain_python:
-            return Context.truth_hint
-        return (
-            "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
-            "repeat with ut.while_loop"
-        )
-
-    @property
-    def index_hint(self) -> str:  # type: ignore[override]
-        return _HOW_TO_INDEX if self.is_plain_python else Context.index_hint
-
-    @property
-    def array_hint(self) -> str:  # type: ignore[override]
-        return _HOW_TO_INDEX if self.is_plain_python else Context.array_hint
-
-
-class BlockSession(Session):
-    """What the outermost block of a SubGraph writes, with the blocks and functions inside of it."""
-
-    ctx: BlockContext
-
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []  # those that are open, the innermost last
-        self.unfinished: dict[str, Block] = {}  # those that were called before they were finished
-        super().__init__(context=BlockContext)
-
-    @property
-    def block_name(self) -> str:
-        return self.blocks[-1].name if self.blocks else ""
-
-    def fresh_name(self, name: str) -> str:
-        return f"{name}~b{next(_numbers)}"
-
-    def variable_name(self, variable: Any) -> str:
-        """One that no other variable has, in any session: a graph that it goes into finds a better one."""
-        return self.variables.setdefault(variable, f"{variable.name}~v{variable.number}")
-
-    def uses_variable(self, variable: Any, writes: bool) -> bool:
-        """The block runs once, so whatever touches a variable stands in program order."""
-        if writes:
-            self.written |= {variable}
-        return True
-
-    def resolve(self, value: Traced) -> Operand:
-        if not value.builder.is_open:
-            raise used_too_late(value)
-        builder = self.ctx.open_builder
-        owner = next((block for block in self.blocks if block.builder is value.builder), None)
-        if owner is not None:
-            if value.builder is not builder and (value.builder, value.port) not in builder.lifted:
-                owner.name_values()  # the parameter that it becomes has the name of the user's variable
-            elif owner.has_unnamed:
-                owner.learn_names()
-        return super().resolve(value)
 
 
 @dataclass(slots=True, eq=False)
@@ -165,8 +65,8 @@ class Block(Definition):
         self.callers: set[Block] = set()  # those that called it when it was not finished
         self._inputs: list[_Input] = []
         self._named: set[int] = set()  # nodes that have the name of a variable
-        self._unit: Unit | None = None
-        self._written: Written | None = None
+        self._specialization: Specialization | None = None
+        self._written: WrittenBlock | None = None
         self._ready: Ready | None = None
         self._session: BlockSession | None = None
         self._frame: FrameType | None = None  # that the block runs in
@@ -216,8 +116,8 @@ class Block(Definition):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         names = [item.name or f"x{number}" for number, item in enumerate(self._inputs)]
         self._closure.signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-        given = {name: item.note for name, item in zip(names, self._inputs, strict=True)}
-        self._notes = {**given, **({"return": self._notes["return"]} if "return" in self._notes else {})}
+        results = {"return": self._notes["return"]} if "return" in self._notes else {}
+        self._notes = {**{name: item.note for name, item in zip(names, self._inputs, strict=True)}, **results}
 
     def name_values(self) -> None:
         """Nodes get the names of the variables of the block that hold what they give, as in a captured function."""
@@ -246,7 +146,7 @@ class Block(Definition):
             said = {"open": "is open already", "failed": "ended in an error, and cannot be opened again"}
             raise CaptureError(
                 f"the block of `{self.name}` {said.get(self.state, 'has been written already')}",
-                _here(),
+                here(),
                 hint="make a new one for another function: with ut.SubGraph() as ...",
             )
         current = context()
@@ -285,7 +185,7 @@ class Block(Definition):
                         hint=f"end it with {self.name}.output(...), and what it gives",
                     )
                 visible = [param for item in self._inputs for param in item.params]
-                self._written = Written(self.unit, self.builder, visible, self._ports, session)
+                self._written = WrittenBlock(self.specialization, self.builder, visible, self._ports, session)
         finally:
             self.state = "failed" if self._written is None else "written"
             self._number_inputs()
@@ -328,20 +228,19 @@ class Block(Definition):
         if note is None or not note.types:
             raise CaptureError(
                 f"{brief(spec)} says nothing about an input of `{self.name}`",
-                _here(),
+                here(),
                 hint="give a type, as in ut.i32 or ut.f32[3], or a container of types",
             )
-        if self.state not in ("declared", "open") or self._ports is not None or self._unit is not None:
+        if self.state not in ("declared", "open") or self._ports is not None or self._specialization is not None:
             after = "its block" if self.state not in ("declared", "open") else "its output"
+            after = after if self._specialization is None else "it was called"
             raise CaptureError(
-                f"an input of `{self.name}` is declared after {after if self._unit is None else 'it was called'}",
-                _here(),
-                hint="declare all inputs first",
+                f"an input of `{self.name}` is declared after {after}", here(), hint="declare all inputs first"
             )
         if name and (not name.isidentifier() or name in (item.name for item in self._inputs)):
             raise CaptureError(
                 f"{name!r} cannot be the name of an input of `{self.name}`",
-                _here(),
+                here(),
                 hint="names are like those of Python's variables, each taken once",
             )
         self.learn_names()
@@ -362,50 +261,49 @@ class Block(Definition):
             what = "has an output already" if self._ports is not None else "gets its output outside of its block"
             raise CaptureError(
                 f"`{self.name}` {what}",
-                _here(),
+                here(),
                 hint="call output once, in the block itself, with all that it gives: output(a, b)",
             )
         assert session is not None
         self.name_values()
-        unit = self.unit
-        self._ports = session.result_ports(unit, value)
+        self._ports = session.result_ports(self.specialization, value)
 
     # -- calls ---------------------------------------------------------------------------------------------
 
     @property
-    def unit(self) -> Unit:
+    def specialization(self) -> Specialization:
         """The function as the sessions that call it see it."""
-        if self._unit is None:
+        if self._specialization is None:
             types = tuple(type.erased() for item in self._inputs for type in item.note.types)
-            given = Arguments([], types, (), [], (), ())
-            name = f"{self.name}~b{next(_numbers)}"
-            self._unit = Unit(self, name, types, given, dict.fromkeys(PROVISIONAL), self.note("return"))
-        return self._unit
+            name, hidden = f"{self.name}~b{next(numbers)}", dict.fromkeys(PROVISIONAL)
+            arguments = Arguments([], types, (), [], (), ())
+            self._specialization = Specialization(self, name, types, arguments, hidden, self.note("return"))
+        return self._specialization
 
-    def standing(self, session: Session) -> Unit | None:
+    def sole_specialization(self, session: Session) -> Specialization | None:
         if self._ready is not None:
             return None
         if self.state == "linked":
-            for what in self.unit.hidden:
+            for what in self.specialization.hidden:
                 if not isinstance(what, str) and (session is not self._session or not what[0].is_open):
-                    name = what[0].nodes[what[1].node].name.rsplit("/", 1)[-1]
+                    name = name_of(what)
                     raise CaptureError(
                         f"`{self.name}` uses `{name}` of `{what[0].name}`, and is called outside of the block of that",
                         hint=f"make `{name}` an input of `{self.name}`, or call it in the block",
                     )
-            return self.unit
+            return self.specialization
         if not isinstance(session, BlockSession) or self.state == "failed":
             raise self._unfinished()
-        if self.unit.results is None:
+        if self.specialization.results is None:
             raise CaptureError(
                 f"`{self.name}` is called before its block is over, so what it gives must be declared",
                 hint="write the type of its output: ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple of types",
             )
-        session.unfinished[self.unit.name] = self
+        session.unfinished[self.specialization.name] = self
         self.callers.add(session.blocks[-1])
-        return self.unit
+        return self.specialization
 
-    def ready(self, given: Arguments) -> Ready | None:
+    def ready(self, arguments: Arguments) -> Ready | None:
         return self._ready
 
     def _unfinished(self) -> CaptureError:
@@ -427,40 +325,37 @@ class Block(Definition):
 
     def _group(self) -> list[Block]:
         """All SubGraphs that call each other before they are finished, this one among them."""
-        found: dict[Block, None] = {self: None}
-        waiting: list[Block] = [self]
-        while waiting:
-            block = waiting.pop()
+        group: dict[Block, None] = {self: None}
+        worklist: list[Block] = [self]
+        while worklist:
+            block = worklist.pop()
             reached = set(block.callers)
             if block._written is not None:
                 assert block._session is not None
                 names = called_by(block._written)
                 reached |= {other for name, other in block._session.unfinished.items() if name in names}
-            for other in sorted(reached - found.keys(), key=lambda b: b.unit.name):
+            for other in sorted(reached - group.keys(), key=lambda b: b.specialization.name):
                 if other.state != "linked":
-                    found[other] = None
-                    waiting.append(other)
-        return list(found)
+                    group[other] = None
+                    worklist.append(other)
+        return list(group)
 
     def _link(self) -> None:
         group = self._group()
         if any(block._written is None for block in group):
             return
         link([block._written for block in group if block._written is not None])
-        graphs: dict[str, FunctionGraph] = {}
-        for block in group:
-            assert block._session is not None
-            graphs |= block._session.graphs
+        graphs = {name: graph for block in group if block._session for name, graph in block._session.graphs.items()}
         try:
             for block in group:
                 block.state = "linked"
-                reached = _reached(block.unit.name, graphs)
+                reached = reachable(graphs, block.specialization.name)
                 try:
-                    refuse_endless(Library(reached, block.unit.name))
+                    refuse_endless(Library(reached, block.specialization.name))
                 except CaptureError as fault:
                     fault.hint = "give it a base case: ut.cond(test, base, other), and only `other` calls it again"
                     raise
-                if all(isinstance(what, str) for what in block.unit.hidden):
+                if all(isinstance(what, str) for what in block.specialization.hidden):
                     block._make_ready(reached)
         except CaptureError:
             for block in group:
@@ -468,38 +363,25 @@ class Block(Definition):
             raise
 
     def _make_ready(self, graphs: dict[str, FunctionGraph]) -> None:
-        unit = self.unit
-        assert unit.results is not None
+        function = self.specialization
+        assert function.results is not None
         structures = tuple(item.note.structure for item in self._inputs)
         session = self._session
         assert session is not None
         used = {node.attrs["variable"] for graph in graphs.values() for node in graph.nodes if "variable" in node.attrs}
         variables = {
-            name: (variable, variable in session.written)
+            name: (variable, variable in session.main.assigned)
             for variable, name in session.variables.items()
             if name in used
         }
         self._ready = Ready(
-            unit.types, structures, unit.results, unit.name, tuple(unit.hidden), graphs, variables, is_shared=True
+            function.types,
+            structures,
+            function.results,
+            function.name,
+            tuple(function.hidden),
+            graphs,
+            variables,
+            is_shared=True,
         )
         self._session = self._written = None
-
-
-def _reached(name: str, graphs: dict[str, FunctionGraph]) -> dict[str, FunctionGraph]:
-    """A graph and all that it needs."""
-    found = {name: graphs[name]}
-    waiting = [name]
-    while waiting:
-        for node in found[waiting.pop()].nodes:
-            if node.op in ENTERS and callee_of(node) not in found:
-                found[callee_of(node)] = graphs[callee_of(node)]
-                waiting.append(callee_of(node))
-    return found
-
-
-def _here() -> Span | None:
-    current = context()
-    if current is not None:
-        return current.span
-    frame = user_frame()
-    return None if frame is None else Span(frame.f_code.co_filename, frame.f_lineno)

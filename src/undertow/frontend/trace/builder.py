@@ -53,8 +53,7 @@ class Builder:
     controls: tuple[Port, ...] = ()  # control edges that every new node gets: `control_dependencies`
     device: str = ""  # where new nodes are placed: recorded, used by the partition
     key: Port | None = None  # the random key of this activation, in region 0
-    # Loop variables that began as Python numbers, which may still take a wider dtype: name and number.
-    weak: dict[Port, tuple[str, bool | int | float]] = field(default_factory=dict)
+    body: Any = None  # of a loop or map: what is known of it, see control/body.py
     draws: int = 0  # how many sites have drawn from the key so far
     lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> our parameter
     forced: list[tuple[int, list[Any]]] = field(default_factory=list)  # joins merged so far, and at which node

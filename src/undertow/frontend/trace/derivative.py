@@ -1,15 +1,14 @@
 """Definitions made from others: gradients, pullbacks, functions whose forward values are not kept.
 
-Each takes the arguments of the function that it is made from, writes a call of that function, and beside it a
-`gradient` node: the cotangents of some results of the call become those of some of its arguments. What that means is
-the affair of a pass. The gradient stands where the call does, so a call has one; a second one takes a call of its own.
+Each takes the arguments of the function that it is made from, and writes a call of that function and its gradient
+(pullback.py). What that means is the affair of a pass.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, ClassVar
@@ -17,27 +16,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
-from undertow.frontend.control.flow import describe, leaf_type
-from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.trace.capture import Arguments, Definition, Session, arguments
+from undertow.frontend.trace.definition import Check, Definition
 from undertow.frontend.trace.loaded import NoSource
-from undertow.frontend.trace.rows_only import only_rows
+from undertow.frontend.trace.pullback import DifferentiableCall, pull_back, scalar_of, write_call
+from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
-from undertow.frontend.values.operands import dims
-from undertow.frontend.values.rows import IndexedRows
+from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.state import Variable
-from undertow.frontend.values.traced import Traced, constant, operand
-from undertow.ir.graph import Attrs, Const, Operand, Port
-from undertow.ir.sparse import rows_types, sparse_attr
-from undertow.types import Type, said
-
-Check = Callable[[Any], Any] | None
-
-
-def is_traced(value: Any) -> bool:
-    return isinstance(value, Traced)
+from undertow.frontend.values.traced import constant, is_traced
+from undertow.ir.graph import Const
+from undertow.types import said
 
 
 def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]]:
@@ -144,134 +135,13 @@ class Bound(Adapted):
         self.targets = list(targets)
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
-        values, given, named = args
+        values, positional, named = args
         before = session.binding
         session.binding = {**(before or {}), **{id(t): (t, v) for t, v in zip(self.targets, values, strict=True)}}
         try:
-            return (yield session.call(self.inner, given, named))
+            return (yield session.call(self.inner, positional, named))
         finally:
             session.binding = before
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Writing a gradient
-
-
-class Written:
-    """A call that has been written, and how to write its gradient."""
-
-    def __init__(self, session: Session, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        self.session = session
-        self.definition = definition
-        self.args = list(args)
-        self.kwargs = kwargs
-        self.given: Arguments | None = None
-        self.value: Any = None
-        self.number = -1
-
-    def call(self) -> Work:
-        """Write the call; its value."""
-        self.given = arguments(self.definition, self.args, self.kwargs)
-        self.value = yield self.session.call(self.definition, self.args, self.kwargs)
-        leaves, _ = tree.flatten(self.value, is_traced)
-        if not leaves:
-            raise CaptureError(
-                f"`{self.definition.name}` returns nothing that could have a gradient",
-                hint="return the number to be differentiated",
-            )
-        self.builder = self.session.ctx.open_builder
-        self.region = self.builder.region
-        self.number = self.builder.origin(leaves[0].port).node
-        assert self.builder.nodes[self.number].op == "call"
-        return self.value
-
-    def results(self) -> list[Traced]:
-        leaves: list[Traced] = tree.flatten(self.value, is_traced)[0]
-        return leaves
-
-    def positions(self, n: int) -> tuple[range, tree.Structure]:
-        """The leaves of the n-th positional argument, and its structure."""
-        assert self.given is not None
-        at = 0
-        parameters = self.definition.closure.signature.parameters
-        for place, (name, structure) in enumerate(zip(self.given.parameters, self.given.structures, strict=True)):
-            count = sum(token == tree.LEAF for token in structure)
-            kind = parameters[name].kind
-            if kind == kind.VAR_POSITIONAL and place <= n:
-                for k, value in enumerate(self.args[place:], place):
-                    leaves, own = tree.flatten(value, is_traced)
-                    if k == n:
-                        return range(at, at + len(leaves)), own
-                    at += len(leaves)
-                break
-            if place == n and kind != kind.VAR_KEYWORD:
-                return range(at, at + count), structure
-            at += count
-        raise AssertionError(f"{self.definition.name} has no argument number {n}")
-
-    def refuse_integers(self, indices: Sequence[int]) -> None:
-        assert self.given is not None
-        for index in indices:
-            type_ = self.given.types[index]
-            if type_.dtype.kind != "float":
-                name = f"`{self.given.names[index]}` of `{self.definition.name}`"
-                raise TypeMismatch(
-                    f"{name} is {said(type_)}: only floats have gradients",
-                    hint="give a float, as in 3.0, or take the gradient with respect to other arguments: argnums=...",
-                )
-
-    def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int], sparse_rows: bool = False) -> list[Any]:
-        """Write the gradient: cotangents by result, a cotangent for each of these arguments.
-
-        With `sparse_rows`, that of an argument which is only looked up by rows is IndexedRows.
-        """
-        assert self.given is not None
-        builder = self.builder
-        call = builder.nodes[self.number]
-        takes = self.session.takes(call.attrs.text("callee"))
-        looked_up = only_rows(self.session.graphs, call.attrs.text("callee")) if sparse_rows else ()
-        sparse = tuple(index for index in wanted if index in looked_up)
-        types: list[Type] = []
-        for index in wanted:
-            type_ = takes[index].erased()
-            types += rows_types(type_) if index in sparse else [type_]
-        given = tuple(cotangents)
-        inputs = [Port(self.number, min(given)), *cotangents.values()]
-        number = builder.add(
-            "gradient",
-            inputs,
-            tuple(types),
-            Attrs(given=given, wanted=tuple(wanted), **sparse_attr(sparse)),
-            self.session.ctx.span,
-            f"d_{call.name.rsplit('/', 1)[-1]}",
-        )
-        outputs = (Traced(builder, Port(number, k)) for k in range(len(types)))
-        return [
-            IndexedRows(next(outputs), next(outputs), dims(self.given.leaves[index]))
-            if index in sparse
-            else next(outputs)
-            for index in wanted
-        ]
-
-
-def scalar_of(value: Any, name: str) -> Traced:
-    """The one float that is to be differentiated."""
-    if not isinstance(value, Traced):
-        raise TypeMismatch(
-            f"`{name}` returns {describe(value)}: the gradient is that of one number",
-            hint="return the number alone, or with has_aux=True the number and something else",
-        )
-    if value.type.dtype.kind != "float":
-        raise TypeMismatch(
-            f"`{name}` returns {said(value.type)}: only floats have gradients",
-            hint="compute with floats; ut.astype(x, ut.f64) converts",
-        )
-    if value.type.rank:
-        raise TypeMismatch(
-            f"`{name}` returns {said(value.type)}: the gradient is that of one number",
-            hint="sum it up, as in ut.sum(x), or give a cotangent: value, back = ut.vjp(f, ...)",
-        )
-    return value
 
 
 class Derived(Wrapped):
@@ -307,25 +177,24 @@ class Derived(Wrapped):
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         count = len(self.targets)
         if self.bound is None:
-            written = Written(session, self.inner, args, kwargs)
+            call = yield write_call(session, self.inner, args, kwargs)
         else:
             values = [_now(session, target) for target in self.targets]
-            written = Written(session, self.bound, [values, tuple(args), kwargs], {})
-        value = yield written.call()
+            call = yield write_call(session, self.bound, [values, tuple(args), kwargs], {})
         shapes: list[tuple[range, tree.Structure]] = []
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
         for n in numbers:
-            shapes.append(self._positions(written, n, args))
+            shapes.append(self._positions(call, n, args))
             self._refuse_static(shapes[-1][1], n)
         wanted = [index for indices, _ in shapes for index in indices]
         if len(set(wanted)) < len(wanted):
             raise CaptureError(f"argnums={brief(self.argnums)} names an argument twice", hint="name each argument once")
-        written.refuse_integers(wanted)
-        answer, aux = self._split(value)
+        call.refuse_integers(wanted)
+        answer, aux = self._split(call.value)
         scalar = scalar_of(answer, self.inner.name)
         every = dict.fromkeys([*wanted, *range(count)])
         one = Const(np.ones((), scalar.type.dtype.numpy))
-        found = written.gradient({scalar.port.index: one}, list(every), self.sparse_rows) if every else []
+        found = call.gradient({scalar.port.index: one}, list(every), self.sparse_rows) if every else []
         made = dict(zip(every, found, strict=True))
         parts = [tree.unflatten(own, [made[index] for index in indices]) for indices, own in shapes]
         gradients: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
@@ -336,7 +205,7 @@ class Derived(Wrapped):
             return (answer, aux) if self.has_aux else answer, gradients
         return (gradients, aux) if self.has_aux else gradients
 
-    def _positions(self, written: Written, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
+    def _positions(self, call: DifferentiableCall, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
         """The leaves of an argument, as argnums counts, and its structure."""
         n = number + (self.skipped if number >= 0 else len(args))
         if not self.skipped <= n < len(args):
@@ -346,7 +215,7 @@ class Derived(Wrapped):
                 hint="argnums counts from 0; -1 is the last one",
             )
         if self.bound is None:
-            return written.positions(n)
+            return call.positions(n)
         at = len(self.targets)
         for value in args[:n]:
             at += len(tree.flatten(value, is_traced)[0])
@@ -388,82 +257,8 @@ class PulledBack(Adapted):
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         primals, cotangents = args
-        written = Written(session, self.inner, list(primals), {})
-        yield written.call()
-        return pull_back(written, cotangents)
-
-
-class Pullback:
-    """What `vjp` gives beside the value, inside of a capture: cotangents of the results to those of the arguments."""
-
-    __undertow_static__ = True
-
-    def __init__(self, written: Written, skipped: int) -> None:
-        self.written = written
-        self.skipped = skipped  # arguments that a method is bound to
-        self.is_used = False
-
-    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
-        written, session = self.written, self.written.session
-        is_there = session.ctx.builder is written.builder and written.builder.region == written.region
-        if self.is_used or not is_there:  # a call has one gradient, where it stands
-            written = Written(session, written.definition, written.args, written.kwargs)
-            drive(written.call())
-        self.is_used = True
-        return pull_back(written, cotangents)[self.skipped :]
-
-
-def pull_back(written: Written, cotangents: Any) -> tuple[Any, ...]:
-    """Write the gradient for these cotangents; a container like the arguments, None for what is no float."""
-    name = written.definition.name
-    results, structure = tree.flatten(written.value, is_traced)
-    given = tree.along(structure, cotangents)
-    if given is None or any(tree.children(cotangent) is not None for cotangent in given):
-        raise TypeMismatch(
-            f"the cotangent is {describe(cotangents)}, but `{name}` returns {describe(written.value)}",
-            hint="give a cotangent of the same structure, as in back(ut.ones_like(value))",
-        )
-    found: dict[int, Operand] = {}
-    for result, cotangent in zip(results, given, strict=True):
-        if cotangent is not None and result.type.dtype.kind == "float":
-            found[result.port.index] = operand(_fit(cotangent, result.type, name))
-    assert written.given is not None
-    wanted = [k for k, t in enumerate(written.given.types) if t.dtype.kind == "float"]
-    made: list[Any] = [None] * len(written.given.types)
-    if found and wanted:
-        for index, value in zip(wanted, written.gradient(found, wanted), strict=True):
-            made[index] = value
-    else:
-        for index in wanted:
-            made[index] = _zero(written.given.leaves[index])
-    parts: list[Any] = []
-    at = 0
-    for value in written.args:
-        leaves, own = tree.flatten(value, is_traced)
-        bare = tuple(_NOTHING if token[0] == "static" else token for token in own)
-        parts.append(tree.unflatten(bare, made[at : at + len(leaves)]))
-        at += len(leaves)
-    return tuple(parts)
-
-
-_NOTHING: tree.Token = ("static", tree.Identity(None))
-
-
-def _fit(cotangent: Any, type_: Type, name: str) -> Any:
-    value = cotangent if isinstance(cotangent, Traced) else constant(cotangent, type_.dtype)
-    held = value.type if isinstance(value, Traced) else Type(type_.dtype, np.shape(value))
-    if not type_.accepts(held):
-        raise TypeMismatch(
-            f"the cotangent of {said(type_)} that `{name}` returns is {said(held)}",
-            hint="give one of the same dtype and shape",
-        )
-    return value
-
-
-def _zero(like: Any) -> Any:
-    from undertow.frontend.functions.creation import zeros_like
-
-    return zeros_like(like)
+        call = yield write_call(session, self.inner, primals, {})
+        return pull_back(call, cotangents)
 
 
 def _now(session: Session, target: Any) -> Any:

@@ -17,7 +17,7 @@ from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.trace.builder import START
 from undertow.frontend.values.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.walk import ENTERS, entered_by
 from undertow.types import CTL, Type
 
 
@@ -116,3 +116,14 @@ def renamed(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
     body = graph.regions[0]
     body = replace(body, name=name) if body.name == graph.name else body
     return replace(graph, nodes=tuple(nodes), regions=(body, *graph.regions[1:]), name=name)
+
+
+def reachable(graphs: Mapping[str, FunctionGraph], root: str) -> dict[str, FunctionGraph]:
+    """A graph and what it enters, directly or through others, as far as that is there."""
+    reached, worklist = {root: graphs[root]}, [root]
+    while worklist:
+        for name in entered_by(reached[worklist.pop()]):
+            if name in graphs and name not in reached:
+                reached[name] = graphs[name]
+                worklist.append(name)
+    return reached

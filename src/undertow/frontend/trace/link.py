@@ -14,24 +14,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.frontend.trace.builder import START, Builder
-from undertow.frontend.trace.capture import Session, Unit
+from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.trace.definition import Specialization
+from undertow.frontend.trace.scope import Outer, name_of
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.walk import ENTERS
 from undertow.types import CTL, Type, i64
 
-_Lifted = tuple[Builder, Port]  # a value of an enclosing block
 PROVISIONAL = ("effect", "key")  # what a call of an unfinished SubGraph hands over
 
 
 @dataclass(slots=True, eq=False)
-class Written:
-    """A SubGraph whose block is over: its unit, what was written, the ports of its results."""
+class WrittenBlock:
+    """A SubGraph whose block is over: its function, what was written, the ports of its results."""
 
-    unit: Unit
+    function: Specialization
     builder: Builder
     visible: list[int]  # the parameters that the user declared
     results: list[Port]
-    session: Session
+    session: CaptureSession
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +42,7 @@ class _Body:
     builder: Builder
     results: list[Port]
     carried: int
-    session: Session
+    session: CaptureSession
     parent: _Body | None = None
     node: int = 0  # the loop or map, in the parent
     children: dict[int, _Body] = field(default_factory=dict)
@@ -49,10 +50,10 @@ class _Body:
 
     def chain(self) -> list[_Body]:
         """From the function inwards to this body."""
-        found = [self]
-        while found[-1].parent is not None:
-            found.append(found[-1].parent)
-        return found[::-1]
+        chain = [self]
+        while chain[-1].parent is not None:
+            chain.append(chain[-1].parent)
+        return chain[::-1]
 
     def nodes(self, *ops: str) -> Iterator[tuple[int, Node]]:
         return ((number, node) for number, node in enumerate(self.builder.nodes) if node.op in ops)
@@ -62,7 +63,7 @@ class _Body:
 class _Member:
     """A function among those that are linked: a SubGraph, or an @ut.function that its block called."""
 
-    unit: Unit
+    function: Specialization
     bodies: list[_Body]  # its own first, then loops and maps, each after the one that it stands in
     visible: list[int]
     handed: list[Any]  # what calls hand over besides their arguments, before linking
@@ -74,12 +75,12 @@ class _Member:
         return self.bodies[0].builder
 
     @property
-    def lifted(self) -> list[_Lifted]:
+    def lifted(self) -> list[Outer]:
         return [what for what in self.hidden if not isinstance(what, str)]
 
 
-def link(blocks: Sequence[Written]) -> None:
-    """Finish the graphs of SubGraphs that call each other; their units get the hidden arguments that they have."""
+def link(blocks: Sequence[WrittenBlock]) -> None:
+    """Finish the graphs of SubGraphs that call each other; their functions get the hidden arguments that they have."""
     members = _gather(blocks)
     _lift(members)
     acting = _with_callers(members, {name for name, member in members.items() if _acts(member, members)})
@@ -97,13 +98,13 @@ def link(blocks: Sequence[Written]) -> None:
                 body.dead -= {port for port in body.dead if body.builder.type_of(port) != CTL}
     inputs = {name: _call_inputs(member, members) for name, member in members.items()}
     for name, member in members.items():
-        member.unit.hidden = dict.fromkeys(member.hidden)
+        member.function.hidden = dict.fromkeys(member.hidden)
         for body in member.bodies:
             graph = _finished(body, member, inputs[name].get(body, {}), members)
             if body.parent is None:
                 graph = replace(graph, name=name, regions=(replace(graph.regions[0], name=name), *graph.regions[1:]))
             body.session.graphs[graph.name] = graph
-        member.unit.graph = member.bodies[0].session.graphs[name]
+        member.function.graph = member.bodies[0].session.graphs[name]
 
 
 def callee_of(node: Node) -> str:
@@ -111,68 +112,68 @@ def callee_of(node: Node) -> str:
     return node.attrs.text(ENTERS[node.op])
 
 
-def called_by(block: Written) -> set[str]:
+def called_by(block: WrittenBlock) -> set[str]:
     """The functions that a block calls: itself, in loops and maps, and through the @ut.functions that it calls."""
-    units = {unit.name for unit in block.session.units}
-    found: set[str] = set()
-    waiting: list[Sequence[Node]] = [block.builder.nodes]
-    while waiting:
-        for node in waiting.pop():
+    functions = {function.name for function in block.session.specializations}
+    callees: set[str] = set()
+    worklist: list[Sequence[Node]] = [block.builder.nodes]
+    while worklist:
+        for node in worklist.pop():
             if node.op in ("loop", "map"):
-                waiting.append(block.session.graphs[callee_of(node)].nodes)
-            elif node.op == "call" and callee_of(node) not in found:
-                found.add(callee_of(node))
-                if callee_of(node) in units:
-                    waiting.append(block.session.graphs[callee_of(node)].nodes)
-    return found
+                worklist.append(block.session.graphs[callee_of(node)].nodes)
+            elif node.op == "call" and callee_of(node) not in callees:
+                callees.add(callee_of(node))
+                if callee_of(node) in functions:
+                    worklist.append(block.session.graphs[callee_of(node)].nodes)
+    return callees
 
 
 # -- what there is -----------------------------------------------------------------------------------------
 
 
-def _gather(blocks: Sequence[Written]) -> dict[str, _Member]:
+def _gather(blocks: Sequence[WrittenBlock]) -> dict[str, _Member]:
     members: dict[str, _Member] = {}
     for block in blocks:
         builder = block.builder
         results = [*block.results, block.session.last_effect(builder)]
         bodies = _bodies(builder, results, block.session)
-        member = _Member(block.unit, bodies, block.visible, list(PROVISIONAL), owner=builder)
+        member = _Member(block.function, bodies, block.visible, list(PROVISIONAL), owner=builder)
         member.hidden.update(builder.lifted)
         assert builder.entry_effect is not None
         member.hidden["effect"] = builder.entry_effect
         # A function that others draw through takes a key, whether it draws itself or not.
         member.hidden["key"] = builder.key or builder.param(Type(i64), "key")
-        members[block.unit.name] = member
-    waiting = list(members.values())
-    while waiting:
-        for body in waiting.pop().bodies:
-            units = {unit.name: unit for unit in body.session.units}
+        members[block.function.name] = member
+    worklist = list(members.values())
+    while worklist:
+        for body in worklist.pop().bodies:
+            functions = {function.name: function for function in body.session.specializations}
             for _, node in body.nodes("call"):
                 name = callee_of(node)
-                if name in units and name not in members:
-                    members[name] = _of_function(units[name], body.session)
-                    waiting.append(members[name])
+                if name in functions and name not in members:
+                    members[name] = _of_function(functions[name], body.session)
+                    worklist.append(members[name])
     return members
 
 
-def _of_function(unit: Unit, session: Session) -> _Member:
-    graph = session.graphs[unit.name]
+def _of_function(function: Specialization, session: CaptureSession) -> _Member:
+    graph = session.graphs[function.name]
     bodies = _bodies(Builder.reopened(graph), list(graph.results), session)
-    count = len(unit.types)
+    count = len(function.types)
     params = bodies[0].builder.params
-    hidden = {what: Port(param) for what, param in zip(unit.hidden, params[count:], strict=True)}
-    return _Member(unit, bodies, params[:count], list(unit.hidden), hidden)
+    hidden = {what: Port(param) for what, param in zip(function.hidden, params[count:], strict=True)}
+    return _Member(function, bodies, params[:count], list(function.hidden), hidden)
 
 
-def _bodies(builder: Builder, results: list[Port], session: Session) -> list[_Body]:
-    found = [_Body(builder, results, 0, session)]
-    for body in found:  # which grows
+def _bodies(builder: Builder, results: list[Port], session: CaptureSession) -> list[_Body]:
+    bodies = [_Body(builder, results, 0, session)]
+    for body in bodies:  # which grows
         for number, node in body.nodes("loop", "map"):
             graph = session.graphs[callee_of(node)]
             inner = _Body(Builder.reopened(graph), list(graph.results), graph.carried, session, body, number)
             body.children[number] = inner
-            found.append(inner)
-    return found
+            bodies.append(inner)
+    return bodies
 
 
 # -- values of enclosing blocks ----------------------------------------------------------------------------
@@ -195,45 +196,41 @@ def _lift(members: dict[str, _Member]) -> None:
             for callee in calls[name]:
                 for what in callee.lifted:
                     if what not in member.hidden and what[0] is not member.owner:
-                        member.hidden[what] = member.builder.param(what[0].type_of(what[1]), _short_name(what))
+                        member.hidden[what] = member.builder.param(what[0].type_of(what[1]), name_of(what))
                         is_growing = True
 
 
-def _short_name(what: _Lifted) -> str:
-    return what[0].nodes[what[1].node].name.rsplit("/", 1)[-1]
-
-
-def _resolve(body: _Body, what: _Lifted, member: _Member) -> Port:
+def _resolve(body: _Body, what: Outer, member: _Member) -> Port:
     """A value of an enclosing block as a port of this body; loops and maps around it take it as an invariant."""
     port = what[1] if what[0] is member.owner else member.hidden[what]
     for at in body.chain()[1:]:
         assert at.parent is not None
         parent = at.parent.builder
         node = parent.nodes[at.node]
-        for index, given in list(enumerate(node.inputs))[at.carried :]:
-            if isinstance(given, Port) and parent.origin(given) == parent.origin(port):
+        for index, handed in list(enumerate(node.inputs))[at.carried :]:
+            if isinstance(handed, Port) and parent.origin(handed) == parent.origin(port):
                 port = Port(at.builder.params[index])
                 break
         else:
             seen = parent.use(port, node.region)
             parent.nodes[at.node] = replace(parent.nodes[at.node], inputs=(*node.inputs, seen))
-            port = at.builder.param(what[0].type_of(what[1]), _short_name(what))
+            port = at.builder.param(what[0].type_of(what[1]), name_of(what))
     return port
 
 
 def _call_inputs(member: _Member, members: dict[str, _Member]) -> dict[_Body, dict[int, tuple[Operand, ...]]]:
     """What each call of a member hands over, by body and node."""
-    found: dict[_Body, dict[int, tuple[Operand, ...]]] = {}
+    inputs_of: dict[_Body, dict[int, tuple[Operand, ...]]] = {}
     for body, number, callee in list(_group_calls(member, members)):
         node = body.builder.nodes[number]
         count = len(callee.visible)
-        given: dict[Any, Operand] = dict(zip(callee.handed, node.inputs[count:], strict=True))
+        hidden: dict[Any, Operand] = dict(zip(callee.handed, node.inputs[count:], strict=True))
         for what in callee.hidden:
-            if what not in given:
-                given[what] = body.builder.use(_resolve(body, what, member), node.region)
-        inputs = (*node.inputs[:count], *(given[what] for what in callee.hidden))
-        found.setdefault(body, {})[number] = inputs
-    return found
+            if what not in hidden:
+                hidden[what] = body.builder.use(_resolve(body, what, member), node.region)
+        inputs = (*node.inputs[:count], *(hidden[what] for what in callee.hidden))
+        inputs_of.setdefault(body, {})[number] = inputs
+    return inputs_of
 
 
 def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: Port) -> int:
@@ -271,12 +268,12 @@ def _with_callers(members: dict[str, _Member], names: set[str]) -> set[str]:
     callers: dict[str, set[str]] = {name: set() for name in members}
     for name, member in members.items():
         for _, _, callee in _group_calls(member, members):
-            callers[callee.unit.name].add(name)
-    waiting = list(names)
-    while waiting:
-        fresh = callers[waiting.pop()] - names
+            callers[callee.function.name].add(name)
+    worklist = list(names)
+    while worklist:
+        fresh = callers[worklist.pop()] - names
         names |= fresh
-        waiting += fresh
+        worklist += fresh
     return names
 
 
@@ -317,20 +314,20 @@ def _draws(member: _Member, members: dict[str, _Member]) -> bool:
 
 def _passed_by(body: _Body, calls: Iterable[int], members: dict[str, _Member]) -> dict[Port, Operand]:
     """Order tokens that come out of calls which turn out not to act: what went in takes their place."""
-    found: dict[Port, Operand] = {}
+    passed: dict[Port, Operand] = {}
     for number in calls:
         node = body.builder.nodes[number]
         callee = members[callee_of(node)]
         token = Port(number, len(node.types) - 1)
         if node.types[-1:] == (CTL,) and "effect" not in callee.hidden and token not in body.dead:
-            found[token] = node.inputs[len(callee.visible) + callee.handed.index("effect")]
-    body.dead |= found.keys()
-    for token in found:
-        before = found[token]
-        while isinstance(before, Port) and before in found:
-            before = found[before]
-        found[token] = before
-    return found
+            passed[token] = node.inputs[len(callee.visible) + callee.handed.index("effect")]
+    body.dead |= passed.keys()
+    for token in passed:
+        before = passed[token]
+        while isinstance(before, Port) and before in passed:
+            before = passed[before]
+        passed[token] = before
+    return passed
 
 
 def _finished(
@@ -375,15 +372,15 @@ def _finished(
     carried = sum(Port(param) not in body.dead for param in builder.params[: body.carried])
     # What was needed, and now is not, goes too.
     left = Counter(_needs([node for number, node in enumerate(nodes) if number not in gone], results, builder))
-    waiting = list(used)
-    while waiting:
-        number = waiting.pop()
+    worklist = list(used)
+    while worklist:
+        number = worklist.pop()
         if number not in gone and not left[number] and used[number] and nodes[number].op not in ("start", "param"):
             gone.add(number)
             for port in (*nodes[number].inputs, *nodes[number].controls):
                 if isinstance(port, Port):
                     left[port.node] -= 1
-                    waiting.append(port.node)
+                    worklist.append(port.node)
     kept_nodes = set(range(len(nodes))) - gone
     return builder.finish_with(kept_nodes, params, results, carried)
 

@@ -15,7 +15,7 @@ from typing import Any
 from undertow.errors import SavedSpan, Span, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.trace.capture import Arguments, Definition
+from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import Ready
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import context
@@ -72,22 +72,23 @@ class ReadyDefinition(Definition):
             cls = self._classes.get(_looks(cls), cls)
         return (kind, count, cls, *rest), held
 
-    def ready(self, given: Arguments) -> Ready:
+    def ready(self, arguments: Arguments) -> Ready:
         """The graphs for these arguments."""
         for signature in self.signatures:
-            if signature.structures == given.structures and all(
-                takes.accepts(type) for takes, type in zip(signature.types, given.types, strict=True)
+            if signature.structures == arguments.structures and all(
+                takes.accepts(type) for takes, type in zip(signature.types, arguments.types, strict=True)
             ):
                 return signature
-        raise self._refusal(given)
+        raise self._refusal(arguments)
 
-    def _refusal(self, given: Arguments) -> TypeMismatch:
+    def _refusal(self, arguments: Arguments) -> TypeMismatch:
         current = context()
         span = current.span if current is not None else None
-        alike = [signature for signature in self.signatures if signature.structures == given.structures]
-        what = f"`{self.name}` was not saved for {show_arguments(given.structures, given.types, given.parameters)}"
+        alike = [signature for signature in self.signatures if signature.structures == arguments.structures]
+        shown = show_arguments(arguments.structures, arguments.types, arguments.parameters)
+        what = f"`{self.name}` was not saved for {shown}"
         if len(alike) == 1:
-            for name, takes, type in zip(given.names, alike[0].types, given.types, strict=True):
+            for name, takes, type in zip(arguments.names, alike[0].types, arguments.types, strict=True):
                 if not takes.accepts(type):
                     what = f"`{name}` of `{self.name}` must be {takes}, not {type}"
                     break

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from undertow.frontend.trace.graft import reachable
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.structure import LINKED
-from undertow.ir.walk import ENTERS, entered_by
+from undertow.ir.walk import ENTERS
 
 _Place = tuple[str, int]  # a graph, and which parameter of it
 
@@ -19,7 +20,7 @@ def only_rows(graphs: Mapping[str, FunctionGraph], root: str) -> frozenset[int]:
     """The parameters of the graph `root` that are only looked up by rows; none as long as it is not finished."""
     if root not in graphs:
         return frozenset()
-    known = {name: graphs[name] for name in _reachable(graphs, root)}
+    known = reachable(graphs, root)
     comes_from: dict[_Place, list[_Place]] = {}
     todo: list[_Place] = []  # those that have another use
     for name, graph in known.items():
@@ -37,17 +38,6 @@ def only_rows(graphs: Mapping[str, FunctionGraph], root: str) -> frozenset[int]:
             others.add(place)
             todo += comes_from.get(place, ())
     return frozenset(k for k in range(len(known[root].params)) if (root, k) not in others)
-
-
-def _reachable(graphs: Mapping[str, FunctionGraph], root: str) -> list[str]:
-    """What a graph enters, itself included, as far as it is there."""
-    found, seen = [root], {root}
-    for name in found:  # which grows
-        for other in entered_by(graphs[name]):
-            if other in graphs and other not in seen:
-                seen.add(other)
-                found.append(other)
-    return found
 
 
 def _uses(graph: FunctionGraph) -> Iterator[tuple[int, Node | None, int]]:

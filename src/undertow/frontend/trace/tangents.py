@@ -16,23 +16,19 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
-from undertow.frontend.control.flow import describe, leaf_type
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.source import Closure, Env, closure_of
-from undertow.frontend.trace.capture import (
-    Arguments,
-    Captured,
-    Definition,
-    Session,
-    Unit,
-    arguments,
-    until_order_is_known,
-)
+from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.trace.definition import Arguments, Definition, Specialization, take_arguments
+from undertow.frontend.trace.library import Captured, capture_main, learn_types
+from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import describe, leaf_type
+from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.state import Variable
-from undertow.frontend.values.traced import Traced, constant
+from undertow.frontend.values.traced import Traced, constant, is_traced
 from undertow.ops.rules import may_be_equal
 from undertow.types import Type, f64, said
 
@@ -96,20 +92,20 @@ def checked(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ..
 
 
 def match_tangents(
-    definition: Definition, given: Arguments, bound: int, tangents: Sequence[Any], span: Span | None
+    definition: Definition, arguments: Arguments, bound: int, tangents: Sequence[Any], span: Span | None
 ) -> dict[int, Any]:
     """The tangents of leaves that have one, as values of their types; a None stands for all that is below it."""
     taken = definition.closure.signature.bind(*[None] * bound, *tangents).arguments
-    found: dict[int, Any] = {}
+    matched: dict[int, Any] = {}
     number = 0
-    for name, structure in zip(given.parameters, given.structures, strict=True):
+    for name, structure in zip(arguments.parameters, arguments.structures, strict=True):
         for tangent in _along(definition, structure, taken.get(name), name, span):
-            type, leaf = given.types[number], given.leaves[number]
-            value = None if tangent is None else _tangent(tangent, leaf, type, given.names[number], span)
+            type, leaf = arguments.types[number], arguments.leaves[number]
+            value = None if tangent is None else _tangent(tangent, leaf, type, arguments.names[number], span)
             if value is not None:
-                found[number] = value
+                matched[number] = value
             number += 1
-    return found
+    return matched
 
 
 def _along(definition: Definition, structure: tree.Structure, value: Any, name: str, span: Span | None) -> list[Any]:
@@ -134,7 +130,6 @@ def _along(definition: Definition, structure: tree.Structure, value: Any, name: 
 
 def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) -> Any:
     """The tangent of one leaf, of its type; None where there is none, because it is no float."""
-    is_weak = isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
     if type.dtype.kind != "float":
         is_zero = isinstance(value, Traced) or np.asarray(value).dtype.kind == "V" or not np.any(value)
         if not is_zero:
@@ -144,7 +139,7 @@ def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) ->
                 hint="give None as its tangent; to differentiate, make the argument a float: 2.0 instead of 2",
             )
         return None
-    if is_weak or isinstance(value, (list, tuple)):
+    if is_weak(value) or isinstance(value, (list, tuple)):
         value = np.asarray(value, type.dtype.numpy)[()]
     elif not isinstance(value, Traced):
         value = np.asarray(constant(value))[()]
@@ -174,62 +169,52 @@ def write_jvp(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], 
         )
     primals, tangents = checked(primals, tangents)
     definition, bound = _definition_in(session, function, len(primals), span)
-    given = arguments(definition, [*bound, *primals], {})
-    matched = match_tangents(definition, given, len(bound), tangents, span)
-    unit = yield session.find_unit(definition, given)
-    return write_tangent(session, unit, given, matched)
+    arguments = take_arguments(definition, [*bound, *primals], {})
+    matched = match_tangents(definition, arguments, len(bound), tangents, span)
+    callee = yield session.specialize(definition, arguments)
+    return write_tangent(session, callee, arguments, matched)
 
 
 def _definition_in(session: Session, function: Any, count: int, span: Span | None) -> Any:
     """The definition of a function, the same one whenever a session differentiates it."""
     key = id(function), count
-    if key not in session.wrapped:
-        session.wrapped[key] = function, definition_of(function, count, span)  # held, so that its number stays its own
-    return session.wrapped[key][1]
+    if key not in session.differentiated:
+        # The function is held, so that its number stays its own.
+        session.differentiated[key] = function, definition_of(function, count, span)
+    return session.differentiated[key][1]
 
 
-def write_tangent(session: Session, unit: Unit, given: Arguments, tangents: dict[int, Any]) -> tuple[Any, Any]:
+def write_tangent(
+    session: Session, callee: Specialization, arguments: Arguments, tangents: dict[int, Any]
+) -> tuple[Any, Any]:
     """Write a tangent node: the value and its tangent, of f64 zeros for what is no float."""
-    value, found = session.write_call(unit, given, tangents)
-    leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
-    rest = iter(found)
+    value, moving = session.write_call(callee, arguments, tangents)
+    leaves, structure = tree.flatten(value, is_traced)
+    rest = iter(moving)
     moved = [next(rest) if x.dtype.kind == "float" else functions.zeros_like(x, dtype=f64) for x in leaves]
     return value, tree.unflatten(structure, moved)
 
 
-def capture_jvp(definition: Definition, given: Arguments, tangents: dict[int, Any]) -> Captured:
+def capture_jvp(definition: Definition, arguments: Arguments, tangents: dict[int, Any]) -> Captured:
     """The library for one `jvp` outside of a capture: main takes the arguments, then their tangents."""
-    captured, types = until_order_is_known(lambda written: _capture_jvp(definition, given, tangents, written))
-    if types != given.types:
-        # The function turned out to work for more sizes: let the main graph take them all.
-        wider = replace(given, types=types)
-        captured, _ = until_order_is_known(lambda written: _capture_jvp(definition, wider, tangents, written))
-    return captured
+    count = len(arguments.leaves)
+
+    def write(session: CaptureSession, leaves: list[Traced]) -> Work:
+        inner = replace(arguments, leaves=leaves[:count], types=session.main.types[:count])
+        function = yield session.specialize(definition, inner)
+        moving = [function.types[number] for number in tangents]
+        learn_types(session, (*function.types, *moving))
+        return write_tangent(session, function, inner, dict(zip(tangents, leaves[count:], strict=True)))
+
+    return capture_main(definition, with_tangents(arguments, tangents), write)
 
 
-def _capture_jvp(
-    definition: Definition, given: Arguments, tangents: dict[int, Any], written: frozenset[Any]
-) -> tuple[Captured, tuple[Type, ...]]:
-    session = Session(written)
-    count = len(given.leaves)
-    seen: list[tuple[Type, ...]] = []
-
-    def work(leaves: list[Traced]) -> Work:
-        session.ctx.span = definition.closure.span
-        inner = replace(given, leaves=leaves[:count])
-        unit = yield session.find_unit(definition, inner)
-        seen.append(unit.types)
-        return write_tangent(session, unit, inner, dict(zip(tangents, leaves[count:], strict=True)))
-
-    return session.capture(with_tangents(given, tangents), work), seen[0]
-
-
-def with_tangents(given: Arguments, tangents: dict[int, Any]) -> Arguments:
+def with_tangents(arguments: Arguments, tangents: dict[int, Any]) -> Arguments:
     """What main is fed with: the arguments, then the tangents."""
     return replace(
-        given,
-        leaves=[*given.leaves, *tangents.values()],
-        types=(*given.types, *(given.types[number] for number in tangents)),
-        names=[*given.names, *(f"{given.names[number]}.t" for number in tangents)],
-        is_fixed=(*given.is_fixed, *(given.is_fixed[number] for number in tangents)),
+        arguments,
+        leaves=[*arguments.leaves, *tangents.values()],
+        types=(*arguments.types, *(arguments.types[number] for number in tangents)),
+        names=[*arguments.names, *(f"{arguments.names[number]}.t" for number in tangents)],
+        is_fixed=(*arguments.is_fixed, *(arguments.is_fixed[number] for number in tangents)),
     )

@@ -18,6 +18,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.session import Session
 from undertow.ir.graph import Attrs, Const, Operand, Port
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import CTL, DType, Type, dtype_of, said
@@ -38,7 +39,7 @@ class Context:
     index_hint = "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list"
     array_hint = "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array"
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
         self.builder: Builder | None = None
         self.span: Span | None = None
@@ -294,6 +295,10 @@ _install()
 # -- the door to the builder -------------------------------------------------------------------------------
 
 
+def is_traced(value: object) -> bool:
+    return isinstance(value, Traced)
+
+
 def used_too_late(value: Traced) -> CaptureError:
     """The error of a value that outlived the capture that it belongs to."""
     if value.builder.is_block:
@@ -319,7 +324,7 @@ def operand(value: Any) -> Operand:
         current = context([value])
         if current is None or current.builder is None or not value.builder.is_open:
             raise used_too_late(value)
-        return current.session.resolve(value)  # type: ignore[no-any-return]
+        return current.session.resolve(value)
     return Const(value)
 
 

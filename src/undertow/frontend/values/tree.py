@@ -14,7 +14,8 @@ holds, and its `__undertow_whole__` makes one again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,16 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
             held = stack[-1][1]
             held.append(made)
     return stack[0][1][0]
+
+
+def unflatten_each(structures: Iterable[Structure], leaves: Iterable[Any]) -> list[Any]:
+    """The containers of these structures, which share one list of leaves.
+
+    >>> unflatten_each([(("tuple", 2), LEAF, LEAF), (LEAF,)], [1, 2, 3])
+    [(1, 2), 3]
+    """
+    rest = iter(leaves)
+    return [unflatten(structure, list(islice(rest, structure.count(LEAF)))) for structure in structures]
 
 
 def _build(token: Token, held: list[Any]) -> Any:

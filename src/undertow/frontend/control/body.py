@@ -1,0 +1,243 @@
+"""Loops and maps: nodes that enter a graph of their own, which is written here.
+
+Values from outside become parameters, like those of functions (`Session.resolve`). Order tokens and random keys do not:
+a loop carries its token and counts its rounds, a map numbers its lanes. A body that turns out to need them is written
+again with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import Span, TypeMismatch
+from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import describe, leaf_type, port_in
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.rows import all_dense
+from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand
+from undertow.ir.graph import Attrs, Const, Port
+from undertow.types import CTL, DType, Type, i64, join, promote, said, weak_dtype
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """What is known of the graph of a loop or map before it is written."""
+
+    kind: str
+    initial: list[Any]  # what the node is given: first values of a loop, arrays of a map
+    names: list[str]
+    types: list[Type]  # of one iteration or lane
+    needs_order: bool = False
+    needs_key: bool = False
+    key: Traced | None = None  # of all iterations or lanes, drawn in the graph around it
+
+
+def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Traced]], Work], length: Any = None) -> Work:
+    """Write a loop or map: its graph, whose results are the ports that `contents` gives, and the node that enters it.
+
+    Gives the results of the node; None where `contents` does.
+    """
+    is_loop = body.kind == "loop"
+    parent, span, session = ctx.open_builder, ctx.span, ctx.session
+
+    def attempt() -> Work:
+        """The graph, and what it is given besides: for its hidden parameters, and for values from outside."""
+        ctx.span = span
+        name = session.fresh_name(f"{parent.name}.{body.kind}")
+        inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body)
+        params = [Traced(inner, inner.param(t, n)) for t, n in zip(body.types, body.names, strict=True)]
+        hidden: list[Any] = []
+        order = counter = None
+        try:
+            if body.needs_order:
+                order = Traced(parent, session.effect_token())
+                if is_loop:
+                    hidden.append(order)
+                    inner.effect = inner.param(CTL, "effect")
+            if body.needs_key:
+                if body.key is None:
+                    body.key = session.draw()
+                hidden.append(np.int64(0) if is_loop else functions.arange(functions.shape(body.initial[0])[0]))
+                counter = Traced(inner, inner.param(Type(i64), "round" if is_loop else "index"))
+            ctx.builder = inner
+            if counter is not None:
+                inner.key = emit("fold_in", [body.key, counter])[0].port
+            if order is not None and not is_loop:
+                inner.effect = session.resolve(order)
+            ports = yield contents(inner, params)
+            if ports is None:
+                return None
+            if order is not None:
+                ports.append(session.last_effect(inner))
+            if counter is not None and is_loop:
+                ports.append(session.resolve(emit("add", [counter, np.int64(1)])[0]))
+            graph = inner.finish(ports, carried=len(params) + len(hidden))
+            return graph, [*hidden, *(Traced(*outer) for outer in inner.lifted)]
+        finally:
+            # The span stays where an error happened.
+            ctx.builder = parent
+            inner.is_open = False
+
+    written = yield until_fixpoint(body, attempt)
+    if written is None:
+        return None
+    graph, besides = written
+    session.graphs[graph.name] = graph
+    operands = [
+        operand(value) if isinstance(value, Traced) else Const(cast(value, type.dtype))
+        for value, type in zip(body.initial, body.types, strict=True)
+    ]
+    operands += map(operand, besides)
+    if is_loop:
+        outputs = [graph.nodes[param].types[0] for param in graph.params[: graph.carried]]
+    else:
+        results = (graph.type_of(port) for port in graph.results)
+        outputs = [type if type == CTL else type.with_shape((length, *type.shape)) for type in results]
+    # A map without lanes gives its order token too, and must not do so before its turn.
+    controls = (session.effect_token(),) if body.needs_order and not is_loop else ()
+    number = parent.add(body.kind, operands, tuple(outputs), Attrs(body=graph.name), span, body.kind, controls)
+    values = [Traced(parent, Port(number, k)) for k in range(len(outputs))]
+    if body.needs_order:
+        parent.effect = values.pop(outputs.index(CTL)).port
+    return values[: len(body.types)] if is_loop else values
+
+
+# -- loops -------------------------------------------------------------------------------------------------
+
+
+def graph_loop(
+    ctx: Context,
+    initial: list[Any],
+    names: list[str],
+    test: Callable[[list[Traced]], Any],
+    step: Callable[[list[Traced]], Any],
+) -> Work:
+    """Write a loop: `test` gives the condition, `step` the next values of the carried leaves.
+
+    Gives None where the test acts on the world. What the last test does must not be lost, so it belongs into the step.
+    """
+    loop = Body("loop", initial, names, [leaf_type(value) for value in initial])
+
+    def contents(inner: Builder, params: list[Traced]) -> Work:
+        before = inner.effect
+        truth = yield test(params)
+        if inner.effect != before:
+            return None
+        pred = ctx.session.resolve(truth)
+        inner.region, _ = inner.branch(pred)
+        values = yield step(params)
+        ctx.span = inner.span
+        wider = [_widen(*row) for row in zip(names, initial, loop.types, values, strict=True)]
+        if wider != loop.types:
+            raise StartOver(loop, types=wider)
+        return [pred, *(port_in(v, inner.region, ctx, t.dtype) for v, t in zip(values, loop.types, strict=True))]
+
+    return (yield write_body(ctx, loop, contents))
+
+
+def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
+    """The type that a carried variable must have to hold its next value too."""
+    called = f"`{name}`" if name else "a loop variable"
+    if is_weak(value):
+        after = Type(weak_dtype(value, type.dtype) if type.shape == () else type.dtype)
+    else:
+        after = leaf_type(value)
+    if after.dtype != type.dtype and is_weak(initial):
+        wider = promote(after.dtype, type.dtype)
+        if after.rank == 0 and wider == weak_dtype(initial, wider):
+            return Type(wider)
+    both = join(type, after)
+    if both is None:
+        if after.rank == 0:
+            widen_loop_variable(name, initial, after.dtype)
+        if type.rank == after.rank:
+            x = name or "x"
+            hint = f"give it its final dtype before the loop: {x} = ut.astype({x}, ut.{after.dtype})"
+        else:
+            hint = "a loop variable keeps its number of dimensions: give the result of the iteration another name"
+        raise TypeMismatch(
+            f"{called} is {describe(initial)} before the loop and {said(after)} after one iteration", hint=hint
+        )
+    return both
+
+
+def widen_loop_variable(name: str, value: Any, dtype: DType) -> None:
+    """Where the variable `name` holds a loop variable that began as a Python number, let its loop take `dtype`."""
+    if not isinstance(value, Traced) or value.builder.body is None or value.port.node not in value.builder.params:
+        return
+    loop, index = value.builder.body, value.builder.params.index(value.port.node)
+    if index < len(loop.names) and loop.names[index] == name and is_weak(loop.initial[index]):
+        wider = promote(value.dtype, dtype)
+        if wider != value.dtype and wider == weak_dtype(loop.initial[index], wider):
+            raise StartOver(loop, types=[*loop.types[:index], Type(wider), *loop.types[index + 1 :]])
+
+
+# -- maps --------------------------------------------------------------------------------------------------
+
+
+class Shared:
+    """An argument of `map` that every call gets whole."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], Any]) -> Work:
+    """Write a map: `body` is captured once, for one element of each array that is not shared."""
+    leaves: list[Any] = []
+    names: list[str] = []
+    structures: list[tree.Structure] = []
+    for number, array in enumerate(arrays):
+        if isinstance(array, Shared):
+            structures.append((("static", tree.Identity(array.value)),))
+            continue
+        if hasattr(array, "__undertow_types__"):  # its arrays have different lengths: nobody means to map over them
+            kind = type(array).__name__
+            hint = f"every call gets it whole if it is ut.shared({kind.lower()})"
+            raise TypeMismatch(f"ut.map over a whole {kind}", ctx.span, hint)
+        held, structure = tree.flatten(array, is_traced)
+        leaves += [leaf if isinstance(leaf, Traced) else constant(leaf) for leaf in held]
+        names += tree.paths(array, f"x{number}" if len(arrays) > 1 else "x", is_traced)
+        structures.append(structure)
+    types = [leaf_type(leaf) for leaf in leaves]
+    length = common_length("ut.map", types)
+    result: tree.Structure = ()
+
+    def contents(inner: Builder, params: list[Traced]) -> Work:
+        nonlocal result
+        value = yield body(tree.unflatten_each(structures, params))
+        ctx.span = inner.span
+        results, result = tree.flatten(all_dense(value), is_traced)
+        return [port_in(leaf, 0, ctx) for leaf in results]
+
+    lanes = Body("map", leaves, names, [type.with_shape(type.shape[1:]) for type in types])
+    values = yield write_body(ctx, lanes, contents, length)
+    return tree.unflatten(result, values)
+
+
+def common_length(what: str, types: Sequence[Type], span: Span | None = None) -> Any:
+    """The number of elements along the leading axis of all; None if it is known only at run time."""
+    hint = "wrap what every call gets whole in ut.shared(x)"
+    if not types:
+        raise TypeMismatch(
+            f"{what} needs at least one array that is not shared", span, hint="give an array to map over"
+        )
+    length: Any = None
+    for type in types:
+        if type.rank == 0:
+            raise TypeMismatch(f"{what} over {said(type)}, which is one number", span, hint)
+        if isinstance(type.shape[0], int):
+            if length is not None and length != type.shape[0]:
+                raise TypeMismatch(f"{what} over arrays of different lengths: {length} and {type.shape[0]}", span, hint)
+            length = type.shape[0]
+    return length

@@ -1,0 +1,252 @@
+"""Where control joins, a variable has one value out of two: a Merge node for each of its leaves.
+
+A join is lazy: the Merge is written when the variable is read, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import InternalError, Span, TypeMismatch
+from undertow.frontend.control.body import widen_loop_variable
+from undertow.frontend.syntax.source import Undefined
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.values.leaves import ABSENT, Absent, describe, is_static_equal, leaf_type, port_in
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import Context, Traced, is_traced
+from undertow.frontend.values.tree import flatten, unflatten
+from undertow.ir.graph import Port
+from undertow.types import DType, Type, bool_, join, promote, weak_dtype
+
+
+@dataclass(slots=True, eq=False)
+class Joined:
+    """A variable after a join, not yet merged: its value on each side, and the two regions."""
+
+    name: str
+    then: Any
+    other: Any
+    regions: tuple[int, int]
+    builder: Builder
+    span: Span | None
+    called: str = ""  # how a message names it, if not by its name
+    made: list[Any] = field(default_factory=list)  # the merged value, once read
+
+
+def join_values(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, called: str = "") -> Any:
+    """The value of a variable, or (without a name) of an item of a container, after a join."""
+    if a is b:
+        return a
+    for side in (a, b):
+        if isinstance(side, Undefined):
+            if side.why:
+                return side
+            return Undefined(
+                f"`{name}` is assigned in only one branch of {_the_if(ctx.span)}",
+                "assign it before the `if`, or in both branches",
+            )
+    if is_static_equal(a, b):
+        return a
+    for side, missing in ((a, b), (b, a)):
+        if missing is ABSENT and not isinstance(side, Joined) and not any(map(is_traced, flatten(side, is_traced)[0])):
+            return side
+    joined = Joined(name, a, b, regions, ctx.open_builder, ctx.span, called or f"`{name}`")
+    # Containers hold plain values, so what is inside them is merged at once.
+    return joined if name else force(joined, ctx)
+
+
+def _the_if(span: Span | None) -> str:
+    return "an `if`" if span is None else f"the `if` in line {span.line}"
+
+
+def force(value: Any, ctx: Context) -> Any:
+    """The value of a variable; a pending join is merged now, in the region where it happened."""
+    # A join of joins of joins ... is forced innermost first, by hand: depth is user data.
+    stack = [value]
+    while stack:
+        top = stack[-1]
+        if not isinstance(top, Joined) or top.made:
+            stack.pop()
+            continue
+        pending = [v for v in (top.then, top.other) if isinstance(v, Joined) and not v.made]
+        if pending:
+            stack.extend(pending)
+            continue
+        sides = [v.made[0] if isinstance(v, Joined) else v for v in (top.then, top.other)]
+        top.builder.forced.append((len(top.builder.nodes), top.made))
+        top.made.append(_merge_now(top, sides, ctx))
+        stack.pop()
+    return value.made[0] if isinstance(value, Joined) else value
+
+
+def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
+    if sides[0] is sides[1]:
+        return sides[0]
+    for side in sides:
+        if isinstance(side, Undefined):
+            return side
+    for number, raw in enumerate((joined.then, joined.other)):
+        beside = sides[1 - number]
+        if isinstance(raw, Joined) and isinstance(beside, Traced) and beside.type.rank == 0:
+            sides[number] = _with_dtype(raw, sides[number], beside.dtype, ctx)
+    builder = ctx.builder
+    ctx.builder = joined.builder
+    try:
+        differ = by_condition(joined.called, joined.span)
+        return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span, differ)
+    except TypeMismatch as fault:
+        if not joined.name:
+            raise  # an item of a container: nobody would notice that it is undefined
+        return Undefined(fault.what, fault.hint, fault.span, TypeMismatch)
+    finally:
+        ctx.builder = builder
+
+
+def _with_dtype(joined: Joined, value: Any, dtype: DType, ctx: Context) -> Any:
+    """The value of a join; where that chooses among Python numbers alone, they take the dtype of what they meet."""
+    if not isinstance(value, Traced) or value.dtype == dtype:
+        return value
+    done: dict[int, Any] = {}  # the joins inside, with numbers of that dtype
+    stack = [joined]
+    while stack:
+        top = stack[-1]
+        inside = [side for side in (top.then, top.other) if isinstance(side, Joined)]
+        missing = [side for side in inside if id(side) not in done]
+        if missing:
+            stack.extend(missing)
+            continue
+        sides: list[Any] = []
+        for side in (top.then, top.other):
+            if is_weak(side):
+                if weak_dtype(side, dtype) != dtype:
+                    return value
+                sides.append(dtype.numpy.type(side))
+            elif isinstance(side, Joined) or side is ABSENT:
+                sides.append(done.get(id(side), side))
+            else:
+                return value
+        done[id(top)] = replace(top, then=sides[0], other=sides[1], made=[])
+        stack.pop()
+    return force(done[id(joined)], ctx)
+
+
+def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, span: Span | None, differ: Differ) -> Any:
+    """The value that is `a` where the first region ran and `b` where the second did: Merge per leaf.
+
+    Where they do not agree, `differ` says so.
+    """
+    if a is b or is_static_equal(a, b):
+        return a
+    is_leaf = lambda v: isinstance(v, (Traced, Absent))  # noqa: E731
+    leaves_a, structure_a = flatten(a, is_leaf)
+    leaves_b, structure_b = flatten(b, is_leaf)
+    if isinstance(a, Absent):
+        leaves_a, structure_a = [ABSENT] * len(leaves_b), structure_b
+    elif isinstance(b, Absent):
+        leaves_b, structure_b = [ABSENT] * len(leaves_a), structure_a
+    pairs = list(zip(leaves_a, leaves_b, strict=True)) if structure_a == structure_b else []
+    fits = [None if _is_settled(x, y) else _fit(x, y) for x, y in pairs]
+    if len(pairs) == 1 and fits[0] is MISFIT:
+        for value, other in (pairs[0], pairs[0][::-1]):
+            if leaf_type(other).rank == 0:
+                widen_loop_variable(name, value, leaf_type(other).dtype)
+    if structure_a != structure_b or MISFIT in fits:
+        what, where = differ(describe(a), describe(b))
+        raise TypeMismatch(what, where, hint=_how_to_agree(a, b, pairs, fits))
+    merged = [
+        (y if isinstance(x, Absent) else x) if fit is None else _merge_leaf(x, y, fit, regions, ctx, name, span)
+        for (x, y), fit in zip(pairs, fits, strict=True)
+    ]
+    return unflatten(structure_a, merged)
+
+
+def _is_settled(x: Any, y: Any) -> bool:
+    """Is it one value, or a constant from the only side that comes to the join? Then there is nothing to merge."""
+    if isinstance(x, Absent) or isinstance(y, Absent):
+        return not isinstance(x, Traced) and not isinstance(y, Traced)
+    return x is y or is_static_equal(x, y)
+
+
+# What to say, and where, when the two sides of a join do not agree; gets descriptions of both.
+Differ = Callable[[str, str], tuple[str, Span | None]]
+
+
+def by_condition(called: str, span: Span | None) -> Differ:
+    """A variable or an expression differs, depending on a condition."""
+    return lambda a, b: (f"{called} is {a} where the condition is true, but {b} where it is false", span)
+
+
+def by_return(first: Span | None, second: Span | None) -> Differ:
+    """Two `return`s differ: the one that comes later in the source is shown."""
+
+    def differ(a: str, b: str) -> tuple[str, Span | None]:
+        if first is None or second is None or first.line == second.line:
+            return f"one path returns {a}, another one {b}", second or first
+        if first.line < second.line:
+            return f"this `return` gives {b}, but the one in line {first.line} gives {a}", second
+        return f"this `return` gives {a}, but the one in line {second.line} gives {b}", first
+
+    return differ
+
+
+def _how_to_agree(a: Any, b: Any, pairs: list[tuple[Any, Any]], fits: list[Any]) -> str:
+    """What to do about sides that do not agree."""
+    if not pairs:
+        if a is None or b is None:
+            return "give it a value of the same type on both sides"
+        if isinstance(a, (str, bytes)) or isinstance(b, (str, bytes)):
+            return "text cannot be chosen at run time: use a number, or print in each branch"
+        return "both sides must have the same structure"
+    x, y = next(pair for pair, fit in zip(pairs, fits, strict=True) if fit is MISFIT)
+    types = leaf_type(x), leaf_type(y)
+    if types[0].rank != types[1].rank:
+        return "both sides must have the same number of dimensions: see ut.sum, ut.broadcast_to, x[None]"
+    return f"convert one side: ut.astype(x, ut.{promote(types[0].dtype, types[1].dtype)})"
+
+
+MISFIT = "misfit"
+
+
+def _fit(a: Any, b: Any) -> Type | str:
+    """The type that holds both leaves, or MISFIT."""
+    if isinstance(a, Absent) and isinstance(b, Absent):
+        raise InternalError("a value that neither side gives")
+    sample = b if isinstance(a, Absent) else a
+    dtype = unify(sample, sample if isinstance(b, Absent) else b)
+    if dtype is None:
+        return MISFIT
+    types = [leaf_type(v, dtype) for v in (a, b) if not isinstance(v, Absent)]
+    return (join(types[0], types[1]) or MISFIT) if len(types) == 2 else types[0]
+
+
+def _merge_leaf(
+    a: Any, b: Any, fits: Any, regions: tuple[int, int], ctx: Context, name: str, span: Span | None
+) -> Traced:
+    builder = ctx.open_builder
+    zero = np.zeros([d if isinstance(d, int) else 0 for d in fits.shape], fits.dtype.numpy)
+    ports = [
+        port_in(zero if isinstance(v, Absent) else v, region, ctx, fits.dtype)
+        for v, region in zip((a, b), regions, strict=True)
+    ]
+    number = builder.add(
+        "merge", ports, (fits,), span=span or ctx.span, name=name or "merge", region=builder.regions[regions[0]].parent
+    )
+    return Traced(builder, Port(number))
+
+
+def unify(a: Any, b: Any) -> DType | None:
+    """The dtype that both leaves have or can take as Python numbers; None if there is none."""
+    weak_a, weak_b = map(is_weak, (a, b))
+    if weak_a and weak_b:
+        kinds = weak_dtype(a), weak_dtype(b)
+        return kinds[0] if kinds[0] == kinds[1] else None if bool_ in kinds else promote(*kinds)
+    if weak_a or weak_b:
+        number, strong = (a, b) if weak_a else (b, a)
+        dtype = leaf_type(strong).dtype
+        return dtype if weak_dtype(number, dtype) == dtype else None
+    types = leaf_type(a).dtype, leaf_type(b).dtype
+    return types[0] if types[0] == types[1] else None

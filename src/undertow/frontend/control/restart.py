@@ -1,0 +1,34 @@
+"""The one way in which a capture starts over.
+
+What a graph takes is often known only when it has been written: that it acts on the world, that a loop variable needs
+a wider type, that a recursive call has other dimensions. So capture iterates to a fixpoint. An attempt that finds out
+too late raises `StartOver`; whoever has to know it from the beginning is told, and makes another attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from undertow.frontend.interpret.drive import Work
+
+
+class StartOver(Exception):
+    """What was learned (attributes, with their new values), and who must know it before it starts again."""
+
+    def __init__(self, owner: object, **learned: Any) -> None:
+        super().__init__(f"{', '.join(learned)} of {type(owner).__name__}")
+        self.owner = owner
+        self.learned = learned
+
+
+def until_fixpoint(owner: object, attempt: Callable[[], Any]) -> Work:
+    """What an attempt gives that learns nothing new about its owner."""
+    while True:
+        try:
+            return (yield attempt())
+        except StartOver as restart:
+            if restart.owner is not owner:
+                raise
+            for name, value in restart.learned.items():
+                setattr(owner, name, value)

@@ -1,0 +1,187 @@
+"""What a branch may change: variables, order, the contents of lists and dicts.
+
+A branch on a traced value is captured by running both sides, each from the same state, and joining the two states
+afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from undertow.errors import CaptureError
+from undertow.frontend.control.merge import Joined, join_values
+from undertow.frontend.syntax.source import Env, Undefined
+from undertow.frontend.trace.builder import START, Builder
+from undertow.frontend.values.leaves import ABSENT
+from undertow.frontend.values.traced import Context
+from undertow.ir.graph import Port
+from undertow.types import CTL
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """Everything that a branch may change: variables, the effect token, the contents of lists and dicts."""
+
+    vars: dict[str, Any]
+    effect: Port | None
+    contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy of what it holds)
+
+
+def save(env: Env, builder: Builder) -> State:
+    """The state now."""
+    return State(dict(env.vars), builder.effect, contents(env))
+
+
+def restore(state: State, env: Env, builder: Builder) -> None:
+    """Go back to a state."""
+    env.vars = dict(state.vars)
+    builder.effect = state.effect
+    for container, held in state.contents.values():
+        _refill(container, held)
+
+
+def contents(env: Env) -> dict[int, tuple[Any, Any]]:
+    """The lists, dicts and sets that variables reach, with what they hold now."""
+    held: dict[int, tuple[Any, Any]] = {}
+    seen: set[int] = set()  # joins
+    stack: list[Any] = []
+    at: Env | None = env
+    while at is not None:
+        stack.extend(at.vars.values())
+        at = at.parent
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Joined):
+            if item.made:
+                stack.append(item.made[0])
+            elif id(item) not in seen:
+                seen.add(id(item))
+                stack.extend((item.then, item.other))
+        elif isinstance(item, (list, dict, set)) and id(item) not in held:
+            held[id(item)] = (item, item.copy())
+            stack.extend(item.values() if isinstance(item, dict) else item)
+        elif isinstance(item, tuple):
+            stack.extend(item)
+    return held
+
+
+def _refill(container: Any, held: Any) -> None:
+    if not _is_same(container, held):
+        container.clear()
+        (container.extend if isinstance(container, list) else container.update)(held)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, list):
+        return all(x is y for x, y in zip(a, b, strict=True))
+    if isinstance(a, set):
+        return bool(a == b)
+    return all(k in b and v is b[k] for k, v in a.items())
+
+
+def join_states(
+    before: State, then: State | None, other: State | None, regions: tuple[int, int], env: Env, ctx: Context
+) -> None:
+    """Continue after a join: from both sides, or where one side never comes here, from the other alone."""
+    names = dict.fromkeys([*(then.vars if then else ()), *(other.vars if other else ())])
+    env.vars = {}
+    for name in names:
+        a = then.vars.get(name, Undefined("")) if then else ABSENT
+        b = other.vars.get(name, Undefined("")) if other else ABSENT
+        was = before.vars.get(name)
+        # What the only side that comes here has not changed is still there, outside of the branch.
+        is_kept = (a is ABSENT and b is was) or (b is ABSENT and a is was)
+        env.vars[name] = was if is_kept else join_values(name, a, b, regions, ctx)
+    for key in _innermost_first([state for state in (before, then, other) if state is not None]):
+        if key not in before.contents:
+            continue
+        container, held = before.contents[key]
+        sides = [None if s is None else s.contents[key][1] if key in s.contents else held for s in (then, other)]
+        ends = [side for side in sides if side is not None]
+        if all(_is_same(end, ends[0]) for end in ends) and (isinstance(held, set) or _is_same(held, ends[0])):
+            _refill(container, ends[0])
+            continue
+        if len(ends[0]) != len(ends[-1]) or (not isinstance(held, list) and list(ends[0]) != list(ends[-1])):
+            a, b = (_contained(end) for end in ends)
+            raise CaptureError(
+                f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",
+                ctx.span,
+                hint="change it in the same way in both branches, or use an array and ut.where",
+            )
+        called = f"an item of {name_of(container, before)}"
+        items: dict[Any, Any] = {}
+        for item in range(len(ends[0])) if isinstance(held, list) else ends[0]:
+            a, b = (ABSENT if side is None else side[item] for side in sides)
+            items[item] = join_values("", a, b, regions, ctx, called)
+        _refill(container, list(items.values()) if isinstance(held, list) else items)
+
+
+def join_where_it_falls(
+    views: list[dict[str, Any] | None], regions: tuple[int, int], env: Env, ctx: Context
+) -> dict[str, Any]:
+    """Variables without a value after a join that have one where control falls through; None: it does not, there."""
+    values: dict[str, Any] = {}
+    for name in dict.fromkeys(name for view in views for name in view or ()):
+        if isinstance(env.vars.get(name, _UNDEFINED), Undefined):
+            a, b = (ABSENT if view is None else view.get(name, _UNDEFINED) for view in views)
+            joined = join_values(name, a, b, regions, ctx)
+            if not isinstance(joined, Undefined):
+                values[name] = joined
+    return values
+
+
+_UNDEFINED = Undefined("")
+
+
+def _innermost_first(states: list[State]) -> list[int]:
+    """The containers of these states, each after all that it held in any of them: what is joined may hold others."""
+    inside: dict[int, list[int]] = {}
+    for state in states:
+        for key, (_, held) in state.contents.items():
+            stack = list(held.values() if isinstance(held, dict) else held)
+            while stack:
+                item = stack.pop()
+                if isinstance(item, tuple):
+                    stack.extend(item)
+                elif isinstance(item, (list, dict, set)):
+                    inside.setdefault(key, []).append(id(item))
+    order: dict[int, None] = {}
+    opened: set[int] = set()
+    todo = [key for state in states for key in state.contents]
+    while todo:
+        key = todo[-1]
+        if key in order or key in opened:
+            todo.pop()
+            order[key] = None
+        else:
+            opened.add(key)
+            todo.extend(k for k in inside.get(key, ()) if k not in opened)
+    return list(order)
+
+
+def name_of(container: Any, state: State) -> str:
+    """The variable that holds a list or dict, for messages."""
+    for name, value in state.vars.items():
+        if value is container:
+            return f"`{name}`"
+    return f"a {type(container).__name__}"
+
+
+def _contained(held: Any) -> str:
+    if isinstance(held, dict):
+        return f"the keys {', '.join(map(repr, held))}" if held else "no keys"
+    if isinstance(held, set):
+        return f"the items {', '.join(sorted(map(repr, held)))}" if held else "no items"
+    return f"{len(held)} item{'' if len(held) == 1 else 's'}"
+
+
+def join_effects(before: State, ends: list[Port | None], regions: tuple[int, int], builder: Builder) -> None:
+    """What either side did to the world comes before what follows."""
+    builder.effect = before.effect
+    if any(end != before.effect for end in ends):
+        first = builder.entry_effect or START
+        ports = [builder.use(end or first, region) for end, region in zip(ends, regions, strict=True)]
+        builder.effect = Port(builder.add("merge", ports, (CTL,), name="done"))

@@ -1,0 +1,380 @@
+"""Runs Python statements during capture, both sides of every branch that depends on traced values.
+
+The statements still to do are a linked list of cells. A traced `if` runs each side's block in its own region;
+where the sides then stand at different places (one returned, or broke out of a loop), the side that is
+behind goes on alone until both stand at the same place, and there they join. So `if n <= 1: return 1` puts
+the rest of the function into the other branch, and nothing is captured twice.
+
+A side that can still be at two places when its block ends (`if a: if b: return x`) becomes `Mixed`: a
+number computed at run time says where it goes on.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, InternalError, UndertowError
+from undertow.frontend.control.merge import by_return, merge
+from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls, restore, save
+from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.loops import array_loop, for_loop, while_loop
+from undertow.frontend.interpret.outcomes import (
+    RETURN,
+    Cell,
+    End,
+    Leave,
+    Mark,
+    Mixed,
+    Outcome,
+    Return,
+    Side,
+    cells,
+    exits_of,
+    falls,
+    keeps_state,
+    span_of,
+    value_of,
+)
+from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.interpret.statements import HINTS, Statements
+from undertow.frontend.syntax.source import Env
+from undertow.frontend.trace.builder import Checkpoint
+from undertow.frontend.values.leaves import port_in
+from undertow.frontend.values.traced import Traced
+from undertow.ir.graph import Port
+from undertow.types import Type, i32
+
+# How long a loop that Python runs during capture may be: in rounds, and in nodes that it writes. A `for` has an end;
+# a `while` that writes many nodes is more likely one whose condition was meant to be traced.
+_UNROLL_LIMIT = 1_000_000
+_UNROLL_NODES = {ast.For: 100_000, ast.While: 10_000}
+_DONE = object()
+
+
+class StatementInterpreter(Statements):
+    """Runs every statement."""
+
+    def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
+        outcome = yield self.run(cells(node.body), None, env)
+        # To reach the end is to return None, so a bare `return` on other paths fits.
+        if outcome is None or (isinstance(outcome, Mixed) and outcome.value is None):
+            return None
+        if isinstance(outcome, Return):
+            return outcome.value
+        raise CaptureError(
+            f"`{env.closure.name}` returns a value on some paths, and reaches its end without a `return` on others",
+            self.span(node, env),
+            hint="end every path with `return` and a value",
+        )
+
+    def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
+        """Do the statements from `cell` up to `stop` (or the end)."""
+        while cell is not None and cell is not stop:
+            statement = cell.statement
+            if isinstance(statement, ast.If):
+                truth = yield self.condition(statement.test, env)
+                if not isinstance(truth, Traced):
+                    cell = cells(statement.body if truth else statement.orelse, cell.next)
+                    continue
+                self.at(statement, env)
+                step = self.branch(truth, statement, cell.next, stop, env)
+            elif isinstance(statement, ast.While):
+                step = self.begin_while(statement, cell.next, stop, env)
+            elif isinstance(statement, ast.For):
+                step = self.begin_for(statement, cell.next, env)
+            elif isinstance(statement, Mark):
+                step = self.come_round(statement, cell, env)
+            elif isinstance(statement, ast.With):
+                step = self.with_block(statement, cell.next, env)
+            elif isinstance(statement, ast.Return):
+                value = None
+                if statement.value is not None:
+                    value = yield self.expr(statement.value, env)
+                self.at(statement, env)
+                span = self.ctx.span
+                return Return(value if env.result is None else env.result(value), span)
+            elif isinstance(statement, (ast.Break, ast.Continue)):
+                place = self._leave(Leave(isinstance(statement, ast.Break)), cell, stop)
+                if isinstance(place, Leave):
+                    return place
+                cell = place
+                continue
+            else:
+                if not isinstance(statement, End):
+                    yield self.simple(statement, env)
+                cell = cell.next
+                continue
+            outcome, cell = yield step
+            if isinstance(outcome, Mixed) and outcome.falls and cell is not None and cell is not stop:
+                return (yield self.go_on(outcome, cell, stop, env))
+            if outcome is not None:
+                return outcome
+        return None
+
+    # -- branches ------------------------------------------------------------------------------------------
+
+    def branch(self, pred: Traced, node: ast.If, after: Cell | None, stop: Cell | None, env: Env) -> Work:
+        """Run both blocks of a traced `if`."""
+
+        def block(statements: list[ast.stmt]) -> Work:
+            outcome = yield self.run(cells(statements), None, env)
+            return outcome, after
+
+        return (yield self.fork(pred, lambda: block(node.body), lambda: block(node.orelse), after, stop, env))
+
+    def go_on(self, mixed: Mixed, cell: Cell, stop: Cell | None, env: Env) -> Work:
+        """Do what follows from `cell` on, where control really falls through to it."""
+        pred = functions.equal(mixed.flow, 0)
+
+        def fall() -> tuple[Outcome, Cell]:
+            env.vars.update(mixed.only)
+            return None, cell
+
+        def leave() -> tuple[Outcome, None]:
+            if len(mixed.exits) > 1:
+                return replace(mixed, falls=False, only={}), None
+            exit = mixed.exits[0]
+            return (Return(mixed.value, mixed.span) if exit == RETURN else exit), None
+
+        outcome, place = yield self.fork(pred, fall, leave, cell, stop, env)
+        if place is not None and place is not stop:
+            if outcome is None:
+                return (yield self.run(place, stop, env))
+            if isinstance(outcome, Mixed) and outcome.falls:
+                return (yield self.go_on(outcome, place, stop, env))
+        return outcome
+
+    def fork(self, pred: Traced, then: Any, other: Any, after: Cell | None, stop: Cell | None, env: Env) -> Work:
+        """Run both sides until they stand at one place; the outcome there, and the place."""
+        ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
+        outside = builder.region
+        regions = builder.branch(ctx.session.resolve(pred))
+        before = save(env, builder)
+        sides: list[Side] = []
+        try:
+            for region, work in zip(regions, (then, other), strict=True):
+                restore(before, env, builder)
+                builder.region = region
+                outcome, place = yield work()
+                sides.append(self._side(region, outcome, place, after, stop, env))
+            while (behind := self._behind(sides, stop)) is not None:
+                number, target = behind
+                side = sides[number]
+                restore(side.state, env, builder)
+                builder.region = side.region
+                assert side.place is not None
+                if isinstance(side.outcome, Mixed):
+                    outcome = yield self.go_on(side.outcome, side.place, target, env)
+                else:
+                    outcome = yield self.run(side.place, target, env)
+                sides[number] = self._side(side.region, outcome, target, side.place, stop, env)
+        finally:
+            builder.region = outside
+        ctx.span = span
+        result = self._join_outcomes(sides, regions)
+        kept = [side.state if keeps_state(side.outcome) else None for side in sides]
+        if kept != [None, None]:
+            join_states(before, kept[0], kept[1], regions, env, ctx)
+        if isinstance(result, Mixed) and result.falls:
+            views = [
+                {**side.state.vars, **getattr(side.outcome, "only", {})} if falls(side.outcome) else None
+                for side in sides
+            ]
+            result.only.update(join_where_it_falls(views, regions, env, ctx))
+        join_effects(before, [side.state.effect for side in sides], regions, builder)
+        return result, next((side.place for side in sides if falls(side.outcome)), None)
+
+    def _side(
+        self, region: int, outcome: Outcome, place: Cell | None, start: Cell | None, stop: Cell | None, env: Env
+    ) -> Side:
+        """Where a side stands: `break` and `continue` of a loop that Python runs are places like any other."""
+        if isinstance(outcome, Leave):
+            found = self._leave(outcome, start, stop)
+            if not isinstance(found, Leave):
+                outcome, place = None, found
+        return Side(region, save(env, self.ctx.open_builder), None if place is stop else place, outcome)
+
+    def _behind(self, sides: list[Side], stop: Cell | None) -> tuple[int, Cell | None] | None:
+        """The side that must go on before they can join, and how far; None if they stand at one place."""
+        going = [n for n, side in enumerate(sides) if falls(side.outcome) and side.place is not None]
+        if not going or (falls(sides[0].outcome) and falls(sides[1].outcome) and sides[0].place is sides[1].place):
+            return None
+        ends = [side.place if falls(side.outcome) else None for side in sides]
+        for number in going:
+            target = ends[1 - number]
+            at = sides[number].place
+            marks: list[Mark] = []
+            while at is not None and at is not stop and at is not target:
+                if isinstance(at.statement, Mark):
+                    marks.append(at.statement)
+                at = at.next
+            if at is target or target is None:
+                for mark in marks:
+                    if isinstance(mark.node, ast.While):
+                        raise StartOver(mark, is_traced=True)
+                return number, stop if target is None else target
+        raise InternalError("two sides of a branch are both ahead of each other")
+
+    def _leave(self, leave: Leave, start: Cell | None, stop: Cell | None) -> Cell | Leave | None:
+        """Where `break` or `continue` goes on, if that is among the statements at hand; else the Leave itself."""
+        at = start
+        while at is not None and at is not stop:
+            if isinstance(at.statement, Mark):
+                return at.next if leave.is_break else at
+            if isinstance(at.statement, End):
+                return leave if leave.is_break else at
+            at = at.next
+        return leave
+
+    def _join_outcomes(self, sides: list[Side], regions: tuple[int, int]) -> Outcome:
+        a, b = sides[0].outcome, sides[1].outcome
+        if (a is None and b is None) or (isinstance(a, Leave) and a == b):
+            return a
+        if isinstance(a, Return) and isinstance(b, Return):
+            differ = by_return(a.span, b.span)
+            return Return(merge(a.value, b.value, regions, self.ctx, "", self.ctx.span, differ), a.span or b.span)
+        exits = tuple(dict.fromkeys((*exits_of(a), *exits_of(b))))
+        builder = self.ctx.open_builder
+        ports = [self.flow_port(outcome, exits, region) for outcome, region in zip((a, b), regions, strict=True)]
+        flow = Traced(builder, Port(builder.add("merge", ports, (Type(i32),), name="flow", span=self.ctx.span)))
+        value = None
+        if RETURN in exits:
+            differ = by_return(span_of(a), span_of(b))
+            value = merge(value_of(a), value_of(b), regions, self.ctx, "", self.ctx.span, differ)
+        return Mixed(flow, exits, value, falls(a) or falls(b), span_of(a) or span_of(b))
+
+    def flow_port(self, outcome: Outcome, exits: tuple[Any, ...], region: int) -> Port:
+        """The number of the way that control goes, as a token of the region."""
+        if not isinstance(outcome, Mixed):
+            found = exits_of(outcome)
+            return port_in(np.int32(exits.index(found[0]) + 1 if found else 0), region, self.ctx)
+        if outcome.exits == exits[: len(outcome.exits)]:
+            return port_in(outcome.flow, region, self.ctx)
+        # Renumber through a table: exit n of the side is exit table[n] of the join.
+        table = np.array([0, *(exits.index(exit) + 1 for exit in outcome.exits)], np.int32)
+        builder, before = self.ctx.open_builder, self.ctx.open_builder.region
+        builder.region = region
+        try:
+            return port_in(self.item(table, outcome.flow), region, self.ctx)
+        finally:
+            builder.region = before
+
+    # -- loops ---------------------------------------------------------------------------------------------
+
+    def begin_while(self, node: ast.While, after: Cell | None, stop: Cell | None, env: Env) -> Work:
+        """Python runs it, unless it is left on a traced condition: then it is a loop of the graph."""
+        if _is_endless(node):
+            raise CaptureError(
+                "this loop never ends: nothing in it breaks or returns",
+                self.span(node, env),
+                hint="leave it with `break` or `return`",
+            )
+        builder = self.ctx.open_builder
+        checkpoint, before = builder.checkpoint(), save(env, builder)
+        mark = Mark(node, None, len(builder.nodes))
+        # A `break` in its `else` leaves the loop around it, to a place that is further on.
+        end = stop if node.orelse else after
+
+        def attempt() -> Work:
+            if mark.is_traced:
+                self.go_back(checkpoint, before, env)
+                return (yield while_loop(self, node, after, env))
+            return (yield self.run(Cell(mark, after), end, env)), end
+
+        return (yield until_fixpoint(mark, attempt))
+
+    def begin_for(self, node: ast.For, after: Cell | None, env: Env) -> Work:
+        """Over a range or array whose length is known at run time: a loop of the graph. Else Python runs it."""
+        over = yield self.expr(node.iter, env)
+        self.at(node.iter, env)
+        if isinstance(over, TracedRange):
+            return (yield for_loop(self, node, over, after, env))
+        if isinstance(over, Traced) and over.type.rank and over.type.shape[0] is None:
+            return (yield array_loop(self, node, over, after, env))
+        items = self.iterate(over, self.span(node.iter, env))
+        return None, Cell(Mark(node, items, len(self.ctx.open_builder.nodes)), after)
+
+    def come_round(self, mark: Mark, cell: Cell, env: Env) -> Work:
+        """One more round of a loop that Python runs, or the statements after it."""
+        node = mark.node
+        if isinstance(node, ast.While):
+            builder = self.ctx.open_builder
+            checkpoint, before = builder.checkpoint(), save(env, builder)
+            truth = yield self.condition(node.test, env)
+            if isinstance(truth, Traced):
+                # The test belongs into the loop's own graph: forget what it wrote here.
+                self.go_back(checkpoint, before, env)
+                return (yield while_loop(self, node, cell.next, env))
+            more = truth
+        else:
+            assert mark.items is not None
+            item = next(mark.items, _DONE)
+            more = item is not _DONE
+            if more:
+                yield self.assign(node.target, item, env)
+        mark.rounds += 1
+        nodes = len(self.ctx.open_builder.nodes) - mark.nodes
+        if mark.rounds > _UNROLL_LIMIT or nodes > _UNROLL_NODES[type(node)]:
+            done = f"{mark.rounds:,} rounds" if mark.rounds > _UNROLL_LIMIT else f"writing {nodes:,} nodes"
+            raise CaptureError(
+                f"this loop does not depend on traced values, so it is unrolled, and has not ended after {done}",
+                self.span(node, env),
+                hint="let its condition depend on a traced value, as in `for i in range(n)` with an argument `n`",
+            )
+        return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
+
+    def go_back(self, checkpoint: Checkpoint, state: State, env: Env) -> None:
+        """Forget what was written and assigned since then."""
+        builder = self.ctx.open_builder
+        builder.rollback(checkpoint)
+        self.ctx.session.forget_hidden(builder)
+        restore(state, env, builder)
+
+    def with_block(self, node: ast.With, after: Cell | None, env: Env) -> Work:
+        """Only our own context managers (placement, control edges) mean something in a graph."""
+        managers: list[Any] = []
+        for item in node.items:
+            try:
+                manager = yield self.expr(item.context_expr, env)
+            except Exception as fault:
+                if isinstance(fault, UndertowError):
+                    raise
+                manager = None  # a file that is not there, a lock that is taken: `with` cannot be captured anyway
+            if not getattr(manager, "__undertow_capture__", False):
+                if hasattr(manager, "close"):
+                    manager.close()
+                is_subgraph = hasattr(manager, "__undertow_definition__")
+                hint = HINTS["SubGraph" if is_subgraph else "With"]
+                raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
+            managers.append(manager)
+        try:
+            for manager, item in zip(managers, node.items, strict=True):
+                entered = manager.__enter__()
+                if item.optional_vars is not None:
+                    yield self.assign(item.optional_vars, entered, env)
+            outcome = yield self.run(cells(node.body), None, env)
+        finally:
+            for manager in reversed(managers):
+                manager.__exit__(None, None, None)
+        return outcome, after
+
+
+def _is_endless(node: ast.While) -> bool:
+    """Is it a `while True` that nothing inside leaves?"""
+    if not (isinstance(node.test, ast.Constant) and node.test.value):
+        return False
+    stack: list[tuple[ast.AST, bool]] = [(statement, True) for statement in node.body]
+    while stack:
+        item, is_own = stack.pop()
+        if isinstance(item, (ast.Return, ast.Raise)) or (isinstance(item, ast.Break) and is_own):
+            return False
+        if not isinstance(item, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            is_loop = isinstance(item, (ast.For, ast.While))
+            stack.extend((child, is_own and not is_loop) for child in ast.iter_child_nodes(item))
+    return True

@@ -1,0 +1,180 @@
+"""What Python's own functions mean for traced values: `len`, `range`, `print`, those of `math`."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret.standins import TracedRange, TracedText
+from undertow.frontend.syntax.source import Env
+from undertow.frontend.values.traced import Traced, effect
+from undertow.ops.op import CATALOGUE
+from undertow.types import bool_, f64, i32, i64, promote, said
+
+
+def _any_traced(args: Sequence[Any]) -> bool:
+    return any(isinstance(a, Traced) for a in args)
+
+
+def _plain(function: Any, traced: Callable[..., Any]) -> Any:
+    """The Python function, unless an argument is traced."""
+
+    def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+        flat = [*args, *kwargs.values()]
+        nested = [x for a in args if isinstance(a, (list, tuple)) for x in a]
+        if _any_traced(flat) or _any_traced(nested) or any(isinstance(a, TracedText) for a in args):
+            try:
+                inspect.signature(traced).bind(*args, **kwargs)
+            except TypeError:
+                raise CaptureError(
+                    f"{function.__name__}() with such arguments cannot be captured for traced values",
+                    hint=f"write it with the functions of ut, or {_TAKEN.get(function, 'with fewer arguments')}",
+                ) from None
+            return traced(*args, **kwargs)
+        return interp.call_native(function, args, kwargs)
+
+    return work
+
+
+def _range(*args: Any) -> Any:
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    for bound in (start, stop, step):
+        if isinstance(bound, Traced) and (bound.dtype not in (i32, i64) or bound.type.shape):
+            raise TypeMismatch(
+                f"a bound of range is {said(bound.type)}, not an integer", hint="convert it: ut.astype(x, ut.i64)"
+            )
+        if not isinstance(bound, (Traced, int, np.integer)):
+            raise TypeMismatch(f"a bound of range is {brief(bound)}, not an integer", hint="bounds are integers")
+    return TracedRange(start, stop, step)
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    def pick(*args: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 else list(args)
+        best = values[0]
+        for value in values[1:]:
+            best = getattr(functions, name)(best, value)
+        return best
+
+    return pick
+
+
+def _fold(name: str, empty: bool) -> Callable[..., Any]:
+    def run(values: Any) -> Any:
+        if isinstance(values, Traced):
+            return getattr(functions, "all" if empty else "any")(values)
+        result: Any = empty
+        for value in values:
+            truth = value if not isinstance(value, Traced) or value.dtype == bool_ else functions.not_equal(value, 0)
+            result = truth if result is empty else getattr(functions, name)(result, truth)
+        return result
+
+    return run
+
+
+def _sum(values: Any, start: Any = 0) -> Any:
+    if isinstance(values, Traced):
+        return functions.sum(values, axis=0) if values.ndim > 1 else functions.sum(values)
+    total = start
+    for value in values:
+        total = total + value
+    return total
+
+
+def _length(value: Any) -> Any:
+    if isinstance(value, Traced):
+        return functions.length(value) if value.type.shape else len(value)
+    return len(value)
+
+
+def _text(value: Any = "", *_: Any) -> Any:
+    if isinstance(value, Traced):
+        raise CaptureError(
+            f"the text of a traced {value.type} is known only at run time",
+            hint='print it with print(x), or with an f-string: print(f"x is {x}")',
+        )
+    return str(value)
+
+
+def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[..., Any]:
+    """A function of Python that works on single numbers: an array is an error there."""
+
+    def work(*values: Any) -> Any:
+        for value in values:
+            if isinstance(value, Traced) and value.type.shape:
+                raise TypeMismatch(f"{name}() of {said(value.type)}, not of one number", hint=f"use {instead}")
+        return traced(*values)
+
+    work.__signature__ = inspect.signature(traced)  # type: ignore[attr-defined]
+    return work
+
+
+def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> None:
+    """Python's `print`: a line whenever the body runs, also where nothing that it shows is traced."""
+    unknown = [key for key, value in kwargs.items() if key not in ("sep", "flush") and (key, value) != ("end", "\n")]
+    if unknown:
+        raise CaptureError(
+            f"print() with `{unknown[0]}` cannot be captured",
+            hint="a graph prints whole lines to standard output; put what belongs together into one f-string",
+        )
+    parts: list[str] = []
+    held: list[Any] = []
+    for value in args:
+        if isinstance(value, TracedText):
+            parts.append(value.template)
+            held += value.values
+        elif isinstance(value, Traced):
+            parts.append("{}")
+            held.append(value)
+        else:
+            parts.append(str(value).replace("{", "{{").replace("}", "}}"))
+    between = " " if kwargs.get("sep") is None else str(kwargs["sep"])
+    effect("print", held, template=between.replace("{", "{{").replace("}", "}}").join(parts))
+
+
+def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
+    value = base**exponent
+    return value if mod is None else value % mod
+
+
+# What to do where a function of Python is called with arguments that have no counterpart.
+_TAKEN: dict[Any, str] = {
+    builtins.max: "compare with `if`: max() takes values or a list, without key= and default=",
+    builtins.min: "compare with `if`: min() takes values or a list, without key= and default=",
+}
+
+
+def _whole(name: str) -> Callable[[Any], Any]:
+    return lambda x: functions.astype(getattr(functions, name)(x), i64)
+
+
+_TRACED: dict[Any, Callable[..., Any]] = {
+    builtins.range: _range, builtins.len: _length, builtins.min: _extreme("minimum"),
+    builtins.max: _extreme("maximum"), builtins.sum: _sum, builtins.any: _fold("logical_or", False),
+    builtins.all: _fold("logical_and", True), builtins.pow: _power,
+    builtins.int: _of_one("int", lambda x: functions.astype(functions.trunc(x), i64), "ut.astype(x, ut.i64)"),
+    builtins.float: _of_one(
+        "float", lambda x: functions.astype(x, promote(x.dtype, f64)), "ut.astype(x, ut.f64)"
+    ),
+    builtins.bool: _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)"),
+    builtins.round: lambda x, digits=None: functions.round(x) if digits is not None else _whole("round")(x),
+    builtins.divmod: lambda a, b: (a // b, a % b), builtins.str: _text,
+    **{getattr(math, name): _of_one(f"math.{name}", _whole(name), f"ut.{name}") for name in ("floor", "ceil", "trunc")},
+    **{
+        getattr(math, name): _of_one(f"math.{name}", getattr(functions, row.public), f"ut.{row.public}")
+        for row in CATALOGUE.values()
+        for name in row.names("math.")
+    },
+}  # fmt: skip
+# What a call of one of Python's functions does in a capture; gets the interpreter.
+PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {
+    builtins.print: _print,
+    **{function: _plain(function, traced) for function, traced in _TRACED.items()},
+}

@@ -1,0 +1,346 @@
+"""`for` and `while` whose length is known only at run time: loops of the graph.
+
+The variables that the body assigns are carried from one iteration to the next; what it only reads from outside
+is lifted into invariants. `break` and `return` inside become a carried number that says how the loop was left.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.body import graph_loop
+from undertow.frontend.control.merge import Joined, force
+from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.control.state import State, name_of, restore, save
+from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.debug import assert_
+from undertow.frontend.interpret.calls import Interpreter
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.outcomes import (
+    BREAK,
+    CONTINUE,
+    RETURN,
+    Cell,
+    End,
+    Mixed,
+    Outcome,
+    Return,
+    cells,
+    exits_of,
+    value_of,
+)
+from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.syntax.queries import is_plain
+from undertow.frontend.syntax.source import Env, Undefined, assigned_names
+from undertow.frontend.values.leaves import describe, leaf_type
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import Traced, is_traced
+from undertow.frontend.values.tree import Structure, flatten, unflatten, unflatten_each
+from undertow.ir.graph import Const
+from undertow.types import Type, i32, promote, weak_dtype
+
+_GO_ON, _RETURNED, _BROKE = 0, 1, 2
+_KEEPS_STRUCTURE = "a loop variable keeps its structure; to make a value for each iteration use ut.map"
+
+
+def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: Env) -> Work:
+    """`while` with a traced condition, or left on one."""
+    before = save(env, interp.ctx.open_builder)
+
+    def loop(node: ast.While) -> Work:
+        return _statement_loop(interp, node, lambda _: interp.condition(node.test, env), after, env)
+
+    if not assigned_names([ast.Expr(node.test)]):
+        done = yield loop(node)
+        if done is not None:
+            return done
+        restore(before, env, interp.ctx.open_builder)
+    # A test that assigns or acts: `while True: if not test: break`.
+    leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+    endless = ast.While(ast.Constant(True), [leave, *node.body], node.orelse)
+    for made in (leave, leave.test, leave.body[0], endless.test):
+        ast.copy_location(made, node.test)
+    return (yield loop(ast.copy_location(endless, node)))
+
+
+def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell | None, env: Env) -> Work:
+    """`for ... in range(...)` with traced bounds."""
+    target = _target(interp, node, env, "a range with traced bounds", "write `for i in range(n):`")
+    dtypes = [bound.dtype for bound in (over.start, over.stop, over.step) if isinstance(bound, Traced)]
+    dtype = dtypes[0]
+    for other in dtypes:
+        dtype = promote(dtype, other)
+    start = over.start if isinstance(over.start, Traced) else dtype.numpy.type(over.start)
+    start = functions.astype(start, dtype)
+
+    def test(leaves: list[Traced]) -> Any:
+        if not isinstance(over.step, Traced):
+            return (functions.less if over.step > 0 else functions.greater)(leaves[0], over.stop)
+        up, down = functions.less(leaves[0], over.stop), functions.greater(leaves[0], over.stop)
+        return functions.where(functions.greater(over.step, 0), up, down)
+
+    if not isinstance(over.step, Traced) and over.step == 0:
+        raise CaptureError(
+            "the step of a range must not be zero", interp.span(node.iter, env), hint="leave it out for a step of 1"
+        )
+    if isinstance(over.step, Traced):
+        assert_(functions.not_equal(over.step, 0), "the step of a range is zero, and must not be")
+    index = _Index(start, target, over.step, lambda index: env.vars.update({target: index}))
+    return (yield _statement_loop(interp, node, test, after, env, index))
+
+
+def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | None, env: Env) -> Work:
+    """`for ... in array` where the length is known only at run time: element by element, in order."""
+    hint = "write `for row in array:` and take `row` apart in the loop"
+    target = _target(interp, node, env, "an array whose length is known only at run time", hint)
+    length = over.shape[0]
+    index = _Index(np.int64(0), f"{target}.index", 1, lambda index: env.vars.update({target: over[index]}))
+    return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], length), after, env, index)
+
+
+def _target(interp: Interpreter, node: ast.For, env: Env, over: str, hint: str) -> str:
+    if not isinstance(node.target, ast.Name):
+        raise CaptureError(f"a loop over {over} has one variable", interp.span(node.target, env), hint)
+    return node.target.id
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Index:
+    """What a `for` counts with: a value that is carried besides the variables."""
+
+    start: Any
+    name: str
+    step: Any
+    enter: Callable[[Traced], None]  # assigns the variable of the loop
+
+
+@dataclass(slots=True, eq=False)
+class _Carried:
+    """The variables that a loop carries, and their leaves in one list."""
+
+    names: list[str] = field(default_factory=list)
+    structures: list[Structure] = field(default_factory=list)
+    leaves: list[Any] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+
+    def put(self, values: list[Any], env: Env) -> None:
+        env.vars.update(zip(self.names, unflatten_each(self.structures, values), strict=True))
+
+    def take(self, env: Env, interp: Interpreter, span: Span | None) -> list[Any]:
+        taken: list[Any] = []
+        for number, (name, structure) in enumerate(zip(self.names, self.structures, strict=True)):
+            value = force(env.vars.get(name), interp.ctx)
+            if isinstance(value, Undefined):
+                raise value.error(span)
+            leaves, after = flatten(value, is_traced)
+            if after != structure:
+                first = unflatten_each(self.structures, self.leaves)[number]
+                raise TypeMismatch(
+                    f"`{name}` is {describe(first)} before the loop and {describe(value)} after one iteration",
+                    span,
+                    hint=_KEEPS_STRUCTURE,
+                )
+            taken += leaves
+        return taken
+
+
+def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, dict[str, Any]]:
+    """Variables that hold values of a graph, and those that hold something else: None, a string, a function."""
+    carried, fixed = _Carried(), {}
+    for name in sorted(names & env.vars.keys()):
+        value = force(env.vars[name], interp.ctx)
+        leaves, structure = flatten(value, is_traced)
+        if leaves:
+            carried.names.append(name)
+            carried.structures.append(structure)
+            carried.leaves += leaves
+            carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
+        elif not isinstance(value, Undefined):
+            fixed[name] = value
+    return carried, fixed
+
+
+@dataclass(slots=True, eq=False)
+class _Statements:
+    """What is known of the statements of a loop before they are captured."""
+
+    exits: tuple[Any, ...] = ()  # where control may go after an iteration, if not only to the next one
+    value: Any = None  # what is returned
+    span: Span | None = None  # of the `return`, if there is one
+    changing: dict[str, Undefined] = field(default_factory=dict)  # None, strings: other ones after an iteration
+
+
+def _statement_loop(
+    interp: Interpreter,
+    node: ast.While | ast.For,
+    test: Callable[[list[Traced]], Any],
+    after: Cell | None,
+    env: Env,
+    index: _Index | None = None,
+) -> Work:
+    """The outcome of a loop and the place after it; None where its test acts on the world."""
+    ctx = interp.ctx
+    if node.orelse:
+        raise CaptureError(
+            "`else` of a loop whose length is known only at run time cannot be captured",
+            interp.span(node, env),
+            hint="set a variable before `break`, and test it after the loop",
+        )
+    interp.at(node, env)
+    span = ctx.span
+    head = ast.Expr(node.test) if isinstance(node, ast.While) else ast.Assign([node.target], node.iter)
+    assigned = assigned_names([*node.body, head])
+    own = [] if index is None else [index.name]
+    # The variable of a `for` is carried too, where it has a value that it keeps if the loop never runs.
+    kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
+    carried, fixed = _carry((assigned - set(own)) | kept, env, interp)
+    before = save(env, ctx.open_builder)
+    first, last = len(own), len(own) + len(carried.leaves)
+    known = _Statements()
+    is_endless = False
+
+    def header(params: list[Traced]) -> Work:
+        nonlocal is_endless
+        env.vars = {**before.vars, **known.changing}
+        carried.put(params[first:last], env)
+        going = functions.equal(params[last], _GO_ON) if known.exits else None
+        if going is not None and _may_end(node) and not (isinstance(node, ast.For) or is_plain(node.test)):
+            truth = yield interp.choose(going, lambda: test(params), lambda: False, env)
+        else:
+            truth = yield test(params)
+            if going is not None and isinstance(truth, Traced):
+                truth = functions.logical_and(going, truth)
+        if isinstance(truth, Traced):
+            return truth
+        if going is None and not truth:
+            raise CaptureError("this loop never runs", span)
+        # Python's `while True`: it must be left from inside, which the body will tell.
+        is_endless = True
+        return Traced(ctx.open_builder, ctx.open_builder.gate(Const(np.True_), span)) if going is None else going
+
+    def body(params: list[Traced]) -> Work:
+        if index is not None:
+            index.enter(params[0])
+        outcome: Outcome = yield interp.run(cells(node.body, Cell(End(), None)), None, env)
+        _refuse_changed_containers(before, span)
+        if not isinstance(outcome, Return):
+            _find_changed_names(known, fixed, env, interp, span)
+        nexts = [] if index is None else [functions.add(params[0], index.step)]
+        nexts += carried.take(env, interp, span)
+        exits = exits_of(outcome)
+        if set(exits) <= {CONTINUE}:
+            return nexts + params[last:]
+        if not known.exits:
+            value, returned = getattr(outcome, "value", None), getattr(outcome, "span", None)
+            raise StartOver(known, exits=exits, value=value, span=returned)
+        return nexts + _flags(outcome, params[last:], interp)
+
+    def attempt() -> Work:
+        restore(before, env, ctx.open_builder)
+        ctx.span = span
+        initial = [*([] if index is None else [index.start]), *carried.leaves]
+        names = [*own, *carried.labels]
+        if known.exits:
+            value = known.value if RETURN in known.exits else None
+            returned = [_zero(leaf_type(leaf)) for leaf in flatten(value, is_traced)[0]]
+            initial += [np.int32(_GO_ON), *returned]
+            names += ["flow", *["value"] * len(returned)]
+        return graph_loop(ctx, initial, names, header, body)
+
+    results = yield until_fixpoint(known, attempt)
+    if results is None:
+        return None
+    if not known.exits and is_endless:
+        raise CaptureError(
+            "this loop never ends: nothing in it breaks or returns", span, hint="leave it with `break` or `return`"
+        )
+    env.vars = {**before.vars, **known.changing}
+    for name in assigned | set(own):
+        if name not in carried.names and name not in fixed and name in env.local:
+            env.vars[name] = Undefined(
+                f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop too"
+            )
+    carried.put(results[first:last], env)
+    if RETURN not in known.exits:
+        return None, after
+    value = unflatten(flatten(known.value, is_traced)[1], results[last + 1 :])
+    if is_endless and BREAK not in known.exits:
+        return Return(value, known.span), after
+    flow = results[last]
+    if BREAK in known.exits:
+        flow = functions.astype(functions.equal(flow, _RETURNED), i32)
+    return Mixed(flow, (RETURN,), value, True, known.span), after
+
+
+def _fits(before: Any, value: Any, interp: Interpreter) -> bool:
+    """Can what a variable held before be taken for a value of the loop?"""
+    held = force(before, interp.ctx)
+    if is_weak(held):
+        return weak_dtype(held, leaf_type(value).dtype) == leaf_type(value).dtype
+    return isinstance(held, Traced) and held.type == leaf_type(value)
+
+
+def _find_changed_names(
+    known: _Statements, fixed: dict[str, Any], env: Env, interp: Interpreter, span: Span | None
+) -> None:
+    """A variable without a value of the graph must be the same in every iteration, or not be read in the next."""
+    for name, value in fixed.items():
+        now = force(env.vars.get(name, Undefined("")), interp.ctx)
+        leaves, structure = flatten(now, is_traced)
+        if name not in known.changing and (leaves or structure != flatten(value)[1]):
+            later = "something else" if isinstance(now, Undefined) else describe(now)
+            changed = Undefined(
+                f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
+                _KEEPS_STRUCTURE
+                if isinstance(value, (list, tuple, dict))
+                else f"give it a value of its final type before the loop, e.g. {name} = 0",
+                span,
+                TypeMismatch,
+            )
+            raise StartOver(known, changing={**known.changing, name: changed})
+
+
+def _may_end(node: ast.While | ast.For) -> bool:
+    """Is the loop's own condition more than `True`?"""
+    return isinstance(node, ast.For) or not (isinstance(node.test, ast.Constant) and bool(node.test.value))
+
+
+def _zero(type: Type) -> Any:
+    return np.zeros([d if isinstance(d, int) else 0 for d in type.shape], type.dtype.numpy)[()]
+
+
+def _flags(outcome: Outcome, flags: list[Traced], interp: Interpreter) -> list[Any]:
+    """How the loop was left after this iteration, and with what value."""
+    numbers = {RETURN: _RETURNED, BREAK: _BROKE, CONTINUE: _GO_ON}
+    leaves: list[Any] = flags[1:]
+    if RETURN in exits_of(outcome):
+        leaves, _ = flatten(value_of(outcome), is_traced)
+    if not isinstance(outcome, Mixed):
+        return [np.int32(numbers[exits_of(outcome)[0]]), *leaves]
+    table = [_GO_ON, *(numbers[exit] for exit in outcome.exits)]
+    is_same = table == list(range(len(table)))
+    return [outcome.flow if is_same else interp.item(np.array(table, np.int32), outcome.flow), *leaves]
+
+
+def _refuse_changed_containers(before: State, span: Span | None) -> None:
+    for container, held in before.contents.values():
+        pairs = zip(*(x.values() if isinstance(x, dict) else x for x in (container, held)), strict=False)
+        changed = (
+            container != held
+            if isinstance(held, set)
+            else any(a is not b and not isinstance(b, Joined) for a, b in pairs)
+        )
+        if len(container) != len(held) or changed:
+            raise CaptureError(
+                f"{name_of(container, before)}, a {type(container).__name__} made before the loop, changes inside it",
+                span,
+                hint="to make a value for each iteration use ut.map, which gives an array"
+                if isinstance(container, list)
+                else "assign a new one to the variable instead: state = {**state, 'x': x}",
+            )

@@ -1,0 +1,132 @@
+"""The session of SubGraphs: what the outermost block writes, with the blocks and functions inside of it.
+
+The user's Python runs as it is, so Python itself knows the line that is running.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from undertow.errors import Span
+from undertow.frontend.syntax.calling import is_library_file
+from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.values.traced import Context, Traced, context, used_too_late
+from undertow.ir.graph import Port
+
+if TYPE_CHECKING:
+    from undertow.frontend.trace.block import Block
+
+# Graphs of blocks have names that no other graph has, in any session: what stands behind the ~ is not shown.
+numbers = itertools.count(1)
+
+_HOW_TO_INDEX = (
+    "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
+    "a `def` that is given to ut.cond may index arrays and lists as they are"
+)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that runs the user's code; where all of it is installed, the innermost that is not ours."""
+    frame: FrameType | None = sys._getframe(1)
+    installed: FrameType | None = None
+    while frame is not None and is_library_file(frame.f_code.co_filename):
+        if installed is None and not str(frame.f_globals.get("__name__")).startswith("undertow."):
+            installed = frame
+        frame = frame.f_back
+    return frame or installed
+
+
+class BlockContext(Context):
+    """Knows the line of the block that is running: it asks Python, unless a function is being captured."""
+
+    session: BlockSession
+
+    def __init__(self, session: BlockSession) -> None:
+        self.captured: Span | None = None  # where the captured function is, or was when it failed
+        super().__init__(session)
+
+    @property
+    def is_plain_python(self) -> bool:  # type: ignore[override]
+        return not self.session.interpreter.depth
+
+    @property
+    def span(self) -> Span | None:
+        if not self.is_plain_python:
+            return self.captured
+        frame = user_frame()
+        if frame is None:
+            return None
+        return Span(frame.f_code.co_filename, frame.f_lineno, function=self.session.block_name)
+
+    @span.setter
+    def span(self, span: Span | None) -> None:
+        self.captured = span
+
+    @property
+    def truth_hint(self) -> str:  # type: ignore[override]
+        if not self.is_plain_python:
+            return Context.truth_hint
+        return (
+            "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
+            "repeat with ut.while_loop"
+        )
+
+    @property
+    def index_hint(self) -> str:  # type: ignore[override]
+        return _HOW_TO_INDEX if self.is_plain_python else Context.index_hint
+
+    @property
+    def array_hint(self) -> str:  # type: ignore[override]
+        return _HOW_TO_INDEX if self.is_plain_python else Context.array_hint
+
+
+class BlockSession(CaptureSession):
+    """What the outermost block of a SubGraph writes, with the blocks and functions inside of it."""
+
+    ctx: BlockContext
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []  # those that are open, the innermost last
+        self.unfinished: dict[str, Block] = {}  # those that were called before they were finished
+        super().__init__(context=BlockContext)
+
+    @property
+    def block_name(self) -> str:
+        return self.blocks[-1].name if self.blocks else ""
+
+    def fresh_name(self, name: str) -> str:
+        return f"{name}~b{next(numbers)}"
+
+    def variable_name(self, variable: Any) -> str:
+        """One that no other variable has, in any session: a graph that it goes into finds a better one."""
+        return self.variables.setdefault(variable, f"{variable.name}~v{variable.number}")
+
+    def uses_variable(self, variable: Any, writes: bool) -> bool:
+        """The block runs once, so whatever touches a variable stands in program order."""
+        if writes:
+            self.main.assigned |= {variable}
+        return True
+
+    def resolve(self, value: Traced) -> Port:
+        if not value.builder.is_open:
+            raise used_too_late(value)
+        builder = self.ctx.open_builder
+        owner = next((block for block in self.blocks if block.builder is value.builder), None)
+        if owner is not None:
+            if value.builder is not builder and (value.builder, value.port) not in builder.lifted:
+                owner.name_values()  # the parameter that it becomes has the name of the user's variable
+            elif owner.has_unnamed:
+                owner.learn_names()
+        return super().resolve(value)
+
+
+def here() -> Span | None:
+    """The line of the user that is running."""
+    current = context()
+    if current is not None:
+        return current.span
+    frame = user_frame()
+    return None if frame is None else Span(frame.f_code.co_filename, frame.f_lineno)

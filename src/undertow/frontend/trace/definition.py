@@ -1,0 +1,224 @@
+"""Functions as the user defines them: their signatures, the arguments of calls, and a specialization for each of these.
+
+Arguments are bound to parameters, checked against annotations and taken apart into leaves.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
+from undertow.frontend.syntax.calling import bind_arguments
+from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.trace.declared import opened
+from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.session import Session
+from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import describe
+from undertow.frontend.values.traced import context, is_traced
+from undertow.ir.graph import FunctionGraph
+from undertow.types import Type
+
+# What stands for variables and captured arrays, by identity: those that a gradient is taken with respect to.
+Binding = dict[int, tuple[Any, Any]]
+# Checks and converts what a function returns; None where nothing is annotated.
+Check = Callable[[Any], Any] | None
+
+
+class Definition:
+    """A function that the user decorated: its Python, and what its annotations say. Captured when first called."""
+
+    is_checkpoint = False  # is it to be called again for its gradient, instead of keeping what it computed?
+    hands_key_on = False  # does it stand for the one function that it calls, which draws the same random numbers then?
+
+    def __init__(self, function: Callable[..., Any] | Closure) -> None:
+        if not isinstance(function, (FunctionType, Closure)):
+            raise _not_a_function(function)
+        self.function = function
+        self._closure = function if isinstance(function, Closure) else None
+        self._notes: dict[str, Annotation | None] = {}
+        # What was made of it, such as its gradient, by what that is: so a second `ut.grad(f)` finds the first.
+        self.made: dict[Any, Any] = {}
+
+    @property
+    def closure(self) -> Closure:
+        if self._closure is None:
+            assert isinstance(self.function, FunctionType)
+            self._closure = closure_of(self.function)
+        return self._closure
+
+    @property
+    def name(self) -> str:
+        name: str = self.closure.name
+        return name
+
+    @property
+    def short_name(self) -> str:
+        """Its name without what it stands in: what calls of it are called."""
+        return self.name.rsplit(".", 1)[-1]
+
+    def note(self, name: str) -> Annotation | None:
+        """What the annotation of a parameter, or of "return", says."""
+        if name not in self._notes:
+            written = self.closure.annotations
+            self._notes[name] = read(written[name]) if name in written else None
+        return self._notes[name]
+
+    def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
+        """What a container among its arguments holds."""
+        return tree.children(value)
+
+    def ready(self, arguments: Arguments) -> Ready | None:
+        """Graphs for these arguments that need no capture; None where Python is to be captured."""
+        return None
+
+    def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
+        """Write what a call of it does; `check` is for what it returns."""
+        return session.interpreter.invoke(self.closure, args, kwargs, check)
+
+    def sole_specialization(self, session: Session) -> Specialization | None:
+        """The specialization that every call in this session calls; None where that depends on the arguments."""
+        return None
+
+
+def _not_a_function(decorated: Any) -> CaptureError:
+    kind = type(decorated).__name__
+    what, hint = brief(decorated), "decorate a `def` or a lambda"
+    if isinstance(decorated, type):
+        what, hint = f"the class `{decorated.__name__}`", "decorate its methods one by one"
+    elif isinstance(decorated, (staticmethod, classmethod, property)):
+        what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
+    elif isinstance(decorated, functools.partial):
+        what, hint = "a functools.partial", "decorate the function itself, or a lambda that calls it"
+    elif isinstance(decorated, MethodType):
+        what, hint = f"the bound method `{decorated.__name__}`", "decorate the method where the class defines it"
+    elif isinstance(decorated, BuiltinFunctionType):
+        what, hint = f"`{decorated.__name__}`, which has no Python source", "call it inside a `def` that is decorated"
+    elif callable(decorated):
+        what, hint = f"an object of class `{kind}`", "decorate its method `__call__`, or a `def` that calls it"
+    return CaptureError(f"@ut.function works on Python functions, not on {what}", hint=hint)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arguments:
+    """Arguments of a call: their leaves, and what the leaves were taken from."""
+
+    leaves: list[Any]  # traced or NumPy values
+    types: tuple[Type, ...]  # as the graph shall see them
+    structures: tuple[tree.Structure, ...]  # one per parameter
+    names: list[str]  # one per leaf
+    parameters: tuple[str, ...]
+    is_fixed: tuple[bool, ...]  # was the leaf's type annotated?
+
+    def passed(self, signature: inspect.Signature, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """How a call passes these leaves: by position, and by name."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for name, value in zip(self.parameters, tree.unflatten_each(self.structures, leaves), strict=True):
+            kind = signature.parameters[name].kind
+            if kind == kind.VAR_POSITIONAL:
+                args.extend(value)
+            elif kind == kind.VAR_KEYWORD:
+                kwargs.update(value)
+            elif kind == kind.KEYWORD_ONLY:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+
+@dataclass(slots=True, eq=False)
+class Specialization:
+    """A function at one signature, on its way to a graph."""
+
+    definition: Definition
+    name: str
+    types: tuple[Type, ...]
+    arguments: Arguments
+    # "effect", "key", (builder, port) of an enclosing graph, or "order": an effect whose graph takes no order token
+    hidden: dict[Any, None] = field(default_factory=dict)
+    results: Annotation | None = None
+    graph: FunctionGraph | None = None
+    is_open: bool = False
+    was_called_open: bool = False
+    began: int = 0
+    # What it saw in variables that are older than itself: with other values there it is another function.
+    readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
+    binding: Binding | None = None  # what stood for variables and arrays when it was captured
+
+
+def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+    """Bind and check the arguments of a call."""
+    current = context()
+    # A call from outside is told where the function is defined: Python's traceback shows where it was called.
+    span = current.span if current is not None else definition.closure.span
+    values = bind_arguments(definition.closure, args, kwargs, span)
+    leaves: list[Any] = []
+    types: list[Type] = []
+    structures: list[tree.Structure] = []
+    names: list[str] = []
+    fixed: list[bool] = []
+    dims: Dims = {}
+    for name, value in values.items():
+        note = _spread(definition.note(name), value, definition.closure.signature.parameters[name])
+        called = f"argument `{name}` of `{definition.name}`"
+        if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
+            value = as_array(value, note.types[0].dtype, called, span)
+        held, structure = tree.flatten(value, is_traced, definition.children)
+        if note is not None and note.structure != structure:
+            raise TypeMismatch(
+                f"{called} is {describe(value)}, but {tree.show(note.structure, note.types)} is annotated",
+                span,
+                hint=_how_to_structure(value, note),
+            )
+        wanted = note.types if note is not None else (None,) * len(held)
+        if current is not None and current.builder is not None:
+            held = [current.session.bound(leaf) for leaf in held]
+        for leaf, type, path in zip(held, wanted, tree.paths(value, name, is_traced), strict=True):
+            converted, seen = convert(leaf, type, called if path == name else f"`{path}` of {called}", dims, span)
+            leaves.append(converted)
+            types.append(seen)
+            names.append(path)
+            fixed.append(type is not None)
+        if note is None and held:
+            types[-len(held) :] = opened(types[-len(held) :], structure)
+        structures.append(structure)
+    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), tuple(fixed))
+
+
+def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -> Annotation | None:
+    """The annotation of `*args` and `**kwargs` is that of each of them."""
+    held = tree.children(value)
+    if note is None or held is None or parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return note
+    return Annotation(note.types * len(value), (held[0], *note.structure * len(value)))
+
+
+def _is_list_for_array(value: Any, note: Annotation) -> bool:
+    return isinstance(value, (list, tuple)) and note.structure == (tree.LEAF,) and note.types[0].rank > 0
+
+
+def how_to_return(value: Any, note: Annotation) -> str:
+    if _is_list_for_array(value, note):
+        return "make an array of it with ut.stack, or change the annotation"
+    return "return what is annotated, or change the annotation"
+
+
+def _how_to_structure(value: Any, note: Annotation) -> str:
+    """What to do about an argument of the wrong structure."""
+    if _is_list_for_array(value, note):
+        return "make an array of it with ut.stack, or change the annotation"
+    if value is None or isinstance(value, (str, bytes)):
+        return "give a number or an array" if note.structure == (tree.LEAF,) else "give values of that structure"
+    if isinstance(value, np.ndarray) or (note.structure == (tree.LEAF,) and not isinstance(value, (tuple, list, dict))):
+        return "use numbers and arrays of bool, i32, i64, f32 or f64"
+    return "give the same structure, or change the annotation"

@@ -1,0 +1,150 @@
+"""Libraries: a main graph that makes one outer call, and all graphs that it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from undertow.errors import CaptureError, InternalError, Span, UndertowError
+from undertow.frontend.control.body import Shared, graph_map
+from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.control.termination import refuse_endless
+from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.trace.definition import Arguments, Definition
+from undertow.frontend.trace.graft import renamed
+from undertow.frontend.trace.scope import MainGraph
+from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import port_in
+from undertow.frontend.values.traced import Traced, capturing, is_traced
+from undertow.ir.graph import FunctionGraph, Library
+from undertow.types import Type
+
+# What Python calls our classes in its own messages, in the user's words.
+_WORDS = {
+    "Traced": "a traced value",
+    "TracedRange": "a range of traced length",
+    "TracedText": "a text with traced values",
+    "Closure": "a function",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Captured:
+    """A library and how to feed it: `types` of the leaves, the structure of the result."""
+
+    library: Library
+    types: tuple[Type, ...]
+    structures: tuple[tree.Structure, ...]
+    result: tree.Structure
+    result_count: int
+    needs_seed: bool
+    variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
+    written: frozenset[str] = frozenset()
+
+
+def capture_main(
+    definition: Definition, arguments: Arguments, write: Callable[[CaptureSession, list[Traced]], Work]
+) -> Captured:
+    """The library of a main graph with these parameters, whose body `write` writes."""
+    main = MainGraph(arguments.types)
+    return drive(until_fixpoint(main, lambda: _attempt(main, definition, arguments, write)))  # type: ignore[no-any-return]
+
+
+def _attempt(
+    main: MainGraph, definition: Definition, arguments: Arguments, write: Callable[[CaptureSession, list[Traced]], Work]
+) -> Captured:
+    session, builder = CaptureSession(main), Builder("main", "main")
+    ctx = session.ctx
+    session.fresh_name("main")
+    leaves = [Traced(builder, builder.param(t, n)) for t, n in zip(main.types, arguments.names, strict=True)]
+    ctx.builder, ctx.span = builder, definition.closure.span
+    with capturing(ctx):
+        try:
+            value = drive(write(session, leaves))
+            results, structure = tree.flatten(value, is_traced)
+            ports = [port_in(leaf, 0, ctx) for leaf in results]
+        except UndertowError as fault:
+            fault.span = fault.span or ctx.span
+            raise
+        except StartOver as restart:
+            if restart.owner is main:
+                raise
+            raise InternalError(f"nobody was told the {restart}", ctx.span) from restart
+        except (Exception, SystemExit) as fault:
+            raise raised_by_python(fault, ctx.span) from fault
+    if builder.effect is not None:
+        ports.append(builder.use(builder.effect))
+    library = library_of(builder.finish(ports), session.graphs)
+    refuse_endless(library)
+    variables = {name: variable for variable, name in session.variables.items()}
+    assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
+    needs_seed = builder.key is not None
+    return Captured(library, main.types, arguments.structures, structure, len(results), needs_seed, variables, assigned)
+
+
+def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
+    """The error of a line that raised something while it was captured."""
+    said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
+    return CaptureError(
+        f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
+        span,
+        hint="the line runs as plain Python while the graph is captured",
+    )
+
+
+def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:
+    """The graphs that main needs, callers before callees, numbered anew: some were captured more than once."""
+    needed = [main]
+    names = {"main": "main"}
+    uses = {"main": 1}
+    for graph in needed:  # which grows
+        for node in graph.nodes:
+            name = node.attrs.get("callee", node.attrs.get("body"))
+            if isinstance(name, str) and name not in names:
+                is_body = node.op in ("loop", "map")
+                stem = f"{names[graph.name]}.{node.op}" if is_body else name.rsplit("~", 1)[0]
+                uses[stem] = uses.get(stem, 0) + 1
+                names[name] = stem if uses[stem] == 1 else f"{stem}~{uses[stem]}"
+                needed.append(graphs[name])
+    return Library({names[graph.name]: renamed(graph, names) for graph in needed}, "main")
+
+
+def learn_types(session: CaptureSession, types: tuple[Type, ...]) -> None:
+    """A function turned out to work for arguments of more sizes: let the main graph take them all."""
+    if types != session.main.types:
+        raise StartOver(session.main, types=types)
+
+
+def capture_call(definition: Definition, arguments: Arguments) -> Captured:
+    """The library for calling a function with arguments of these types."""
+
+    def write(session: CaptureSession, leaves: list[Traced]) -> Work:
+        args, kwargs = arguments.passed(definition.closure.signature, leaves)
+        value = yield session.call(definition, args, kwargs)
+        if session.specializations:
+            learn_types(session, session.specializations[0].types)
+        return value
+
+    return capture_main(definition, arguments, write)
+
+
+def capture_map(definition: Definition, arguments: Arguments, mapped: tuple[bool, ...]) -> Captured:
+    """The library for many calls in one run, over the leading axis of the mapped arguments."""
+
+    def write(session: CaptureSession, leaves: list[Traced]) -> Work:
+        values = tree.unflatten_each(arguments.structures, leaves)
+        arrays = [value if is_mapped else Shared(value) for value, is_mapped in zip(values, mapped, strict=True)]
+        return graph_map(session.ctx, arrays, lambda args: session.call(definition, args, {}))
+
+    # The length is not part of the signature: one graph serves any number of calls.
+    counts = [structure.count(tree.LEAF) for structure in arguments.structures]
+    is_open = [flag for flag, count in zip(mapped, counts, strict=True) for _ in range(count)]
+    types = tuple(
+        type.with_shape((None, *type.shape[1:])) if opens and type.rank else type
+        for type, opens in zip(arguments.types, is_open, strict=True)
+    )
+    return capture_main(definition, replace(arguments, types=types), write)

@@ -1,0 +1,207 @@
+"""Gradients of calls: a `gradient` node beside the call turns cotangents of its results into those of its arguments.
+
+The gradient stands where the call does, so a call has one; a second one takes a call of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch
+from undertow.frontend.functions.creation import zeros_like
+from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
+from undertow.frontend.trace.rows_only import only_rows
+from undertow.frontend.trace.session import Session
+from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import describe
+from undertow.frontend.values.operands import dims
+from undertow.frontend.values.rows import IndexedRows
+from undertow.frontend.values.traced import Traced, constant, is_traced, operand
+from undertow.ir.graph import Attrs, Operand, Port
+from undertow.ir.sparse import rows_types, sparse_attr
+from undertow.types import Type, said
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DifferentiableCall:
+    """A call that has been written, and how to write its gradient."""
+
+    session: Session
+    definition: Definition
+    args: list[Any]
+    kwargs: dict[str, Any]
+    arguments: Arguments
+    value: Any
+    builder: Builder
+    region: int
+    number: int  # of the call node
+
+    def positions(self, n: int) -> tuple[range, tree.Structure]:
+        """The leaves of the n-th positional argument, and its structure."""
+        at = 0
+        parameters = self.definition.closure.signature.parameters
+        arguments = zip(self.arguments.parameters, self.arguments.structures, strict=True)
+        for place, (name, structure) in enumerate(arguments):
+            count = structure.count(tree.LEAF)
+            kind = parameters[name].kind
+            if kind == kind.VAR_POSITIONAL and place <= n:
+                for k, value in enumerate(self.args[place:], place):
+                    leaves, own = tree.flatten(value, is_traced)
+                    if k == n:
+                        return range(at, at + len(leaves)), own
+                    at += len(leaves)
+                break
+            if place == n and kind != kind.VAR_KEYWORD:
+                return range(at, at + count), structure
+            at += count
+        raise AssertionError(f"{self.definition.name} has no argument number {n}")
+
+    def refuse_integers(self, indices: Sequence[int]) -> None:
+        for index in indices:
+            type_ = self.arguments.types[index]
+            if type_.dtype.kind != "float":
+                name = f"`{self.arguments.names[index]}` of `{self.definition.name}`"
+                raise TypeMismatch(
+                    f"{name} is {said(type_)}: only floats have gradients",
+                    hint="give a float, as in 3.0, or take the gradient with respect to other arguments: argnums=...",
+                )
+
+    def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int], sparse_rows: bool = False) -> list[Any]:
+        """Write the gradient: cotangents by result, a cotangent for each of these arguments.
+
+        With `sparse_rows`, that of an argument which is only looked up by rows is IndexedRows.
+        """
+        builder = self.builder
+        call = builder.nodes[self.number]
+        takes = self.session.argument_types(call.attrs.text("callee"))
+        looked_up = only_rows(self.session.graphs, call.attrs.text("callee")) if sparse_rows else ()
+        sparse = tuple(index for index in wanted if index in looked_up)
+        types: list[Type] = []
+        for index in wanted:
+            type_ = takes[index].erased()
+            types += rows_types(type_) if index in sparse else [type_]
+        inputs = [Port(self.number, min(cotangents)), *cotangents.values()]
+        number = builder.add(
+            "gradient",
+            inputs,
+            tuple(types),
+            Attrs(given=tuple(cotangents), wanted=tuple(wanted), **sparse_attr(sparse)),
+            self.session.ctx.span,
+            f"d_{call.name.rsplit('/', 1)[-1]}",
+        )
+        outputs = (Traced(builder, Port(number, k)) for k in range(len(types)))
+        return [
+            IndexedRows(next(outputs), next(outputs), dims(self.arguments.leaves[index]))
+            if index in sparse
+            else next(outputs)
+            for index in wanted
+        ]
+
+
+def write_call(session: Session, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+    """Write a call that a gradient can be taken of."""
+    arguments = take_arguments(definition, args, kwargs)
+    value = yield session.call(definition, args, kwargs)
+    leaves, _ = tree.flatten(value, is_traced)
+    if not leaves:
+        raise CaptureError(
+            f"`{definition.name}` returns nothing that could have a gradient",
+            hint="return the number to be differentiated",
+        )
+    builder = session.ctx.open_builder
+    number = builder.origin(leaves[0].port).node
+    assert builder.nodes[number].op == "call"
+    return DifferentiableCall(
+        session, definition, list(args), kwargs, arguments, value, builder, builder.region, number
+    )
+
+
+def scalar_of(value: Any, name: str) -> Traced:
+    """The one float that is to be differentiated."""
+    if not isinstance(value, Traced):
+        raise TypeMismatch(
+            f"`{name}` returns {describe(value)}: the gradient is that of one number",
+            hint="return the number alone, or with has_aux=True the number and something else",
+        )
+    if value.type.dtype.kind != "float":
+        raise TypeMismatch(
+            f"`{name}` returns {said(value.type)}: only floats have gradients",
+            hint="compute with floats; ut.astype(x, ut.f64) converts",
+        )
+    if value.type.rank:
+        raise TypeMismatch(
+            f"`{name}` returns {said(value.type)}: the gradient is that of one number",
+            hint="sum it up, as in ut.sum(x), or give a cotangent: value, back = ut.vjp(f, ...)",
+        )
+    return value
+
+
+class Pullback:
+    """What `vjp` gives beside the value, inside of a capture: cotangents of the results to those of the arguments."""
+
+    __undertow_static__ = True
+
+    def __init__(self, call: DifferentiableCall, skipped: int) -> None:
+        self.call = call
+        self.skipped = skipped  # arguments that a method is bound to
+        self.is_used = False
+
+    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+        call, session = self.call, self.call.session
+        is_there = session.ctx.builder is call.builder and call.builder.region == call.region
+        if self.is_used or not is_there:  # a call has one gradient, where it stands
+            call = drive(write_call(session, call.definition, call.args, call.kwargs))
+        self.is_used = True
+        return pull_back(call, cotangents)[self.skipped :]
+
+
+def pull_back(call: DifferentiableCall, cotangents: Any) -> tuple[Any, ...]:
+    """Write the gradient for these cotangents; a container like the arguments, None for what is no float."""
+    name = call.definition.name
+    results, structure = tree.flatten(call.value, is_traced)
+    apart = tree.along(structure, cotangents)
+    if apart is None or any(tree.children(cotangent) is not None for cotangent in apart):
+        raise TypeMismatch(
+            f"the cotangent is {describe(cotangents)}, but `{name}` returns {describe(call.value)}",
+            hint="give a cotangent of the same structure, as in back(ut.ones_like(value))",
+        )
+    by_result: dict[int, Operand] = {}
+    for result, cotangent in zip(results, apart, strict=True):
+        if cotangent is not None and result.type.dtype.kind == "float":
+            by_result[result.port.index] = operand(_fit(cotangent, result.type, name))
+    wanted = [k for k, t in enumerate(call.arguments.types) if t.dtype.kind == "float"]
+    made: list[Any] = [None] * len(call.arguments.types)
+    if by_result and wanted:
+        for index, value in zip(wanted, call.gradient(by_result, wanted), strict=True):
+            made[index] = value
+    else:
+        for index in wanted:
+            made[index] = zeros_like(call.arguments.leaves[index])
+    parts: list[Any] = []
+    at = 0
+    for value in call.args:
+        leaves, own = tree.flatten(value, is_traced)
+        bare = tuple(_NOTHING if token[0] == "static" else token for token in own)
+        parts.append(tree.unflatten(bare, made[at : at + len(leaves)]))
+        at += len(leaves)
+    return tuple(parts)
+
+
+_NOTHING: tree.Token = ("static", tree.Identity(None))
+
+
+def _fit(cotangent: Any, type_: Type, name: str) -> Any:
+    value = cotangent if isinstance(cotangent, Traced) else constant(cotangent, type_.dtype)
+    held = value.type if isinstance(value, Traced) else Type(type_.dtype, np.shape(value))
+    if not type_.accepts(held):
+        raise TypeMismatch(
+            f"the cotangent of {said(type_)} that `{name}` returns is {said(held)}",
+            hint="give one of the same dtype and shape",
+        )
+    return value

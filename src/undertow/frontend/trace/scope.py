@@ -1,0 +1,170 @@
+"""What a graph sees of what is around it: hidden parameters, variables, and what stands for them.
+
+Hidden parameters (docs/design/0003-hidden-parameters.md) are what a graph takes besides its arguments: values of
+enclosing graphs, an order token if it acts on the world, a key if it draws random numbers. They turn up while the graph
+is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError
+from undertow.frontend.control.merge import force
+from undertow.frontend.control.restart import StartOver
+from undertow.frontend.syntax.source import Env
+from undertow.frontend.trace.builder import START, Builder
+from undertow.frontend.trace.definition import Binding, Specialization
+from undertow.frontend.values import tree
+from undertow.frontend.values.leaves import is_static_equal
+from undertow.frontend.values.traced import Context, Traced, emit, is_traced
+from undertow.ir.graph import Port
+from undertow.types import CTL, Type, i64
+
+Outer = tuple[Builder, Port]  # a value of an enclosing graph
+
+
+def name_of(outer: Outer) -> str:
+    """What a value is called in its graph."""
+    return outer[0].nodes[outer[1].node].name.rsplit("/", 1)[-1]
+
+
+@dataclass(slots=True, eq=False)
+class MainGraph:
+    """What is known of a program before it is captured."""
+
+    types: tuple[Type, ...] = ()  # of the arguments
+    assigned: frozenset[Any] = frozenset()  # variables that it assigns: their reads stand in program order
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Are two leaves one value?"""
+    if isinstance(a, Traced) and isinstance(b, Traced):
+        return a.builder is b.builder and a.port == b.port
+    return a is b or is_static_equal(a, b)
+
+
+class Scope:
+    """The part of a `Session` that says what is visible where a node is written."""
+
+    def __init__(self, ctx: Context, main: MainGraph) -> None:
+        self.ctx = ctx
+        self.main = main
+        self.variables: dict[Any, str] = {}  # those that are used, with the names that the graphs know them by
+        self.binding: Binding | None = None
+        self._open: dict[Builder, Specialization] = {}  # those that are being captured, outermost first
+
+    # -- hidden parameters ---------------------------------------------------------------------------------
+
+    def resolve(self, value: Traced) -> Port:
+        builder = self.ctx.open_builder
+        if value.builder is builder:
+            return builder.use(value.port)
+        if value.builder.context is not builder.context:
+            raise CaptureError(f"{value!r} belongs to another graph", hint="hand it over as an argument")
+        outer = (value.builder, value.port)
+        if outer not in builder.lifted:
+            self.hide(builder, outer)
+        return builder.use(builder.lifted[outer])
+
+    def effect_token(self) -> Port:
+        builder = self.ctx.open_builder
+        if builder.effect is None and builder.entry_effect is None:
+            if builder.body is not None:
+                raise StartOver(builder.body, needs_order=True)
+            self.hide(builder, "effect")
+        return self.last_effect(builder)
+
+    def last_effect(self, builder: Builder) -> Port:
+        last = builder.effect or builder.entry_effect
+        assert last is not None
+        return builder.use(last)
+
+    def draw(self) -> Traced:
+        key = self.key()
+        builder = self.ctx.open_builder
+        builder.draws += 1
+        drawn: Traced = emit("fold_in", [key, np.int64(builder.draws)])[0]
+        return drawn
+
+    def key(self) -> Traced:
+        """The random key of this activation."""
+        builder = self.ctx.open_builder
+        if builder.key is None:
+            if builder.body is not None:
+                raise StartOver(builder.body, needs_key=True)
+            self.hide(builder, "key")
+        assert builder.key is not None
+        return Traced(builder, builder.key)
+
+    def hide(self, builder: Builder, what: Any) -> None:
+        """Add a hidden parameter: an order token ("effect"), a random key ("key"), or a value of an enclosing graph."""
+        if what == "effect":
+            builder.entry_effect = START if builder.kind == "main" else builder.param(CTL, "effect")
+        elif what == "key":
+            builder.key = builder.param(Type(i64), "seed" if builder.kind == "main" else "key")
+        else:
+            builder.lifted[what] = builder.param(what[0].type_of(what[1]), name_of(what))
+        if builder in self._open:
+            self._open[builder].hidden[what] = None
+
+    def forget_hidden(self, builder: Builder) -> None:
+        function = self._open.get(builder)
+        if function is not None:
+            there = {"effect": builder.entry_effect is not None, "key": builder.key is not None}
+            function.hidden = {
+                what: None
+                for what in function.hidden
+                if (there[what] if isinstance(what, str) else what in builder.lifted)
+            }
+
+    # -- names and variables -------------------------------------------------------------------------------
+
+    def note_reading(self, env: Env, name: str, value: Any) -> None:
+        self._note_seen(env, name, tree.flatten(value, is_traced))
+
+    def _note_seen(self, env: Env, name: str, seen: tuple[list[Any], tree.Structure]) -> None:
+        for function in self._open.values():
+            if env.born < function.began:
+                function.readings.setdefault((env, name), seen)
+
+    def _sees_the_same(self, function: Specialization) -> bool:
+        """Would the body read now what it read when it was captured?"""
+        for (env, name), (leaves, structure) in function.readings.items():
+            now, structure_now = tree.flatten(force(env.vars.get(name), self.ctx), is_traced)
+            if structure_now != structure or not all(map(_is_same, leaves, now)):
+                return False
+        return True
+
+    def bound(self, value: Any) -> Any:
+        bound = self.binding.get(id(value)) if self.binding else None
+        return value if bound is None else bound[1]
+
+    def seen(self, value: Any) -> Any:
+        """A variable is itself, and asks what it is bound to when read."""
+        return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
+
+    def seen_inside(self, value: Any) -> Any:
+        if not self.binding or not isinstance(value, (list, tuple, dict)):
+            return self.seen(value)
+        leaves, structure = tree.flatten(value, is_traced)
+        if not any(id(leaf) in self.binding for leaf in leaves):
+            return value
+        return tree.unflatten(structure, [self.seen(leaf) for leaf in leaves])
+
+    def variable_name(self, variable: Any) -> str:
+        if variable not in self.variables:
+            taken = set(self.variables.values())
+            names = (variable.name if k == 1 else f"{variable.name}~{k}" for k in itertools.count(1))
+            self.variables[variable] = next(name for name in names if name not in taken)
+        return self.variables[variable]
+
+    def uses_variable(self, variable: Any, writes: bool) -> bool:
+        """Reads of a variable that nothing assigns need no order."""
+        if writes and variable not in self.main.assigned:
+            raise StartOver(self.main, assigned=self.main.assigned | {variable})
+        return variable in self.main.assigned

@@ -1,0 +1,81 @@
+"""Leaves of containers: their types, what messages call them, and how they become tokens of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import Span, TypeMismatch, brief
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import Context, Traced, constant
+from undertow.frontend.values.tree import flatten, show
+from undertow.ir.graph import Const, Port
+from undertow.types import DType, Type, i32, said, type_of, weak_dtype
+
+
+class Absent:
+    """Stands for the value of a side that never comes to the join; a zero is merged in its place."""
+
+
+ABSENT = Absent()
+
+
+def leaf_type(value: Any, dtype: DType | None = None) -> Type:
+    """The type of a leaf; a Python number takes `dtype`."""
+    if isinstance(value, Traced):
+        return value.type
+    if is_weak(value):
+        return Type(dtype or weak_dtype(value))
+    return type_of(np.asarray(constant(value)))
+
+
+def describe(value: Any) -> str:
+    """What a value is, for messages: its type, the number itself where it is known, or its structure."""
+    leaves, structure = flatten(value, lambda v: isinstance(v, (Traced, Absent)))
+    shown = [_describe_leaf(leaf) for leaf in leaves]
+    if value is None:
+        return "nothing (None)"
+    if len(structure) == 1 and leaves and not isinstance(leaves[0], (bool, int, float)):
+        return said(leaf_type(value))
+    return show(structure, shown)
+
+
+def _describe_leaf(leaf: Any) -> str:
+    if is_weak(leaf):
+        return brief(leaf)
+    return "?" if isinstance(leaf, Absent) else str(leaf_type(leaf))
+
+
+def is_static_equal(a: Any, b: Any) -> bool:
+    """Are both the same Python constant?"""
+    plain = (bool, int, float, str, bytes, type(None))
+    return type(a) is type(b) and isinstance(a, plain) and (a == b)
+
+
+def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, name: str = "") -> Port:
+    """A leaf as a token of a region of the graph that is being written."""
+    builder = ctx.open_builder
+    before = builder.region
+    builder.region = region
+    try:
+        if isinstance(value, Traced):
+            return ctx.session.resolve(value)
+        if dtype is None and isinstance(value, (bool, int, float)):
+            dtype = weak_dtype(value)
+        if isinstance(value, int) and dtype is not None and dtype.kind == "int":
+            check_range(value, dtype)
+        return builder.gate(Const(np.asarray(constant(value, dtype))), ctx.span, name)
+    finally:
+        builder.region = before
+
+
+def check_range(value: int, dtype: DType, what: str = "", span: Span | None = None) -> None:
+    """Does a Python integer fit the dtype that it takes?"""
+    bounds = np.iinfo(np.int32 if dtype == i32 else np.int64)
+    if not bounds.min <= value <= bounds.max:
+        raise TypeMismatch(
+            f"{what or 'an integer'} is {brief(value)}, which does not fit in {dtype}",
+            span,
+            hint=f"{dtype} ends at {bounds.max}: use {'i64' if dtype == i32 else 'a float'}",
+        )
