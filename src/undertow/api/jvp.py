@@ -22,7 +22,7 @@ from undertow.frontend.trace.tangents import (
     write_jvp,
 )
 from undertow.frontend.values import tree
-from undertow.frontend.values.traced import Traced, capturing, context
+from undertow.frontend.values.traced import capturing, context, is_traced
 
 
 def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -38,7 +38,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
     (15.0, 5.0)
     """
     primals, tangents = checked(primals, tangents)
-    leaves, _ = tree.flatten((primals, tangents), lambda v: isinstance(v, Traced))
+    leaves, _ = tree.flatten((primals, tangents), is_traced)
     current = context(leaves)
     if current is not None and current.builder is not None:
         work = write_jvp(current.session.interpreter, [f, primals, tangents], {}, None)

@@ -19,7 +19,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.library import library_of
 from undertow.frontend.values import tree
-from undertow.frontend.values.traced import Context, Traced, capturing
+from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
 from undertow.ir.graph import Const, FunctionGraph, Library, Port
 from undertow.types import Type
 
@@ -69,7 +69,7 @@ class NativeContext(Context):
 
         if self.session.is_capturing:
             return value
-        leaves, structure = tree.flatten(value, lambda v: isinstance(v, Traced))
+        leaves, structure = tree.flatten(value, is_traced)
         return tree.unflatten(structure, [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves])
 
 

@@ -14,7 +14,7 @@ from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_number, as_operand, convert, is_weak, numbers, type_of
-from undertow.frontend.values.traced import Traced, emit
+from undertow.frontend.values.traced import Traced, emit, is_traced
 from undertow.types import dtype_of
 
 __all__ = ["astype", "clip", "positive", "pow", "round", "stop_gradient"]
@@ -39,7 +39,7 @@ def pow(x: Any, y: Any, /) -> Any:
 
 def stop_gradient(x: Any, /) -> Any:
     """The same value, or container of values, taken for a constant by derivatives."""
-    leaves, structure = tree.flatten(x, lambda value: isinstance(value, Traced))
+    leaves, structure = tree.flatten(x, is_traced)
     return tree.unflatten(structure, [emit("stop_gradient", [as_operand(leaf)])[0] for leaf in leaves])
 
 

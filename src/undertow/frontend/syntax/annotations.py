@@ -20,7 +20,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import check_range, describe, leaf_type
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, cast, constant, emit
+from undertow.frontend.values.traced import Traced, cast, constant, emit, is_traced
 from undertow.types import DType, Type, as_type, bool_, f64, i64, said, weak_dtype
 
 _PYTHON = {bool: bool_, int: i64, float: f64}
@@ -132,7 +132,7 @@ def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
     value = list(value) if isinstance(value, range) else value
     if isinstance(value, range):
         value = np.asarray(value).tolist()
-    leaves = tree.flatten(value, lambda v: isinstance(v, Traced))[0]
+    leaves = tree.flatten(value, is_traced)[0]
     if any(isinstance(leaf, Traced) for leaf in leaves):
         return value
     try:

@@ -23,7 +23,7 @@ from undertow.frontend.syntax.source import Closure
 from undertow.frontend.trace.block_session import BlockSession, here, numbers, user_frame
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization
-from undertow.frontend.trace.graft import Ready, reachable
+from undertow.frontend.trace.graft import Ready, with_callees
 from undertow.frontend.trace.library import raised_by_python
 from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, link
 from undertow.frontend.trace.loaded import NoSource
@@ -349,7 +349,7 @@ class Block(Definition):
         try:
             for block in group:
                 block.state = "linked"
-                reached = reachable(graphs, block.specialization.name)
+                reached = with_callees(graphs, block.specialization.name)
                 try:
                     refuse_endless(Library(reached, block.specialization.name))
                 except CaptureError as fault:

@@ -17,7 +17,7 @@ from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.trace.builder import START
 from undertow.frontend.values.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
-from undertow.ir.walk import ENTERS, entered_by
+from undertow.ir.walk import ENTERS, entered_by, reachable
 from undertow.types import CTL, Type
 
 
@@ -118,12 +118,7 @@ def renamed(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
     return replace(graph, nodes=tuple(nodes), regions=(body, *graph.regions[1:]), name=name)
 
 
-def reachable(graphs: Mapping[str, FunctionGraph], root: str) -> dict[str, FunctionGraph]:
+def with_callees(graphs: Mapping[str, FunctionGraph], root: str) -> dict[str, FunctionGraph]:
     """A graph and what it enters, directly or through others, as far as that is there."""
-    reached, worklist = {root: graphs[root]}, [root]
-    while worklist:
-        for name in entered_by(reached[worklist.pop()]):
-            if name in graphs and name not in reached:
-                reached[name] = graphs[name]
-                worklist.append(name)
-    return reached
+    names = reachable([root], lambda name: [entered for entered in entered_by(graphs[name]) if entered in graphs])
+    return {name: graphs[name] for name in names}

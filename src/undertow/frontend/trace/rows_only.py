@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from undertow.frontend.trace.graft import reachable
+from undertow.frontend.trace.graft import with_callees
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.structure import LINKED
 from undertow.ir.walk import ENTERS
@@ -20,7 +20,7 @@ def only_rows(graphs: Mapping[str, FunctionGraph], root: str) -> frozenset[int]:
     """The parameters of the graph `root` that are only looked up by rows; none as long as it is not finished."""
     if root not in graphs:
         return frozenset()
-    known = reachable(graphs, root)
+    known = with_callees(graphs, root)
     comes_from: dict[_Place, list[_Place]] = {}
     todo: list[_Place] = []  # those that have another use
     for name, graph in known.items():
