@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from undertow.ir.graph import FunctionGraph, Library, Node, Operand, Port
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import node_phases, phase_of
 from undertow.ops.gradient import NO_GRADIENT, zero_gradient
 from undertow.ops.op import CATALOGUE
 from undertow.types import Type

@@ -20,7 +20,8 @@ from undertow.errors import CaptureError, Fault, Span
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_name, start_node
-from undertow.ir.walk import ENTERS, node_phases, phase_attr, phase_of
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import node_phases, phase_attr, phase_of
 from undertow.ops.gradient import Applied, NoGradient, Rows, dense
 from undertow.ops.op import CATALOGUE, evaluate, find
 from undertow.ops.term import Term, fitted, total, zeros_like

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
-from undertow.ir.structure import is_primitive
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.structure import COLLECTED, COLLECTS, ENTERING, ENTERS, is_primitive
+from undertow.ir.walk import node_phases, phase_of
 from undertow.ops.op import CATALOGUE
 
 
@@ -156,14 +156,14 @@ class _Needs:
         self.need_region(body, node.region)
         for control in node.controls:
             self.need(body, control)
-        if node.op in ENTERS or node.op == "resume":
+        if node.op in ENTERING:
             self.need_visit(body, node)
         elif node.op == "gradient":
             self.need_gradient(body, node)
         else:
-            if node.op in ("collect", "collect_rows"):
+            if node.op in COLLECTS:
                 self.need_entry(body, node.attrs.integer("index"))
-            elif node.op in ("collected", "collected_rows"):
+            elif node.op in COLLECTED:
                 self.need_entry(self.target(body, node), node.attrs.integer("index"))
             for operand in node.inputs:
                 self.need(body, operand)
@@ -224,7 +224,7 @@ class _Needs:
             self.need(body, body.graph.results[0])
         if id(body) in self.acting:
             for number, node in enumerate(body.graph.nodes):
-                enters = node.op in ENTERS or node.op == "resume"
+                enters = node.op in ENTERING
                 if id(self.target(body, node)) in self.acting if enters else _acts(node.op):
                     self.need_node(body, number)
 
@@ -293,7 +293,7 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
             continue
         elif node.op == "tangent":
             pass  # nothing of its callee is gone
-        elif node.op in ENTERS or node.op == "resume":
+        elif node.op in ENTERING:
             target, phase, arguments = needs.target(body, node), phase_of(node), _arguments(node)
             outputs = target.kept_results[phase]
             if node.op == "loop":
@@ -314,8 +314,8 @@ def _rebuild(needs: _Needs, body: _Body, count: Counter[str]) -> FunctionGraph:
             sparse = tuple(target.kept_params[0].index(k) for k in sparse_of(node) if k in wanted)
             types = tuple(node.types[k] for k in outputs)
             node = replace(node, types=types, attrs=Attrs(**attrs, **sparse_attr(sparse)))
-        elif node.op in ("collect", "collect_rows", "collected", "collected_rows"):
-            is_outside = node.op in ("collected", "collected_rows")
+        elif node.op in COLLECTS or node.op in COLLECTED:
+            is_outside = node.op in COLLECTED
             entered = (needs.target(body, node) if is_outside else body).graph
             first, kept = len(entered.params) - entered.hoisted, needs.bodies[entered.name].kept_params[0]
             index = kept.index(first + node.attrs.integer("index")) - sum(k < first for k in kept)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
-from undertow.ir.walk import ENTERS, entered_by, phase_of
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import entered_by, phase_of
 from undertow.ops.gradient import NoGradient, zero_tangent
 from undertow.ops.op import CATALOGUE
 from undertow.passes.activity import is_float

@@ -22,7 +22,8 @@ from undertow.errors import CaptureError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import rows_types, sparse_of
-from undertow.ir.walk import ENTERS, entered_by, node_phases, phase_attr
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import entered_by, node_phases, phase_attr
 from undertow.ops.term import Size, Term, apply, constant, filled, fitted, shaped, sizes
 from undertow.passes.activity import Activity, Ask, Slice, link_of
 from undertow.passes.backward import Order, Pen, write_backward

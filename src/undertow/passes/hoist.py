@@ -48,7 +48,8 @@ from dataclasses import dataclass, field, replace
 
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import node_phases
 from undertow.passes.dead import remove_dead
 from undertow.passes.invariants import Cycle, Invariants
 from undertow.passes.outward import move_outward

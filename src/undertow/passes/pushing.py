@@ -15,7 +15,8 @@ import numpy as np
 from undertow.errors import CaptureError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.structure import ENTERS, SOURCES
+from undertow.ir.walk import node_phases, phase_of
 from undertow.ops.gradient import Applied, NoGradient
 from undertow.ops.op import find
 from undertow.ops.term import Term, broadcast_like, zeros_like
@@ -103,7 +104,7 @@ class _Push:
     def run(self) -> FunctionGraph:
         params = [self.params(phase) for phase in range(len(self.graph.phases))]
         for number, node in enumerate(self.graph.nodes):
-            if node.op in ("start", "param"):
+            if node.op in SOURCES:
                 continue
             call = link_of(node, number)
             if call in self.activity.entered:

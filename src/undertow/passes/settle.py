@@ -35,7 +35,8 @@ import numpy as np
 
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Phase, Port
-from undertow.ir.walk import ENTERS, node_phases, phase_of
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import node_phases, phase_of
 from undertow.types import CTL, Type
 
 Param = tuple[str, int, int]  # graph, phase, index

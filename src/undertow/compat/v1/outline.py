@@ -18,7 +18,8 @@ from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_node
-from undertow.ir.walk import ENTERS, entered_by
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import entered_by
 from undertow.ops.op import CATALOGUE
 
 _CALL, _GRADIENT = -1, -2  # what is written besides nodes

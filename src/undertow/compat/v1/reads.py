@@ -16,7 +16,8 @@ from undertow.compat.v1.paths import DERIVATIVE, UPDATE, ancestors, is_inside, s
 from undertow.errors import GraphError
 from undertow.frontend.trace.builder import START, Builder
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Port
-from undertow.ir.walk import ENTERS, entered_by
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import entered_by
 from undertow.ops.op import find
 from undertow.types import Type
 

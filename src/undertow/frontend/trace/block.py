@@ -29,7 +29,7 @@ from undertow.frontend.trace.loaded import NoSource
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced, capturing, context, used_too_late
 from undertow.ir.graph import FunctionGraph, Library, Operand, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS
 from undertow.types import CTL, Type
 
 # Graphs of blocks have names that no other graph has, in any session: what stands behind the ~ is not shown.

@@ -35,7 +35,7 @@ from undertow.frontend.trace.graft import Ready, with_variables
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced, capturing, context, emit, operand
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Operand, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS
 from undertow.types import CTL, Type, i64, join
 
 _Result = TypeVar("_Result")

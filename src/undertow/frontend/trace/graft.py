@@ -17,7 +17,7 @@ from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.trace.builder import START
 from undertow.frontend.values.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS
 from undertow.types import CTL, Type
 
 

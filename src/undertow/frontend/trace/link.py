@@ -16,7 +16,7 @@ from typing import Any
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.trace.capture import Session, Unit
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS, SOURCES
 from undertow.types import CTL, Type, i64
 
 _Lifted = tuple[Builder, Port]  # a value of an enclosing block
@@ -252,7 +252,7 @@ def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: P
 
 # -- tokens and keys that nothing needs --------------------------------------------------------------------
 
-_STRUCTURE = ("start", "param", "switch", "merge", "loop", "map")
+_STRUCTURE = (*SOURCES, "switch", "merge", "loop", "map")
 
 
 def _is_order(port: Operand, builder: Builder) -> bool:

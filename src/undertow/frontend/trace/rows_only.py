@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
-from undertow.ir.structure import LINKED
-from undertow.ir.walk import ENTERS, entered_by
+from undertow.ir.structure import ENTERS, LINKED
+from undertow.ir.walk import entered_by
 
 _Place = tuple[str, int]  # a graph, and which parameter of it
 
