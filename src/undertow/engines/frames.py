@@ -9,8 +9,10 @@ import numpy as np
 
 from undertow.engines import checks
 from undertow.engines.checks import Value
-from undertow.engines.contract import Options
+from undertow.engines.contract import Options, Stats
+from undertow.errors import FrameLimit, InternalError, RunError
 from undertow.ir import trace
+from undertow.ir.graph import StaticGraph
 
 
 class TaggedFrame:
@@ -46,7 +48,8 @@ F = TypeVar("F", bound=TaggedFrame)
 class Limits(Generic[F]):
     """Counts frames and bytes, and refuses what is over a limit. An array counts once, whatever its slots and views."""
 
-    def __init__(self, main: F, options: Options, record: trace.Record | None) -> None:
+    def __init__(self, graph: StaticGraph, main: F, options: Options, record: trace.Record | None) -> None:
+        self.graph = graph
         self.main = self.deepest = main
         self.options = options
         self.record = record
@@ -110,3 +113,32 @@ class Limits(Generic[F]):
             self.peak_bytes = self.bytes
             if self.bytes > self.most_bytes:
                 raise checks.too_much_memory(self.bytes, self.options)
+
+    def explained(self, error: Exception, number: int, frame: F) -> Exception:
+        """What to raise for an error in a node: where it is, and which calls led there."""
+        node = self.graph.nodes[number]
+        if isinstance(error, InternalError):
+            error.span = node.span
+        elif isinstance(error, RunError):
+            error.span, error.calls = node.span, checks.calls_of(self.graph, frame.tag())
+        elif isinstance(error, MemoryError):
+            calls = checks.calls_of(self.graph, frame.tag())
+            return FrameLimit("out of memory", node.span, "set `memory` to stop earlier", calls)
+        else:
+            return InternalError(f"{node.op} ({node.name}) failed: {type(error).__name__}: {error}", node.span)
+        return error
+
+    def counted(self, engine: str, fired: Sequence[int], dead: int, seconds: float) -> Stats:
+        """What a run has counted; `fired`: live firings of each node."""
+        return Stats(
+            engine=engine,
+            firings=sum(fired),
+            dead_firings=dead,
+            per_node=dict(zip((node.name for node in self.graph.nodes), fired, strict=True)),
+            activations=self.activations,
+            peak_frames=self.peak_frames,
+            peak_bytes=self.peak_bytes,
+            max_depth=self.deepest.depth,
+            deepest_tag=self.deepest.tag(),
+            seconds=seconds,
+        )

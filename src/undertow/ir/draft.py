@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, Region
 from undertow.ir.names import Names
-from undertow.ir.structure import ENTERING
+from undertow.ir.structure import ENTERING, SOURCES
 from undertow.ir.walk import node_phases, phase_of
 from undertow.types import CTL, Type
 
@@ -34,7 +34,7 @@ class Draft:
         number = len(self.nodes)
         name = self._names.fresh(node.name)
         self.nodes.append(node if name == node.name else replace(node, name=name))
-        self.phases.append(phase_of(node) if node.op in ("start", "param") else self.waits_for(node))
+        self.phases.append(phase_of(node) if node.op in SOURCES else self.waits_for(node))
         if node.op == "start":
             self._starts.add(Port(number))
             self._pivots[0, phase_of(node)] = Port(number)
@@ -59,7 +59,7 @@ class Draft:
         """
         is_triggered = bool(node.controls) or any(isinstance(operand, Port) for operand in node.inputs)
         is_early = (waits or node.op in ENTERING) and self.waits_for(node) < phase
-        if node.op in ("start", "param") or (is_triggered and not is_early):
+        if node.op in SOURCES or (is_triggered and not is_early):
             return node
         return replace(node, controls=(*node.controls, self.make_pivot(node.region, phase)))
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
 from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
-from undertow.ir.structure import BACK, INWARD, READS, SOURCES, STARTS
-from undertow.ir.structure import ENTERS as ENTERS
+from undertow.ir.structure import BACK, ENTERS, INWARD, READS, SOURCES, STARTS
 
 
 def is_inward(node: Node, index: int) -> bool:

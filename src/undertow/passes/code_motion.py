@@ -16,7 +16,8 @@ from undertow.errors import UndertowError
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.implied import param_node
-from undertow.ir.walk import ENTERS, callees_first, components, node_phases, reachable, target_of
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import callees_first, components, node_phases, reachable, target_of
 from undertow.ops.faults import may_fault
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import Type

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
-from undertow.ir.structure import is_primitive
-from undertow.ir.walk import ENTERS, arguments, entered_by, link_of, phase_of, reachable, target_of
+from undertow.ir.structure import COLLECTED, COLLECTS, ENTERING, is_primitive
+from undertow.ir.walk import arguments, entered_by, link_of, phase_of, reachable, target_of
 from undertow.ops.op import CATALOGUE
 
 
@@ -146,14 +146,14 @@ class _Liveness:
         self.need_region(body, node.region)
         for control in node.controls:
             self.need(body, control)
-        if node.op in ENTERS or node.op == "resume":
+        if node.op in ENTERING:
             self.need_visit(body, node)
         elif node.op == "gradient":
             self.need_gradient(body, node)
         else:
-            if node.op in ("collect", "collect_rows"):
+            if node.op in COLLECTS:
                 self.need_entry(body, node.attrs.integer("index"))
-            elif node.op in ("collected", "collected_rows"):
+            elif node.op in COLLECTED:
                 self.need_entry(self.target(body, node), node.attrs.integer("index"))
             for operand in node.inputs:
                 self.need(body, operand)
@@ -214,7 +214,7 @@ class _Liveness:
             self.need(body, body.graph.results[0])
         if body.graph.name in self.acting:
             for number, node in enumerate(body.graph.nodes):
-                enters = node.op in ENTERS or node.op == "resume"
+                enters = node.op in ENTERING
                 if target_of(body.graph, node) in self.acting if enters else acts(node.op):
                     self.need_node(body, number)
 
@@ -271,7 +271,7 @@ def _rebuild(live: _Liveness, body: _Body, count: Counter[str]) -> FunctionGraph
             continue
         elif node.op == "tangent":
             pass  # nothing of its callee is gone
-        elif node.op in ENTERS or node.op == "resume":
+        elif node.op in ENTERING:
             target, phase, handed = live.target(body, node), phase_of(node), arguments(node)
             outputs = target.kept_results[phase]
             if node.op == "loop":
@@ -291,8 +291,8 @@ def _rebuild(live: _Liveness, body: _Body, count: Counter[str]) -> FunctionGraph
                 **sparse_attr(sparse),
             }
             node = replace(node, types=tuple(node.types[k] for k in outputs), attrs=attrs)
-        elif node.op in ("collect", "collect_rows", "collected", "collected_rows"):
-            is_outside = node.op in ("collected", "collected_rows")
+        elif node.op in COLLECTS or node.op in COLLECTED:
+            is_outside = node.op in COLLECTED
             entered = (live.target(body, node) if is_outside else body).graph
             first, kept = len(entered.params) - entered.hoisted, live.bodies[entered.name].kept_params[0]
             index = kept.index(first + node.attrs.integer("index")) - sum(k < first for k in kept)

@@ -33,7 +33,7 @@ from undertow.ir.graph import (
     StaticGraph,
 )
 from undertow.ir.names import Names
-from undertow.ir.structure import BODIES, ENTERING, ENTERS
+from undertow.ir.structure import BODIES, COLLECTED, ENTERING, ENTERS, SOURCES
 from undertow.ir.walk import arguments, link_of, node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
@@ -296,7 +296,7 @@ class _Flattener:
         if number not in body.own:
             node = body.graph.nodes[number]
             op, attrs = node.op, node.attrs
-            if op in ("start", "param"):
+            if op in SOURCES:
                 if is_main:
                     op, attrs = ("start", EMPTY) if op == "start" else ("input", Attrs(index=attrs.integer("index")))
                 else:
@@ -325,7 +325,7 @@ class _Flattener:
         for number, node in enumerate(body.graph.nodes):
             if not body.is_visited(number):
                 continue
-            if node.op in ("start", "param"):
+            if node.op in SOURCES:
                 if number in body.own:
                     self.order.append(body.own[number])
             elif node.op in ("call", "map", "resume"):
@@ -335,7 +335,7 @@ class _Flattener:
             elif node.op == "shared":
                 made = _made("hoist_read", body, node, controls=self.controls(body, node))
                 self.reads.append((self.place(self.stand_in(body, number, made)), "", node.attrs.integer("index")))
-            elif node.op in ("collected", "collected_rows"):
+            elif node.op in COLLECTED:
                 self.wire_collected(body, number, node)
             else:
                 self.wire_plain(body, number, node)

@@ -48,7 +48,7 @@ from dataclasses import dataclass, field, replace
 
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS
 from undertow.passes.code_motion import move_operators
 from undertow.passes.dead import remove_dead
 from undertow.passes.invariants import Cycle, Invariants

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Port
-from undertow.ir.structure import LINKED
+from undertow.ir.structure import LINKED, SOURCES
 from undertow.ir.walk import callees_first, entered_by
 
 SMALL = 30  # nodes of a function that is inlined wherever it is called
@@ -95,7 +95,7 @@ def _put_body(outer: Copy, number: int, callee: FunctionGraph) -> None:
         else:
             inner.ports[Port(param)] = outer.ports[operand]
     for at, node in enumerate(callee.nodes):
-        if node.op not in ("start", "param"):
+        if node.op not in SOURCES:
             short = node.name.rpartition("/")[2]
             name = f"{call.name}.{short}" if node.region == 0 else f"{inner.prefix}{node.name}"
             inner.add(at, replace(node, name=name))

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand, Port
-from undertow.ir.walk import ENTERS, callees_first, components, entered_by, node_phases, phase_of, reachable
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import callees_first, components, entered_by, node_phases, phase_of, reachable
 
 Param = tuple[str, int]  # a graph and the index of one of its parameters in the first phase
 

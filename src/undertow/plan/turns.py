@@ -15,8 +15,9 @@ are only looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from undertow.ir.graph import Port, StaticGraph
@@ -115,23 +116,17 @@ T = TypeVar("T")
 
 def _in_circles(before: Mapping[T, set[T]]) -> set[T]:
     """The names on circles: what is left when all that waits for nothing is taken away, from both ends."""
-    names = set(before)
-    edges = {name: {n for n in needed if n in names} for name, needed in before.items()}
+    edges = before
     for _ in range(2):
-        waiting = {name: len(needed) for name, needed in edges.items()}
-        after: dict[T, list[T]] = {name: [] for name in edges}
-        for name, needed in edges.items():
-            for n in needed:
-                after[n].append(name)
-        ready = [name for name, count in waiting.items() if count == 0]
-        while ready:
-            gone = ready.pop()
-            names.discard(gone)
-            for name in after[gone]:
-                waiting[name] -= 1
-                if waiting[name] == 0:
-                    ready.append(name)
-        if not names:
-            break
-        edges = {name: {n for n in after[name] if n in names} for name in names}  # the other way round
-    return names
+        sorter, left = TopologicalSorter(edges), set(edges)
+        with suppress(CycleError):
+            sorter.prepare()
+        while ready := sorter.get_ready():  # goes on until circles block it
+            left.difference_update(ready)
+            sorter.done(*ready)
+        turned: dict[T, set[T]] = {name: set() for name in left}
+        for name in left:
+            for needed in edges[name] & left:
+                turned[needed].add(name)
+        edges = turned
+    return set(edges)

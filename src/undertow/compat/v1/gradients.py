@@ -21,7 +21,7 @@ from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS
 from undertow.ops.op import CATALOGUE
 from undertow.passes.derive.activity import is_smooth
 from undertow.passes.markers.paths import DERIVATIVE, is_inside

@@ -14,7 +14,7 @@ from undertow.engines.checks import GO, Value, as_plain
 from undertow.engines.demand.index import FAR, MOVES, DemandIndex
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
-from undertow.ir.structure import INWARD, STARTS
+from undertow.ir.structure import INWARD, SOURCES, STARTS
 from undertow.ir.walk import is_inward, phase_of, ports_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
@@ -195,7 +195,7 @@ class Plan:
             if not self.index.is_plain(port):
                 needs.append(slot)
         is_const = not any(isinstance(operand, Port) for operand in node.inputs)
-        if is_const and not node.controls and node.op not in ("start", "input"):
+        if is_const and not node.controls and node.op not in SOURCES:
             raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
         if node.op in _FAR and not is_const:
             return self._far(number, node, needs)

@@ -26,7 +26,7 @@ from undertow.engines.demand import plan as rows
 from undertow.engines.demand.plan import BUSY, NONE, Fetch, Plan, Row, SitePlan
 from undertow.engines.demand.store import Frame, Store
 from undertow.engines.demand.story import Story
-from undertow.errors import FrameLimit, InternalError, RunError
+from undertow.errors import RunError
 from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
 
@@ -69,7 +69,7 @@ class DemandPlan(Plan):
                     record(trace.RunEnded(sum(run.fired[:-1]), seconds, error))
         if state is not None:
             state.update(run.state)
-        return results, run.stats(seconds)
+        return results, run.counted(Demand.name, run.fired[:-1], 0, seconds)
 
 
 def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400, options: Options | None = None) -> str:
@@ -182,7 +182,7 @@ class Run(Store):
                         if type(value) is not want:
                             value = settle(value, dtype, rank)
                         if is_strict:
-                            checks.check_finite(value, self.plan.graph.nodes[number].op)
+                            checks.check_finite(value, self.graph.nodes[number].op)
                     elif code == FORWARD:
                         value = slots[source]
                     elif code < BRANCH:
@@ -211,21 +211,11 @@ class Run(Store):
                         record(self.event(frame, at, row))
                     if watch is not None:
                         watch.known(number, frame, value)
-        except RunError as error:
-            error.span = self.plan.graph.nodes[number].span
-            error.calls = checks.calls_of(self.plan.graph, frame.tag())
-            raise
-        except InternalError as error:
-            error.span = self.plan.graph.nodes[number].span
-            raise
-        except MemoryError as error:
-            calls = checks.calls_of(self.plan.graph, frame.tag())
-            span = self.plan.graph.nodes[number].span
-            raise FrameLimit("out of memory", span, "set `memory` to stop earlier", calls) from error
         except Exception as error:
-            node = self.plan.graph.nodes[number]
-            what = f"{node.op} ({node.name}) failed: {type(error).__name__}: {error}"
-            raise InternalError(what, node.span) from error
+            explained = self.explained(error, number, frame)
+            if explained is error:
+                raise
+            raise explained from error
         return self.main.slots[wanted]
 
     def near(self, frame: Frame, at: int, row: Row) -> Value:
@@ -250,7 +240,7 @@ class Run(Store):
             for value, (dtype, rank) in zip(found, wanted, strict=True):
                 values.append(settle(value, dtype, rank))
                 if self.options.check_finite:
-                    checks.check_finite(values[-1], self.plan.graph.nodes[row.number].op)
+                    checks.check_finite(values[-1], self.graph.nodes[row.number].op)
         for slot, value in enumerate(values, row.first):
             slots[slot] = value
             if slot != at and type(value) is np.ndarray:
@@ -364,29 +354,15 @@ class Run(Store):
     # -- what to say about it ------------------------------------------------------------------------------
 
     def event(self, frame: Frame, at: int, row: Row) -> trace.Fired:
-        node = self.plan.graph.nodes[row.number]
+        node = self.graph.nodes[row.number]
         values = frame.slots[row.first : row.first + len(node.types)]
         shown = tuple(trace.DEAD if _is_unknown(value) else trace.show_value(value) for value in values)
         return trace.Fired(frame.number, row.number, node.name, True, shown)
 
     def circle(self, frame: Frame, slot: int) -> RunError:
-        name = self.plan.graph.nodes[frame.rows[slot].number].name
+        name = self.graph.nodes[frame.rows[slot].number].name
         return RunError(
             f"deadlock: {name} under {trace.show_tag(frame.tag())} depends on itself", hint="the graph is not valid"
-        )
-
-    def stats(self, seconds: float) -> Stats:
-        names = (node.name for node in self.plan.graph.nodes)
-        return Stats(
-            engine=Demand.name,
-            firings=sum(self.fired[:-1]),
-            per_node=dict(zip(names, self.fired, strict=False)),
-            activations=self.activations,
-            peak_frames=self.peak_frames,
-            peak_bytes=self.peak_bytes,
-            max_depth=self.deepest.depth,
-            deepest_tag=self.deepest.tag(),
-            seconds=seconds,
         )
 
 

@@ -45,7 +45,7 @@ class Store(Limits[Frame]):
     """The live frames, and what they and the arrays in them take."""
 
     def __init__(self, plan: Plan, options: Options, record: trace.Record | None) -> None:
-        super().__init__(Frame(plan.main, None, 0, -1, 0, 0), options, record)
+        super().__init__(plan.graph, Frame(plan.main, None, 0, -1, 0, 0), options, record)
         self.plan = plan
         self.live = 0
 

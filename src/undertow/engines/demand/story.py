@@ -14,7 +14,7 @@ from undertow.engines.checks import Value
 from undertow.engines.demand.index import FAR, DemandIndex
 from undertow.engines.demand.store import Frame
 from undertow.ir.graph import Const, Node, Operand, Port
-from undertow.ir.structure import BACK
+from undertow.ir.structure import BACK, INWARD
 from undertow.ir.trace import show_label, show_tag, show_value
 from undertow.ir.walk import phase_of
 from undertow.ops.op import CATALOGUE
@@ -217,7 +217,7 @@ class Story:
             pred, then, other = (self._operand(p) for p in (self.index.deciders[number], *node.inputs))
             self._loose.add(number)
             return ("if ", *pred, " then ", *then, " else ", *other)
-        if node.op in ("identity", "call", "enter", "next", "switch"):
+        if node.op in ("identity", "switch") or node.op in INWARD:
             given = node.inputs[-1]
             if isinstance(given, Port) and self._origin(given).node in self._loose:
                 self._loose.add(number)

@@ -74,19 +74,8 @@ class ReferencePlan:
                     record(trace.RunEnded(sum(run.fired), seconds, error))
         if state is not None:
             state.update(run.state)
-        return [checks.own(value) for value in run.results], self._stats(run, seconds), len(run.live)
-
-    def _stats(self, run: Run, seconds: float) -> Stats:
-        names = (node.name for node in self.graph.nodes)
-        return Stats(
-            engine=Reference.name,
-            firings=sum(run.fired),
-            dead_firings=run.dead,
-            per_node=dict(zip(names, run.fired, strict=True)),
-            activations=run.activations,
-            peak_frames=run.peak_frames,
-            peak_bytes=run.peak_bytes,
-            max_depth=run.deepest.depth,
-            deepest_tag=run.deepest.tag(),
-            seconds=seconds,
+        return (
+            [checks.own(value) for value in run.results],
+            run.counted(Reference.name, run.fired, run.dead, seconds),
+            len(run.live),
         )

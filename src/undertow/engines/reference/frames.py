@@ -22,7 +22,7 @@ class Frames(Limits[Frame]):
     """Those that are alive, the pool of what can fire in them, and what they cost."""
 
     def __init__(self, rows: Rows, options: Options, record: trace.Record | None, pool: Pool) -> None:
-        super().__init__(Frame(rows.main, None, 0, -1, None, 0), options, record)
+        super().__init__(rows.graph, Frame(rows.main, None, 0, -1, None, 0), options, record)
         self.rows = rows
         self.pool = pool
         self.push = pool.append

@@ -43,7 +43,7 @@ from undertow.engines.reference.rows import (
     Rows,
     SitePlan,
 )
-from undertow.errors import FrameLimit, InternalError, RunError
+from undertow.errors import RunError
 from undertow.ir import trace
 from undertow.types import DType, Type
 
@@ -68,7 +68,6 @@ class Run(Frames):
         pool, self.pop = scheduler or _scheduler(options)
         super().__init__(rows, options, record, pool)
         self.state = dict(state or {})
-        self.graph = rows.graph
         self.values = [GO, *values]
         self.results: list[Value] = [None] * len(rows.graph.fetches)
         self.missing = len(self.results)
@@ -207,23 +206,13 @@ class Run(Frames):
                     frame.left -= 1
                     if frame.left == 0:
                         self.close(frame)
-        except RunError as error:
-            error.span = nodes[number].span
-            error.calls = checks.calls_of(self.graph, frame.tag())
-            raise
-        except InternalError as error:
-            error.span = nodes[number].span
-            raise
         except OSError:
             raise  # the trace or what a program prints cannot be written: neither ours nor the program's fault
-        except MemoryError as error:
-            calls = checks.calls_of(self.graph, frame.tag())
-            raise FrameLimit("out of memory", nodes[number].span, "set `memory` to stop earlier", calls) from error
         except Exception as error:
-            node = nodes[number]
-            raise InternalError(
-                f"{node.op} ({node.name}) failed: {type(error).__name__}: {error}", node.span
-            ) from error
+            explained = self.explained(error, number, frame)
+            if explained is error:
+                raise
+            raise explained from error
         finally:
             self.dead = dead
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from undertow.errors import CaptureError
 from undertow.ir.graph import FunctionGraph, Library, Node
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS
 
 
 def refuse_endless(library: Library) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from undertow.errors import CaptureError, InternalError, Span
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port, Region
 from undertow.ir.names import Names
+from undertow.ir.structure import SOURCES
 from undertow.types import CTL, Type, bool_
 
 START = Port(0)
@@ -96,7 +97,7 @@ class Builder:
     ) -> int:
         """Append a node to the current (or the given) region; its inputs must be visible there."""
         where = self.region if region is None else region
-        triggered = op in ("start", "param") or any(isinstance(i, Port) for i in inputs)
+        triggered = op in SOURCES or any(isinstance(i, Port) for i in inputs)
         if op not in ("start", "param", "switch", "merge") and region is None:
             controls += tuple(self.use(port) for port in self.controls)
             if self.device:

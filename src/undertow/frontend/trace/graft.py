@@ -17,7 +17,8 @@ from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.trace.builder import START
 from undertow.frontend.values.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
-from undertow.ir.walk import ENTERS, entered_by, reachable
+from undertow.ir.structure import ENTERS, SOURCES
+from undertow.ir.walk import entered_by, reachable
 from undertow.types import CTL, Type
 
 
@@ -69,7 +70,7 @@ def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | No
 
     That is an order token, main's start, and a key, the first that is drawn from main's seed.
     """
-    body = [number for number, node in enumerate(main.nodes) if node.op not in ("start", "param")]
+    body = [number for number, node in enumerate(main.nodes) if node.op not in SOURCES]
     if not body or main.nodes[body[-1]].op != "call" or main.nodes[body[-1]].controls not in ((), (START,)):
         return None
     call, params = main.nodes[body[-1]], [Port(param) for param in main.params]

@@ -18,7 +18,7 @@ from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Specialization
 from undertow.frontend.trace.scope import Outer, name_of
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS, SOURCES
 from undertow.types import CTL, Type, i64
 
 PROVISIONAL = ("effect", "key")  # what a call of an unfinished SubGraph hands over
@@ -249,7 +249,7 @@ def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: P
 
 # -- tokens and keys that nothing needs --------------------------------------------------------------------
 
-_STRUCTURE = ("start", "param", "switch", "merge", "loop", "map")
+_STRUCTURE = (*SOURCES, "switch", "merge", "loop", "map")
 
 
 def _is_order(port: Operand, builder: Builder) -> bool:
@@ -375,7 +375,7 @@ def _finished(
     worklist = list(used)
     while worklist:
         number = worklist.pop()
-        if number not in gone and not left[number] and used[number] and nodes[number].op not in ("start", "param"):
+        if number not in gone and not left[number] and used[number] and nodes[number].op not in SOURCES:
             gone.add(number)
             for port in (*nodes[number].inputs, *nodes[number].controls):
                 if isinstance(port, Port):

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from undertow.frontend.trace.graft import with_callees
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
-from undertow.ir.structure import LINKED
-from undertow.ir.walk import ENTERS
+from undertow.ir.structure import ENTERS, LINKED
 
 _Place = tuple[str, int]  # a graph, and which parameter of it
 

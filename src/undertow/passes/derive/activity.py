@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
-from undertow.ir.walk import ENTERS, arguments, entered_by, fixpoint, link_of, phase_of, reachable
+from undertow.ir.structure import ENTERING, ENTERS
+from undertow.ir.walk import arguments, entered_by, fixpoint, link_of, phase_of, reachable
 from undertow.ops.gradient import NO_GRADIENT, zero_gradient
 from undertow.ops.op import CATALOGUE
 from undertow.types import Type
@@ -116,7 +117,7 @@ class Flows:
         for number, node in enumerate(graph.nodes):
             if not any(map(is_float, node.types)):
                 continue
-            if node.op in ENTERS or node.op == "resume":
+            if node.op in ENTERING:
                 sources = [list(self._sources(body, number, node, index)) for index in range(len(node.types))]
             elif node.op in ("switch", "merge") or (node.op in CATALOGUE and is_smooth(node.op)):
                 sources = [[x for x in node.inputs if isinstance(x, Port)]] * len(node.types)
@@ -200,7 +201,7 @@ class Flows:
                 continue
             active.add(port)
             node = graph.nodes[port.node]
-            if node.op in ENTERS or node.op == "resume":
+            if node.op in ENTERING:
                 todo += self._sources(body, port.node, node, port.index)
             else:
                 todo += node.inputs

@@ -19,7 +19,8 @@ import numpy as np
 
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port
-from undertow.ir.walk import ENTERS, arguments, link_of, phase_of
+from undertow.ir.structure import ENTERS, SOURCES
+from undertow.ir.walk import arguments, link_of, phase_of
 from undertow.ops.gradient import NoGradient
 from undertow.ops.op import find
 from undertow.passes.derive.activity import Activity, Request
@@ -46,7 +47,7 @@ class Forward:
     def make(self) -> FunctionGraph:
         params = [self.params(phase) for phase in range(len(self.graph.phases))]
         for number, node in enumerate(self.graph.nodes):
-            if node.op in ("start", "param"):
+            if node.op in SOURCES:
                 continue
             call = link_of(node) if node.op == "resume" else number
             if call in self.activity.requests:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_name, start_node
-from undertow.ir.walk import ENTERS, arguments, link_of, phase_attr, phase_of
+from undertow.ir.structure import ENTERING, ENTERS, SOURCES
+from undertow.ir.walk import arguments, link_of, phase_attr, phase_of
 from undertow.ops.gradient import NoGradient, Rows, dense
 from undertow.ops.op import CATALOGUE
 from undertow.ops.term import Term, fitted, total
@@ -155,14 +156,14 @@ class Reverse:
         return writer.join(self.tokens.pop(0, []))
 
     def undo(self, number: int, node: Node) -> None:
-        if node.op in ENTERS or node.op == "resume":
+        if node.op in ENTERING:
             call = link_of(node) if node.op == "resume" else number
             if call in self.activity.requests:
                 self.writer.beside(node, self.copy.place(node.region))
                 self.undo_visit(number, node, call, self.activity.requests[call])
             return
         cotangents = tuple(self.cotangents.pop(Port(number, k), None) for k in range(len(node.types)))
-        if node.op in ("start", "param"):
+        if node.op in SOURCES:
             for k, cotangent in enumerate(cotangents):
                 if cotangent is not None:
                     self.cotangents[Port(number, k)] = cotangent  # it is what is asked for

@@ -19,7 +19,8 @@ from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_node
 from undertow.ir.names import Names
-from undertow.ir.walk import ENTERS, entered_by
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import entered_by
 from undertow.ops.op import CATALOGUE
 from undertow.passes.markers.paths import (
     DERIVATIVE,

@@ -16,7 +16,8 @@ from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node
-from undertow.ir.walk import ENTERS, entered_by
+from undertow.ir.structure import ENTERS
+from undertow.ir.walk import entered_by
 from undertow.ops.op import find
 from undertow.passes.markers.paths import DERIVATIVE, ancestors, is_inside, leaves_its_branch, parts_of
 from undertow.types import Type
