@@ -180,10 +180,10 @@ class _Body:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Visit:
-    """One phase of a call or map on its way into the graph."""
+    """A loop, or one phase of a call or map, on its way into the graph."""
 
     body: _Body
-    number: int  # of the call, map or resume
+    number: int  # of the call, loop, map or resume
     callee: _Body
     phase: int
     arguments: tuple[Operand, ...]
@@ -409,18 +409,17 @@ class _Flattener:
         self.sites.append((site, callee))
         return len(self.sites)
 
-    def push(
-        self, op: str, body: _Body, number: int, operand: Operand, param: Node, gate: _Gate, **attrs: int
-    ) -> _Wire:
-        """A node that hands one argument on under a longer tag: call, enter or fan."""
-        pivot, controls = gate
-        node, source = body.graph.nodes[number], self.source(body, operand)
+    def push(self, op: str, visit: _Visit, operand: Operand, param: int, index: int) -> _Wire:
+        """A node that hands one argument on under a longer tag: call, hoist, enter or fan."""
+        body, (pivot, controls) = visit.body, visit.gate
+        node, source = body.graph.nodes[visit.number], self.source(body, operand)
         # An argument of an earlier phase must wait, or it would enter where this phase is never visited.
-        is_early = isinstance(operand, Const) or body.phases[operand.node] < body.phases[number]
+        is_early = isinstance(operand, Const) or body.phases[operand.node] < body.phases[visit.number]
         if is_early or isinstance(source, Const):
             controls = _merged((pivot,), controls)
-        name = f"{node.name}.{param.name}"
-        return self.place(_made(op, body, node, [source], controls, Attrs(**attrs), name, param.types)), 0
+        formal, attrs = visit.callee.graph.nodes[param], Attrs(index=index, **visit.attrs)
+        made = _made(op, body, node, [source], controls, attrs, f"{node.name}.{formal.name}", formal.types)
+        return self.place(made), 0
 
     def begin(self, op: str, body: _Body, number: int, node: Node, **attrs: int) -> tuple[_StaticNode, _Gate]:
         """The start token of a site: created under the pivot of the region that the site stands in."""
@@ -469,9 +468,9 @@ class _Flattener:
         own = len(params) - (0 if visit.phase else graph.hoisted)
         for index, (operand, param) in enumerate(zip(visit.arguments, params, strict=False)):
             if index < own:
-                callee.own[param].inputs.append(self.push_argument("call", visit, operand, param, index))
+                callee.own[param].inputs.append(self.push("call", visit, operand, param, index))
             else:
-                wire = self.push_argument("hoist", visit, operand, param, index - own)
+                wire = self.push("hoist", visit, operand, param, index - own)
                 self.hoists.setdefault((graph.group, index - own), []).append(wire)
 
     def hand_to_lanes(self, visit: _Visit) -> None:
@@ -491,11 +490,7 @@ class _Flattener:
             start.inputs.append(count)
             visit = replace(visit, gate=(visit.gate[0], [count, *visit.gate[1]]))  # no lanes, no elements
         for index, (operand, param) in enumerate(zip(visit.arguments[:mapped], params, strict=False)):
-            lanes.ports[Port(param)] = self.push_argument("fan", visit, operand, param, index)
-
-    def push_argument(self, op: str, visit: _Visit, operand: Operand, param: int, index: int) -> _Wire:
-        formal = visit.callee.graph.nodes[param]
-        return self.push(op, visit.body, visit.number, operand, formal, visit.gate, index=index, **visit.attrs)
+            lanes.ports[Port(param)] = self.push("fan", visit, operand, param, index)
 
     def wire_collected(self, body: _Body, number: int, node: Node) -> None:
         """What was collected below the entry that a call made."""
@@ -513,10 +508,10 @@ class _Flattener:
         loop.own[pivot].inputs.append((start, 0))
         carried = loop.graph.carried
         params = loop.graph.params
+        visit = _Visit(body, number, loop, 0, node.inputs, start, gate, {"site": site})
         for index, (operand, param) in enumerate(zip(node.inputs[:carried], params, strict=False)):
-            wire = self.push("enter", body, number, operand, loop.graph.nodes[param], gate, site=site, index=index)
             self.reserve(loop, param)
-            loop.own[param].inputs.append(wire)
+            loop.own[param].inputs.append(self.push("enter", visit, operand, param, index))
         self.lend(body, loop, node.inputs[carried:], params[carried:])
         self.read_entry(loop)
         loop.exits = self.pop("exit", body, number, node, start, site=site)
