@@ -187,10 +187,10 @@ class _Liveness:
                 self.need_node(body, before)
         if node.op == "tangent":
             self.need_all(body, node)
-        given = target.given(body, node)
+        handed, given = arguments(node), target.given(body, node)
         for at, index in list(target.params):
             if at == phase and index < given:
-                self.need(body, arguments(node)[index])
+                self.need(body, handed[index])
 
     def need_entry(self, body: _Body, index: int) -> None:
         """What entries are given, as what is collected belongs to it."""

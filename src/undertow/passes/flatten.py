@@ -113,36 +113,33 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
 # Nodes that are still being wired
 
 
-@dataclass(slots=True, eq=False)
 class _StaticNode:
-    """A node of the static graph in the making.
+    """A node of the static graph in the making: as `like`, a node of the library, but for what is said.
 
     `ir.draft` writes nodes after what they use. Here a merge stands before the calls that it takes arguments from, so
     inputs name nodes that have no number yet, and are added as sites are found.
     """
 
-    body: _Body
-    node: Node  # all but its inputs and controls; the name and region are those within the body
-    inputs: list[_Source]
-    controls: list[_Wire]
-    number: int = -1
+    __slots__ = ("attrs", "body", "controls", "inputs", "name", "number", "op", "region", "span", "types")
 
-
-def _made(
-    op: str,
-    body: _Body,
-    like: Node,
-    inputs: Iterable[_Source] = (),
-    controls: Iterable[_Wire] = (),
-    attrs: Attrs = EMPTY,
-    name: str = "",
-    types: tuple[Type, ...] | None = None,
-    region: int | None = None,
-) -> _StaticNode:
-    """A static node like one of the library, but for what is said."""
-    where = like.region if region is None else region
-    node = Node(op, (), like.types if types is None else types, name or like.name, where, attrs, (), like.span)
-    return _StaticNode(body, node, list(inputs), list(controls))
+    def __init__(
+        self,
+        op: str,
+        body: _Body,
+        like: Node,
+        inputs: Iterable[_Source] = (),
+        controls: Iterable[_Wire] = (),
+        attrs: Attrs = EMPTY,
+        name: str = "",
+        types: tuple[Type, ...] | None = None,
+        region: int | None = None,
+    ) -> None:
+        self.op, self.body, self.attrs, self.span = op, body, attrs, like.span
+        self.inputs, self.controls = list(inputs), list(controls)
+        self.name = name or like.name  # within its body, as the region
+        self.region = like.region if region is None else region
+        self.types = like.types if types is None else types
+        self.number = -1
 
 
 _Wire = tuple[_StaticNode, int]
@@ -177,10 +174,10 @@ class _Body:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Visit:
-    """One phase of a call or map on its way into the graph."""
+    """A loop, or one phase of a call or map, on its way into the graph."""
 
     body: _Body
-    number: int  # of the call, map or resume
+    number: int  # of the call, loop, map or resume
     callee: _Body
     phase: int
     arguments: tuple[Operand, ...]
@@ -286,7 +283,7 @@ class _Flattener:
             used.update(node.controls)
         for index, param in enumerate(graph.params[len(graph.params) - graph.hoisted :]):
             if Port(param) in used:
-                made = _made("hoist_read", body, graph.nodes[param], controls=[body.pivots[0, 0]])
+                made = _StaticNode("hoist_read", body, graph.nodes[param], controls=[body.pivots[0, 0]])
                 body.own[param] = made
                 body.ports[Port(param)] = made, 0
                 self.reads.append((made, graph.group, index))
@@ -301,12 +298,12 @@ class _Flattener:
                     op, attrs = ("start", EMPTY) if op == "start" else ("input", Attrs(index=attrs.integer("index")))
                 else:
                     op, attrs = "merge", EMPTY
-            body.own[number] = self.stand_in(body, number, _made(op, body, node, attrs=attrs))
+            body.own[number] = self.stand_in(body, number, _StaticNode(op, body, node, attrs=attrs))
         return body.own[number], 0
 
     def stand_in(self, body: _Body, number: int, made: _StaticNode) -> _StaticNode:
         """What gives the values of a node of the library from now on."""
-        body.ports.update({Port(number, index): (made, index) for index in range(len(made.node.types))})
+        body.ports.update({Port(number, index): (made, index) for index in range(len(made.types))})
         return made
 
     def wire(self, body: _Body) -> None:
@@ -333,7 +330,7 @@ class _Flattener:
             elif node.op == "loop":
                 self.wire_loop(body, number, node)
             elif node.op == "shared":
-                made = _made("hoist_read", body, node, controls=self.controls(body, node))
+                made = _StaticNode("hoist_read", body, node, controls=self.controls(body, node))
                 self.reads.append((self.place(self.stand_in(body, number, made)), "", node.attrs.integer("index")))
             elif node.op in COLLECTED:
                 self.wire_collected(body, number, node)
@@ -369,7 +366,7 @@ class _Flattener:
             assert pred is not None
             name = "start.if" if region == 0 else f"{body.regions[region].name}/start.if"
             like = Node("switch", (), (CTL, CTL), name, region, span=body.graph.nodes[pred.node].span)
-            switch = self.place(_made("switch", body, like, [body.ports[pred], body.pivots[region, phase]]))
+            switch = self.place(_StaticNode("switch", body, like, [body.ports[pred], body.pivots[region, phase]]))
             for side, number in enumerate(body.branches[pred, region]):
                 if number >= 0:
                     body.pivots[number, phase] = switch, side
@@ -406,24 +403,23 @@ class _Flattener:
         self.sites.append((site, callee))
         return len(self.sites)
 
-    def push(
-        self, op: str, body: _Body, number: int, operand: Operand, param: Node, gate: _Gate, **attrs: int
-    ) -> _Wire:
-        """A node that hands one argument on under a longer tag: call, enter or fan."""
-        pivot, controls = gate
-        node, source = body.graph.nodes[number], self.source(body, operand)
+    def push(self, op: str, visit: _Visit, operand: Operand, param: int, index: int) -> _Wire:
+        """A node that hands one argument on under a longer tag: call, hoist, enter or fan."""
+        body, (pivot, controls) = visit.body, visit.gate
+        node, source = body.graph.nodes[visit.number], self.source(body, operand)
         # An argument of an earlier phase must wait, or it would enter where this phase is never visited.
-        is_early = isinstance(operand, Const) or body.phases[operand.node] < body.phases[number]
+        is_early = isinstance(operand, Const) or body.phases[operand.node] < body.phases[visit.number]
         if is_early or isinstance(source, Const):
             controls = _merged((pivot,), controls)
-        name = f"{node.name}.{param.name}"
-        return self.place(_made(op, body, node, [source], controls, Attrs(**attrs), name, param.types)), 0
+        formal, attrs = visit.callee.graph.nodes[param], Attrs(index=index, **visit.attrs)
+        made = _StaticNode(op, body, node, [source], controls, attrs, f"{node.name}.{formal.name}", formal.types)
+        return self.place(made), 0
 
     def begin(self, op: str, body: _Body, number: int, node: Node, **attrs: int) -> tuple[_StaticNode, _Gate]:
         """The start token of a site: created under the pivot of the region that the site stands in."""
         gate = self.pivot(body, node.region, number), self.controls(body, node)
         controls = _merged((gate[0],), gate[1])
-        made = _made(op, body, node, (), controls, Attrs(**attrs), f"{node.name}.start", (CTL, CTL))
+        made = _StaticNode(op, body, node, (), controls, Attrs(**attrs), f"{node.name}.start", (CTL, CTL))
         return self.place(made), gate
 
     def pop(self, op: str, body: _Body, number: int, node: Node, start: _StaticNode, **attrs: int) -> list[_StaticNode]:
@@ -431,7 +427,7 @@ class _Flattener:
         made: list[_StaticNode] = []
         for index, type in enumerate(node.types):
             name = node.name if len(node.types) == 1 else f"{node.name}.{index}"
-            made.append(_made(op, body, node, (), [(start, 1)], Attrs(index=index, **attrs), name, (type,)))
+            made.append(_StaticNode(op, body, node, (), [(start, 1)], Attrs(index=index, **attrs), name, (type,)))
             body.ports[Port(number, index)] = self.place(made[-1]), 0
         return made
 
@@ -466,15 +462,15 @@ class _Flattener:
         own = len(params) - (0 if visit.phase else graph.hoisted)
         for index, (operand, param) in enumerate(zip(visit.arguments, params, strict=False)):
             if index < own:
-                callee.own[param].inputs.append(self.push_argument("call", visit, operand, param, index))
+                callee.own[param].inputs.append(self.push("call", visit, operand, param, index))
             else:
-                wire = self.push_argument("hoist", visit, operand, param, index - own)
+                wire = self.push("hoist", visit, operand, param, index - own)
                 self.hoists.setdefault((graph.group, index - own), []).append(wire)
 
     def hand_to_lanes(self, visit: _Visit) -> None:
         """One Fan node for each array. Its elements need no merge: a map body has one site."""
         lanes, graph, start = visit.callee, visit.callee.graph, visit.start
-        start.node = replace(start.node, types=(CTL, Type(i64)))
+        start.types = (CTL, Type(i64))
         lanes.pivots[0, visit.phase] = start, 0
         lanes.ports[graph.regions[0].starts[visit.phase]] = start, 0
         params, mapped = graph.phases[visit.phase].params, len(visit.arguments)
@@ -488,17 +484,13 @@ class _Flattener:
             start.inputs.append(count)
             visit = replace(visit, gate=(visit.gate[0], [count, *visit.gate[1]]))  # no lanes, no elements
         for index, (operand, param) in enumerate(zip(visit.arguments[:mapped], params, strict=False)):
-            lanes.ports[Port(param)] = self.push_argument("fan", visit, operand, param, index)
-
-    def push_argument(self, op: str, visit: _Visit, operand: Operand, param: int, index: int) -> _Wire:
-        formal = visit.callee.graph.nodes[param]
-        return self.push(op, visit.body, visit.number, operand, formal, visit.gate, index=index, **visit.attrs)
+            lanes.ports[Port(param)] = self.push("fan", visit, operand, param, index)
 
     def wire_collected(self, body: _Body, number: int, node: Node) -> None:
         """What was collected below the entry that a call made."""
         attrs = Attrs(site=body.sites[link_of(node)][0], index=node.attrs.integer("index"))
         value = self.source(body, node.inputs[1])
-        made = _made(node.op, body, node, [value], self.controls(body, node), attrs)
+        made = _StaticNode(node.op, body, node, [value], self.controls(body, node), attrs)
         self.place(self.stand_in(body, number, made))
 
     def wire_loop(self, body: _Body, number: int, node: Node) -> None:
@@ -510,10 +502,10 @@ class _Flattener:
         loop.own[pivot].inputs.append((start, 0))
         carried = loop.graph.carried
         params = loop.graph.params
+        visit = _Visit(body, number, loop, 0, node.inputs, start, gate, {"site": site})
         for index, (operand, param) in enumerate(zip(node.inputs[:carried], params, strict=False)):
-            wire = self.push("enter", body, number, operand, loop.graph.nodes[param], gate, site=site, index=index)
             self.reserve(loop, param)
-            loop.own[param].inputs.append(wire)
+            loop.own[param].inputs.append(self.push("enter", visit, operand, param, index))
         self.lend(body, loop, node.inputs[carried:], params[carried:])
         self.read_entry(loop)
         loop.exits = self.pop("exit", body, number, node, start, site=site)
@@ -534,13 +526,13 @@ class _Flattener:
                 node = graph.nodes[port.node]
                 name, types = f"{node.name}.while", (node.types[port.index],) * 2
                 inputs = [loop.ports[pred], loop.ports[port]]
-                switches[port] = self.place(_made("switch", loop, node, inputs, name=name, types=types, region=0))
+                switches[port] = self.place(_StaticNode("switch", loop, node, inputs, name=name, types=types, region=0))
             return switches[port]
 
         def back(param: int, source: _Source) -> None:
             node = graph.nodes[param]
             name, attrs = f"{loop.regions[then].name}/{node.name}.next", Attrs(site=loop.site)
-            made = _made("next", loop, node, [source], attrs=attrs, name=name, region=then)
+            made = _StaticNode("next", loop, node, [source], attrs=attrs, name=name, region=then)
             loop.own[param].inputs.append((self.place(made), 0))
 
         for param, exit in zip(graph.params, loop.exits, strict=False):
@@ -559,18 +551,18 @@ class _Flattener:
             if isinstance(source, Const) and Port(param) not in named:
                 inner.ports[Port(param)] = source
                 continue
-            made = _made("outer", inner, formal, [source], [inner.pivots[0, 0]], Attrs(site=inner.site))
+            made = _StaticNode("outer", inner, formal, [source], [inner.pivots[0, 0]], Attrs(site=inner.site))
             inner.own[param] = made
             inner.ports[Port(param)] = made, 0
 
     # -- the end -------------------------------------------------------------------------------------------
 
     def freeze(self, made: _StaticNode) -> Node:
-        body, node = made.body, made.node
+        body = made.body
         inputs = tuple(s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in made.inputs)
         controls = tuple(Port(other.number, index) for other, index in made.controls)
-        name, region = self.names.fresh(f"{body.name}/{node.name}"), body.places[node.region]
-        return Node(node.op, inputs, node.types, name, region, node.attrs, controls, node.span)
+        name, region = self.names.fresh(f"{body.name}/{made.name}"), body.places[made.region]
+        return Node(made.op, inputs, made.types, name, region, made.attrs, controls, made.span)
 
     def freeze_port(self, source: _Source) -> Port:
         assert not isinstance(source, Const), "a result that is a constant"

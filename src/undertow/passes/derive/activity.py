@@ -168,11 +168,6 @@ class Flows:
         results = self.bodies[body.targets[call]].results
         return (self._argument(body, call, bit) for bit in bits(results.get((phase_of(node), index), 0)))
 
-    def assigned(self, name: str, params: Iterable[int]) -> Node | None:
-        """What assigns a value that depends on one of the parameters to a variable that is read; None: nothing."""
-        assigned = self.bodies[name].assigned
-        return next((assigned[index] for index in params if index in assigned), None)
-
     # -- one request ---------------------------------------------------------------------------------------
 
     def request(self, name: str, params: Iterable[int], results: Iterable[int]) -> Request | None:

@@ -101,6 +101,15 @@ def _next(library: Library, targets: dict[str, list[str]]) -> str:
     )
 
 
+def _check_assigned(flows: Flows, name: str, params: tuple[int, ...], what: str, hint: str = "") -> None:
+    """Refuse a derivative that would have to go through a variable."""
+    assigned = flows.bodies[name].assigned
+    for node in (assigned[index] for index in params if index in assigned):
+        variable = node.attrs.text("variable")
+        hint = f"hand the value on as an argument or a result{hint}"
+        raise CaptureError(f"variable `{variable}` is assigned a value {what}", node.span, hint=hint)
+
+
 # --------------------------------------------------------------------------------------------------------------
 # In reverse
 
@@ -125,15 +134,9 @@ def _extend_graph(library: Library, name: str, collect: bool, count: Counter[str
     for node in graph.nodes:
         if node.op == "gradient":
             target, wanted = target_of(graph, node), node.attrs.integers("wanted")
-            assigned = flows.assigned(target, wanted)
-            if assigned is not None:
-                raise CaptureError(
-                    f"variable `{assigned.attrs.text('variable')}` is assigned a value that the derivative of "
-                    f"`{target}` goes through, and read: a variable hands no derivative on, so it would be wrong",
-                    assigned.span,
-                    hint="hand the value on as an argument or a result; or assign ut.stop_gradient(x), to leave it "
-                    "out of the derivative",
-                )
+            what = f"that the derivative of `{target}` goes through, and read: a variable hands no derivative on, so it"
+            hint = "; or assign ut.stop_gradient(x), to leave it out of the derivative"
+            _check_assigned(flows, target, wanted, f"{what} would be wrong", hint)
             request = flows.request(target, wanted, node.attrs.integers("given"))
             if request is not None:
                 key = request, sparse_of(node)
@@ -303,14 +306,8 @@ def _call_copy(copy: Copy, number: int, node: Node, flows: Flows, copy_of: Calla
     name = node.attrs.text("callee")
     callee = flows.functions[name]
     given, wanted = node.attrs.integers("given"), node.attrs.integers("wanted")
-    assigned = flows.assigned(name, given)
-    if assigned is not None:
-        raise CaptureError(
-            f"variable `{assigned.attrs.text('variable')}` is assigned a value that has a tangent, and read: "
-            f"a variable has none, so the derivative of `{name.split('~')[0]}` would be wrong",
-            assigned.span,
-            hint="hand the value on as an argument or a result",
-        )
+    what = f"that has a tangent, and read: a variable has none, so the derivative of `{name.split('~')[0]}`"
+    _check_assigned(flows, name, given, f"{what} would be wrong")
     request = flows.request(name, given, wanted)
     count, results = len(callee.params), len(callee.results)
     attrs, inputs, outputs = node.attrs.without("given", "wanted"), node.inputs[:count], list(range(results))

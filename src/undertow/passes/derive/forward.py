@@ -146,8 +146,8 @@ class Forward:
         inputs = (*map(self.copy.operand, link), *interleaved(own, tangents, params, carried))
         types = (*node.types, *(node.types[index] for index in results))
         attrs = node.attrs if node.op == "resume" else node.attrs | {ENTERS[node.op]: self.copy_of(request)}
-        made = replace(node, inputs=inputs, types=types, attrs=attrs)
-        new = self.copy.add_moved(number, made, range(len(node.types)))
+        made = replace(node, types=types, attrs=attrs)
+        new = self.copy.add_moved(number, made, inputs, range(len(node.types)))
         for at, index in enumerate(results, len(node.types)):
             self.tangents[Port(number, index)] = Port(new, at)
 
