@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import random
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from tests.support.agreement import drained
 from tests.support.bits import same
 from tests.support.random_programs import random_program
 from tests.support.validity import valid
 
-from undertow.engines.contract import Options, Stats
-from undertow.engines.reference import Reference
+from undertow.engines.contract import Options
 from undertow.errors import UndertowError
-from undertow.ir.graph import Library
-from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
 from undertow.passes.simplify import simplify
 
@@ -36,15 +30,6 @@ SCHEDULES = (
 )
 
 
-def run(library: Library, args: tuple[Any, ...], options: Options) -> tuple[list[Any], str, Stats]:
-    inputs = [np.asarray(value)[()] for value in args]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        values, stats, left = Reference().plan(flatten(library)).drain(inputs, options)
-    assert left == 0
-    return values, printed.getvalue(), stats
-
-
 def compare(chance: random.Random) -> None:
     function, source = random_program(chance, invariants=True)
     note(source)
@@ -56,11 +41,11 @@ def compare(chance: random.Random) -> None:
     inlined = valid(simplify(hoisted, inline=True)[0])
     for args in INPUTS:
         try:
-            values, printed, stats = run(before, args, SCHEDULES[0])
+            values, printed, stats = drained(before, args, SCHEDULES[0])
         except UndertowError:
             continue  # a fault, or too long
         for library in (hoisted, after, inlined):
-            got, lines, counted = run(library, args, SCHEDULES[chance.randrange(3)])
+            got, lines, counted = drained(library, args, SCHEDULES[chance.randrange(3)])
             assert all(map(same, got, values)), (args, got, values)
             assert sorted(lines.split("\n")) == sorted(printed.split("\n"))  # the lanes of a map have no order
             if library is inlined:

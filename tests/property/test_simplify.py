@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import random
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from tests.support.agreement import drained
 from tests.support.bits import same
 from tests.support.random_programs import random_program
 from tests.support.validity import valid
 
-from undertow.engines.contract import Options, Stats
-from undertow.engines.reference import Reference
+from undertow.engines.contract import Options
 from undertow.errors import UndertowError
-from undertow.ir.graph import Library
-from undertow.passes.flatten import flatten
 from undertow.passes.simplify import simplify
 
 INPUTS = ((2, 3, 0.5, True), (1, -1, -0.0, False), (3, 0, float("nan"), True), (0, 7, float("inf"), False))
-
-
-def run(library: Library, args: tuple[Any, ...]) -> tuple[list[Any], str, Stats]:
-    inputs = [np.int64(args[0]), np.int64(args[1]), np.float64(args[2]), np.bool_(args[3])]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        values, stats, left = Reference().plan(flatten(library)).drain(inputs, Options(timeout=20.0))
-    assert left == 0
-    return values, printed.getvalue(), stats
 
 
 def compare(chance: random.Random, inline: bool) -> None:
@@ -46,10 +31,10 @@ def compare(chance: random.Random, inline: bool) -> None:
     valid(again)
     for args in INPUTS:
         try:
-            values, printed, stats = run(before, args)
+            values, printed, stats = drained(before, args, Options(timeout=20.0))
         except UndertowError:
             continue  # a fault, or too long; what is left may fault less
-        got, lines, counted = run(after, args)
+        got, lines, counted = drained(after, args, Options(timeout=20.0))
         assert all(map(same, got, values)), (args, got, values)
         assert lines == printed
         # A node that was dead may be live in a simpler graph, where a branch is gone; but there are never more.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,3 +72,11 @@ def assert_native(graph: StaticGraph, inputs: Sequence[Any], wanted: Sequence[An
     for plan in (*(WavesPlan(graph, width) for width in (1, 2, 4096)), ExpandPlan(graph)):
         for one, other in zip(plan.run(inputs)[0], wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, strict=True)
+
+
+def drained(library: Library, args: Sequence[Any], options: Options) -> tuple[list[Any], str, Stats]:
+    """Values, prints and statistics of a run on the reference engine that computes everything and leaves nothing."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        values, stats, left = Reference().plan(flatten(library)).drain(plain(args), options)
+    assert left == 0
+    return values, printed.getvalue(), stats
