@@ -98,8 +98,8 @@ Results::Results(int64_t lanes, std::vector<Shape> given, const std::vector<Type
   }
 }
 
-std::vector<Made> Results::arrays(int64_t lanes) {
-  std::vector<Made> made;
+std::vector<NumpyArray> Results::arrays(int64_t lanes) {
+  std::vector<NumpyArray> made;
   for (size_t k = 0; k < views.size(); ++k) {
     std::vector<size_t> shape{static_cast<size_t>(lanes)};
     for (int axis = 0; axis < shapes[k].rank; ++axis) shape.push_back(static_cast<size_t>(shapes[k].sizes[axis]));

@@ -15,7 +15,7 @@
 namespace undertow {
 
 using Array = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
-using Made = nanobind::ndarray<nanobind::numpy>;
+using NumpyArray = nanobind::ndarray<nanobind::numpy>;
 
 DType dtype_named(const std::string& name);
 Attrs attrs_of(const nanobind::dict& dict);
@@ -48,7 +48,7 @@ struct Results {
   std::vector<View> views;
 
   Results(int64_t lanes, std::vector<Shape> shapes, const std::vector<Type>& types);
-  std::vector<Made> arrays(int64_t lanes);
+  std::vector<NumpyArray> arrays(int64_t lanes);
 };
 
 /// Raise undertow._core.KernelFault with these arguments.

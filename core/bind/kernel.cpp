@@ -45,8 +45,8 @@ std::vector<Shape> shapes_of(const Kernel& kernel, const Operands& operands, siz
   return shapes;
 }
 
-std::vector<Made> run_kernel(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
-                             const std::vector<bool>& shared, const OutTypes& out_types, const std::string& isa) {
+std::vector<NumpyArray> run_kernel(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
+                                   const std::vector<bool>& shared, const OutTypes& out_types, const std::string& isa) {
   const Attrs attrs = attrs_of(attributes);
   const Operands operands(arrays, shared);
   std::vector<Type> outputs;

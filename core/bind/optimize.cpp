@@ -19,7 +19,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // to be written to
+using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // to be named to
 using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 

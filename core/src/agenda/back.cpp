@@ -124,7 +124,7 @@ void Agenda::unequal(Frame& frame, std::span<Frame* const> lanes, const Exit& re
     stop.types.push_back({slot.dtype, slot.rank()});
   }
   now_ = &frame;
-  operate_.lane = -1;
+  operators_.lane = -1;
   throw stop;
 }
 

@@ -50,7 +50,7 @@ void Agenda::enter_branch(Table& table, int32_t number) {
 
 void Agenda::enter_call(Table& table, int32_t number) {
   const CallPlan& plan = outline_.calls[z(number)];
-  operate_.doing = {-1, plan.item->site};
+  operators_.position = {-1, plan.item->site};
   if (goes_out(*plan.item)) {
     call_out(table, plan);
     return;
@@ -95,7 +95,7 @@ Entry* Agenda::make_entry(Frame& frame, const CallItem& item) {
 
 void Agenda::enter_loop(Table& table, int32_t number) {
   const LoopPlan& plan = outline_.loops[z(number)];
-  operate_.doing = {-1, plan.item->site};
+  operators_.position = {-1, plan.item->site};
   entered_[0].clear();
   for (Frame* frame : batch_) {
     now_ = frame;
@@ -112,7 +112,7 @@ void Agenda::enter_loop(Table& table, int32_t number) {
 void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number) {
   const MapPlan& plan = outline_.maps[z(number)];
   const MapItem& item = *plan.item;
-  operate_.doing = {-1, item.site};
+  operators_.position = {-1, item.site};
   now_ = &frame;
   MapLanes*& held = frame.map(item.map);
   if (held == nullptr) held = frames_.make_lanes();

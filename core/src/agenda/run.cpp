@@ -17,7 +17,7 @@ Agenda::Agenda(Run& run)
       outline_(*run.plan.outline),
       options_(run.options),
       stats_(run.stats),
-      operate_(run.operate),
+      operators_(run.operators),
       clock_(run.clock),
       frames_(run.plan, outline_, run.tables) {}
 
@@ -88,7 +88,7 @@ void Agenda::run_stage(const StagePlan& stage) {
       straight(*table, item);
   }
   carry(batch_, *table, nullptr, stage.stores);
-  operate_.lane = -1;
+  operators_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.
   for (Frame* frame : batch_) frame->pending = 1;
   for (const Item& item : stage.entered) enter(*table, item);
@@ -147,9 +147,9 @@ void Agenda::straight(Table& table, const Item& item) {
   clock_.to(item.kind);
   switch (item.kind) {
     case Item::Kind::Op:
-      return operate_.run(table, plan_.ops[z(item.number)]);
+      return operators_.run(table, plan_.ops[z(item.number)]);
     case Item::Kind::Fused:
-      return operate_.run(table, plan_.fuseds[z(item.number)]);
+      return operators_.run(table, plan_.fuseds[z(item.number)]);
     case Item::Kind::Read: {
       const ReadItem& read = plan_.reads[z(item.number)];
       if (!read.is_shared) return read_entry(tables_, table, read);

@@ -14,7 +14,7 @@
 #include "agenda/frame.h"
 #include "run/clock.h"
 #include "run/door.h"
-#include "run/operate.h"
+#include "run/operators.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -112,7 +112,7 @@ class Agenda final : public Runner, public TableCaller {
   const Outline& outline_;
   const RunOptions& options_;
   RunStats& stats_;
-  Operate& operate_;
+  OperatorRunner& operators_;
   StepClock& clock_;
   Frames frames_;
   Frame* main_ = nullptr;

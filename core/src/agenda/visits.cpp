@@ -32,7 +32,7 @@ void Agenda::enter(Invocation& invocation) {
   now_ = nullptr;
   for (Part* part : invocation.parts) {
     const CallItem& item = *part->item;
-    operate_.doing = {-1, item.site};
+    operators_.position = {-1, item.site};
     calling_ = {part, 0};
     run_.deepen(invocation.depth, calling_);
     for (int64_t lane = 0; lane < part->lanes; ++lane) {
@@ -118,7 +118,7 @@ void Agenda::come_out(Frame* root) {
 // Tags
 
 Place Agenda::where(std::vector<Label>& labels) const {
-  const int64_t lane = operate_.lane;
+  const int64_t lane = operators_.lane;
   if (!batch_.empty() && lane >= 0 && lane < static_cast<int64_t>(batch_.size())) return out(batch_[z(lane)], labels);
   return now_ != nullptr ? out(now_, labels) : calling_;
 }

@@ -5,7 +5,7 @@
 
 #include "array.h"
 #include "copy.h"
-#include "plan/reader.h"
+#include "plan/int_reader.h"
 #include "undertow/elementwise.h"
 #include "undertow/expand.h"
 #include "undertow/size.h"
@@ -21,7 +21,7 @@ Slot as_slot(ValueType type) {
 
 constexpr int64_t kVersion = 1;
 
-Layout read_layout(Rows& in) {
+Layout read_layout(IntReader& in) {
   Layout layout{in.count(), in.count(), in.count()};
   if (int64_t{layout.arrays} + layout.entries > layout.all) not_a_plan("a layout is wrong");
   return layout;
@@ -34,7 +34,7 @@ class Decoder {
 
   void decode() {
     if (in_.next() != kVersion) not_a_plan("it is of another version");
-    plan_.nodes = in_.between(0, Rows::kMost);
+    plan_.nodes = in_.between(0, IntReader::kMost);
     if (in_.count() != static_cast<int32_t>(plan_.constants.size())) not_a_plan("constants are missing");
     const int32_t kernels = in_.count();
     for (int32_t k = 0; k < kernels; ++k) {
@@ -80,12 +80,12 @@ class Decoder {
       Edge edge{};
       switch (in_.between(0, 4)) {
         case 0:
-          edge = {Edge::Code::Ready, in_.between(0, Rows::kMost), 0};
+          edge = {Edge::Code::Ready, in_.between(0, IntReader::kMost), 0};
           in_.next();
           break;
         case 1:
           edge = {Edge::Code::Count, in_.between(0, static_cast<int64_t>(from.counts.size())), 0};
-          edge.b = in_.between(0, Rows::kMost);
+          edge.b = in_.between(0, IntReader::kMost);
           break;
         case 2:
           edge = {Edge::Code::Move, operand(from), 0};
@@ -94,7 +94,7 @@ class Decoder {
           if (type(from, edge.b).rank() > 0) edge.code = Edge::Code::Share;
           break;
         default: {
-          edge = {Edge::Code::Up, in_.between(0, Rows::kMost), kNoSlot};
+          edge = {Edge::Code::Up, in_.between(0, IntReader::kMost), kNoSlot};
           program.goes_up = true;
           const int64_t value = in_.next();
           if (value == kNoSlot) break;
@@ -105,7 +105,7 @@ class Decoder {
       }
       plan_.edges.push_back(edge);
     }
-    program.tail = in_.between(-1, Rows::kMost);
+    program.tail = in_.between(-1, IntReader::kMost);
     return program;
   }
 
@@ -119,8 +119,8 @@ class Decoder {
   }
 
   void read_template(Template& made) {
-    made.body = in_.between(0, Rows::kMost);
-    made.phase = in_.between(0, Rows::kMost);
+    made.body = in_.between(0, IntReader::kMost);
+    made.phase = in_.between(0, IntReader::kMost);
     made.is_function = in_.flag();
     made.layout = read_layout(in_);
     for (int32_t k = 0; k < made.layout.all; ++k) {
@@ -133,12 +133,12 @@ class Decoder {
     made.reads.resize(z(in_.count()));
     for (Read& read : made.reads) {
       read.to = slot_there(made);
-      read.index = in_.between(0, Rows::kMost);
+      read.index = in_.between(0, IntReader::kMost);
       read.is_shared = in_.flag();
     }
     made.counts.resize(z(in_.count()));
-    for (uint32_t& count : made.counts) count = static_cast<uint32_t>(in_.between(2, Rows::kMost));
-    made.size = in_.between(0, Rows::kMost);
+    for (uint32_t& count : made.counts) count = static_cast<uint32_t>(in_.between(2, IntReader::kMost));
+    made.size = in_.between(0, IntReader::kMost);
     made.start = read_program(made);
     made.steps.resize(z(in_.count()));
     for (Step& step : made.steps) read_step(made, step);
@@ -164,7 +164,7 @@ class Decoder {
           not_a_plan("a branch is not decided by a bool");
         Branch branch{};
         for (int side = 0; side < 2; ++side) {
-          branch.sizes[side] = in_.between(0, Rows::kMost);
+          branch.sizes[side] = in_.between(0, IntReader::kMost);
           branch.sides[side] = read_program(made);
         }
         step.extra = added(plan_.branches, branch);
@@ -188,7 +188,7 @@ class Decoder {
         step.code = StepCode::Collect;
         step.node = in_.between(0, plan_.nodes);
         Collect collect{};
-        collect.index = in_.between(0, Rows::kMost);
+        collect.index = in_.between(0, IntReader::kMost);
         collect.is_rows = in_.flag();
         for (Operand& value : collect.values) value = operand(made);
         step.extra = added(plan_.collects, collect);
@@ -200,7 +200,7 @@ class Decoder {
         collected.entry = slot_there(made);
         if (collected.entry < made.layout.arrays || collected.entry >= made.layout.arrays + made.layout.entries)
           not_a_plan("an entry is none");
-        collected.index = in_.between(0, Rows::kMost);
+        collected.index = in_.between(0, IntReader::kMost);
         collected.like = operand(made);
         for (int32_t& to : collected.to) to = slot_of(made);
         step.extra = added(plan_.collecteds, collected);
@@ -267,8 +267,8 @@ class Decoder {
     step.code = row.kind == Entering::Kind::Call   ? StepCode::Call
                 : row.kind == Entering::Kind::Loop ? StepCode::Loop
                                                    : StepCode::Map;
-    row.site = in_.between(0, Rows::kMost);
-    row.phase = in_.between(0, Rows::kMost);
+    row.site = in_.between(0, IntReader::kMost);
+    row.phase = in_.between(0, IntReader::kMost);
     row.callee = in_.between(0, static_cast<int64_t>(plan_.templates.size()));
     row.has_path = in_.flag();
     const int32_t hoists = in_.count();
@@ -282,7 +282,7 @@ class Decoder {
       pairs->resize(z(in_.count()));
       for (Pair& pair : *pairs) {
         pair.from = operand(made);
-        pair.to = in_.between(kNoSlot, Rows::kMost);
+        pair.to = in_.between(kNoSlot, IntReader::kMost);
       }
     }
     const int64_t counted = in_.next();
@@ -309,7 +309,7 @@ class Decoder {
     }
     row.done = read_program(made);
     const int32_t visits = in_.count();
-    for (int32_t k = 0; k < visits; ++k) row.visits.push_back(in_.between(0, Rows::kMost));
+    for (int32_t k = 0; k < visits; ++k) row.visits.push_back(in_.between(0, IntReader::kMost));
     step.extra = added(plan_.enterings, std::move(row));
   }
 
@@ -383,7 +383,7 @@ class Decoder {
   }
 
   Plan& plan_;
-  Rows in_;
+  IntReader in_;
   std::span<const std::string> words_;
   std::vector<BoundKernel> kernels_;  // their kernels are the plan's
 };

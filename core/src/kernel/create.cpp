@@ -10,9 +10,9 @@ namespace undertow {
 namespace {
 
 /// What all of these share: an open shape, whose sizes are the operands after the first.
-class Made : public Kernel {
+class OpenShape : public Kernel {
  public:
-  explicit Made(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
+  explicit OpenShape(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
     deciding_ = open_operands(shape_, 1);
   }
 
@@ -31,9 +31,9 @@ void fill(int64_t lanes, const View& value, const View& out) {
   for (int64_t lane = 0; lane < lanes; ++lane) std::fill_n(out.lane<T>(lane), count, *value.lane<T>(lane));
 }
 
-class Fill final : public Made {
+class Fill final : public OpenShape {
  public:
-  using Made::Made;
+  using OpenShape::OpenShape;
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
     switch (size_of(inputs[0].dtype)) {
@@ -124,9 +124,9 @@ struct Uniform32 {
 };
 
 template <class D>
-class Draw final : public Made {
+class Draw final : public OpenShape {
  public:
-  using Made::Made;
+  using OpenShape::OpenShape;
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
     const int64_t count = outputs[0].count();
@@ -140,9 +140,9 @@ class Draw final : public Made {
 };
 
 template <class T>
-class Normal final : public Made {
+class Normal final : public OpenShape {
  public:
-  explicit Normal(const Binding& binding) : Made(binding) {
+  explicit Normal(const Binding& binding) : OpenShape(binding) {
     const Type wide[] = {{DType::F64, 0}};
     log_ = find_elementwise(binding.isa, "log", wide, DType::F64)->flat[0];
     cos_ = find_elementwise(binding.isa, "cos", wide, DType::F64)->flat[0];

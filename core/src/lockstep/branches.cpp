@@ -9,8 +9,8 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
   Sides& sides = table.branches[z(item.branch)];
   if (item.is_first())
     divide(table, item, sides);
-  else if (is_late(LateKind::Ahead))
-    run_late(LateKind::Ahead);
+  else if (has_deferred(DeferredKind::Ahead))
+    run_deferred(DeferredKind::Ahead);
   for (size_t side = 0; side < 2; ++side) {
     if (sides.count[side] == 0) continue;
     const Region& region = plan_.regions[z(item.regions[side])];

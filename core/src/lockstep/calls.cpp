@@ -15,7 +15,7 @@ void Lockstep::call(Wave& wave, Fiber* self, const CallItem& item) {
 
 /// The lanes of a call ask for its next phase.
 void Lockstep::ask(Wave& wave, Fiber* self, const CallItem& item) {
-  if (is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
+  if (has_deferred(DeferredKind::Ahead)) run_deferred(DeferredKind::Ahead);
   auto* request = static_cast<Request*>(self->table->calls[z(item.call)].part);
   if (request == nullptr) throw Stop{Stop::Kind::Internal};
   request->item = &item;

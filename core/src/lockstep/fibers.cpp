@@ -30,7 +30,7 @@ void Lockstep::advance(Wave& wave, Fiber* self) {
       return;
     }
     const Stage& stage = self->program->stages[self->stage];
-    if (!self->is_past && put_off(self, stage)) return;
+    if (!self->is_past && defer(self, stage)) return;
     self->is_past = false;
     tables_.drop(table, stage.drops);
     if (stage.entered.empty()) {
@@ -59,10 +59,10 @@ void Lockstep::straight(Table& table, const Item& item) {
   clock_.to(item.kind);
   switch (item.kind) {
     case Item::Kind::Op:
-      operate_.run(table, plan_.ops[z(item.number)]);
+      operators_.run(table, plan_.ops[z(item.number)]);
       break;
     case Item::Kind::Fused:
-      operate_.run(table, plan_.fuseds[z(item.number)]);
+      operators_.run(table, plan_.fuseds[z(item.number)]);
       break;
     case Item::Kind::Read:
       read(table, plan_.reads[z(item.number)]);
@@ -95,16 +95,16 @@ void Lockstep::straight(Table& table, std::span<const Item> items) {
   for (const Item& item : items) {
     clock_.to(item.kind);
     if (item.kind == Item::Kind::Fused) {
-      operate_.add(table, plan_.fuseds[z(item.number)]);
+      operators_.add(table, plan_.fuseds[z(item.number)]);
     } else if (item.kind == Item::Kind::Collect) {
-      if (!operate_.add(table, plan_.collects[z(item.number)])) collects.push_back(item);
-    } else if (item.kind != Item::Kind::Op || !operate_.add(table, plan_.ops[z(item.number)])) {
-      if (item.kind != Item::Kind::Read) operate_.finish(table);
+      if (!operators_.add(table, plan_.collects[z(item.number)])) collects.push_back(item);
+    } else if (item.kind != Item::Kind::Op || !operators_.add(table, plan_.ops[z(item.number)])) {
+      if (item.kind != Item::Kind::Read) operators_.finish(table);
       straight(table, item);
     }
   }
   clock_.to(Item::Kind::Op);
-  operate_.finish(table);
+  operators_.finish(table);
   for (const Item& item : collects) straight(table, item);
 }
 

@@ -5,7 +5,7 @@
 namespace undertow::lockstep {
 
 void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
-  operate_.doing = {-1, item.site};
+  operators_.position = {-1, item.site};
   Table& table = *self->table;
   Table* inner = tables_.make(plan_.regions[z(item.body)], table.lanes, 1);
   inner->parent = &table;
@@ -31,7 +31,7 @@ void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
 /// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
 bool Lockstep::go_round(Wave& wave, Fiber* self) {
   clock_.to(Step::Loop);
-  operate_.doing = {-1, self->loop->site};
+  operators_.position = {-1, self->loop->site};
   run_.poll.tick();
   const LoopItem& item = *self->loop;
   Table* before = self->table;

@@ -5,8 +5,8 @@
 namespace undertow::lockstep {
 
 void Lockstep::enter_map(Wave& wave, Fiber* self, const MapItem& item) {
-  if (item.phase > 0 && is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
-  operate_.doing = {-1, item.site};
+  if (item.phase > 0 && has_deferred(DeferredKind::Ahead)) run_deferred(DeferredKind::Ahead);
+  operators_.position = {-1, item.site};
   Table& table = *self->table;
   const Region& body = plan_.regions[z(item.body)];
   Table* inner = table.maps[z(item.map)];
@@ -58,7 +58,7 @@ void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Tra
   for (int64_t k = 0; k < table.lanes; ++k) {
     const int64_t length = shape_of(from, column, k)[0];
     if (length != counts[z(k)]) {
-      operate_.lane = k;
+      operators_.lane = k;
       Stop stop{item.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
       stop.a = counts[z(k)];
       stop.b = length;
@@ -141,7 +141,7 @@ void Lockstep::stack(Table& table, Table& inner, const Exit& result) {
 void Lockstep::unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column, int64_t first,
                        int64_t last) {
   at_ = &table;
-  operate_.lane = lane;
+  operators_.lane = lane;
   Stop stop{Stop::Kind::UnequalResults};
   stop.site = site;
   for (int64_t k = first; k < last; ++k) {

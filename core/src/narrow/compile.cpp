@@ -6,8 +6,8 @@
 #include "memory/lanes.h"
 #include "narrow/program.h"
 #include "narrow/run.h"
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -150,7 +150,7 @@ class Compiler {
       }
       const Stage& stage = program.stages[stack[at].stage];
       if (stack[at].item == 0 && stack[at].step == 0)
-        for (const auto* items : {&stage.straight, &stage.late})
+        for (const auto* items : {&stage.straight, &stage.deferred})
           for (const Item& item : *items)
             singly(plan_, item, [&](const Item& one) { straight(stack[at].region, one); });
       if (stack[at].item == stage.entered.size()) {

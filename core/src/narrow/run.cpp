@@ -116,7 +116,7 @@ NarrowFrame* Narrow::call(const Invocation& invocation, const Part& part, int64_
 void Narrow::end(NarrowFrame* frame) { pop(frame); }
 
 /// What it is at, after something was thrown.
-Doing Narrow::doing() const {
+Position Narrow::position() const {
   const NarrowInstr& at = now_->body->code[z(now_->pc)];
   const int32_t loop = now_->body->asides[z(now_->pc)].loop;
   if (at.code == Code::Call || at.code == Code::Resume) return {-1, program_.calls[z(at.extra)].site};
@@ -424,7 +424,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
     frame->pc = static_cast<int32_t>(at - code);
     now_ = frame;
     deepest_ = nullptr;  // of a run that fails, nobody asks for it
-    run_.operate.doing = doing();
+    run_.operators.position = position();
     throw;
   }
 }

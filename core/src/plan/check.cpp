@@ -1,8 +1,8 @@
 // Numbers are in range, and values go where their types fit.
 #include "plan/check.h"
 
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
 
 namespace undertow {
 namespace {
@@ -68,7 +68,7 @@ class Checker {
         if (number != kNoSlot) slot(in, number);
     for (const Program& program : in.programs)
       for (const Stage& stage : program.stages) {
-        for (const auto* items : {&stage.straight, &stage.late})
+        for (const auto* items : {&stage.straight, &stage.deferred})
           for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { check_item(in, one, true); });
         for (const Item& item : stage.entered) check_item(in, item, false);
         check_drops(in, stage.drops);

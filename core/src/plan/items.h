@@ -21,7 +21,7 @@ inline bool is_straight(Item::Kind kind) {
 /// Every item of a stage: see(item).
 template <class See>
 void each_item(const Stage& stage, See&& see) {
-  for (const auto* items : {&stage.straight, &stage.late, &stage.entered})
+  for (const auto* items : {&stage.straight, &stage.deferred, &stage.entered})
     for (const Item& item : *items) see(item);
 }
 

@@ -17,15 +17,16 @@ void TableCaller::begin(TablePart& part, Table& table, const CallItem& item) {
 
 void TableCaller::join(std::vector<Invocation*>& waiting, Store<Invocation>& store, Part& part, int32_t visits,
                        int64_t depth) {
-  const int32_t group = part.item->group, asks = visits > 1 ? part.item->asks : 0;
+  const int32_t group = part.item->group, resume_group = visits > 1 ? part.item->resume_group : 0;
   const auto is_one = [&](const Invocation* other) {
-    return other->group == group && other->visits == visits && other->asks == asks && other->depth == depth;
+    return other->group == group && other->visits == visits && other->resume_group == resume_group &&
+           other->depth == depth;
   };
   auto found = std::ranges::find_if(waiting, is_one);
   if (found == waiting.end()) {
     Invocation* made = store.take();
     made->parts.clear();
-    *made = {this, group, visits, asks, 0, depth, std::move(made->parts), nullptr, nullptr};
+    *made = {this, group, visits, resume_group, 0, depth, std::move(made->parts), nullptr, nullptr};
     found = waiting.insert(waiting.end(), made);
   }
   part.invocation = *found;

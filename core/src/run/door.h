@@ -82,8 +82,8 @@ class Runner {
 struct Invocation {
   Caller* caller;
   int32_t group;
-  int32_t visits;  ///< phases that there will be
-  int32_t asks;    ///< see CallItem
+  int32_t visits;        ///< phases that there will be
+  int32_t resume_group;  ///< see CallItem
   int32_t phase;
   int64_t depth;
   std::vector<Part*> parts;

@@ -282,7 +282,7 @@ class _Lowering:
             phase=phase,
             callees=(site.callee,),
             selector=NO_SLOT,
-            asks=0,
+            resume_group=0,
             arguments=tuple(self.slot(arguments[index]) for index in sorted(body.params[phase])),
             hoists=tuple(self.hoisted(nodes[n]) for _, n in self.by_index(item, "hoist")),
             results=tuple(

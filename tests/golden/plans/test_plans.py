@@ -22,7 +22,7 @@ from undertow.plan.owners import find_owners
 from undertow.plan.parse import parse
 from undertow.plan.plan import Plan
 from undertow.plan.products import find_products
-from undertow.plan.put_off import put_off
+from undertow.plan.defer import defer
 from undertow.plan.schedule import choose_schedules
 from undertow.plan.share import share
 from undertow.plan.siblings import find_siblings
@@ -30,7 +30,7 @@ from undertow.plan.siblings import find_siblings
 PASSES: dict[str, Callable[[Plan], Plan]] = {
     "products": find_products,
     "order": order,
-    "put_off": put_off,
+    "defer": defer,
     "share": share,
     "fuse": lambda plan: fuse(plan, traits_of),
     "siblings": find_siblings,

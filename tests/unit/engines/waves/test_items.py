@@ -18,7 +18,7 @@ from undertow.plan.items import BRANCH, Items
 from undertow.plan.lower import lower
 from undertow.plan.order import order
 from undertow.plan.plan import Call
-from undertow.plan.put_off import recursive_groups
+from undertow.plan.defer import recursive_groups
 from undertow.plan.walk import items_of
 
 # --------------------------------------------------------------------------------------------------------------
@@ -228,4 +228,4 @@ def test_calls_that_ask_at_the_same_points_are_one() -> None:
         for item in items_of(program)
         if isinstance(item, Call) and {region.group} == group
     ]
-    assert len({call.asks for call in calls}) == 1 and len(calls) == 4
+    assert len({call.resume_group for call in calls}) == 1 and len(calls) == 4

@@ -19,11 +19,11 @@ namespace undertow {
   throw std::invalid_argument(std::string("not a plan: ") + what);
 }
 
-class Rows {
+class IntReader {
  public:
   static constexpr int64_t kMost = int64_t{1} << 24;  // of anything that is counted
 
-  explicit Rows(std::span<const int64_t> rows) : rows_(rows) {}
+  explicit IntReader(std::span<const int64_t> rows) : rows_(rows) {}
 
   int64_t next() {
     if (at_ >= rows_.size()) not_a_plan("it ends too early");
@@ -62,9 +62,9 @@ struct BoundKernel {
 };
 
 /// The type of a value; it has no bytes where only the run knows how many.
-ValueType read_type(Rows& in);
+ValueType read_type(IntReader& in);
 
 /// A kernel: its operator, attributes and types.
-BoundKernel read_kernel(Rows& in, std::span<const std::string> words);
+BoundKernel read_kernel(IntReader& in, std::span<const std::string> words);
 
 }  // namespace undertow
