@@ -41,6 +41,14 @@ struct Constant {
   std::byte* data;  ///< aligned and padded
 };
 
+/// May a value of one slot be put into another? Lengths that only the run knows may meet any.
+inline bool is_fitting(const ValueType& to, const ValueType& from) {
+  bool fits = to.dtype == from.dtype && to.rank() == from.rank();
+  for (size_t axis = 0; fits && axis < to.shape.size(); ++axis)
+    fits = to.shape[axis] == kUnknown || to.shape[axis] == from.shape[axis];
+  return fits;
+}
+
 constexpr int32_t kNoSlot = INT32_MIN;  // an output that nobody uses, or an order token
 
 // Items: the fields that the plan gives, and what follows from them.
@@ -137,6 +145,10 @@ class Plan {
   Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
+
+  const Slot& slot(const Region& region, Operand x) const {
+    return x < 0 ? constants[static_cast<size_t>(~x)].slot : region.slots[static_cast<size_t>(x)];
+  }
 
   std::vector<Region> regions;  // the first is main
   std::vector<Constant> constants;

@@ -67,8 +67,7 @@ class OutlineBuilder {
         made.region = r;
         made.phase = phase;
         made.number = static_cast<int32_t>(&stage - program.stages.data());
-        for (const auto* items : {&stage.straight, &stage.deferred})
-          for (const Item& item : *items) made.is_heavy = made.is_heavy || is_heavy(r, item);
+        for (const Item& item : stage.run) made.is_heavy = made.is_heavy || is_heavy(r, item);
         const std::set<int32_t> own = makes(stage);
         for (const auto& [slot, stages] : used_[z(r)]) {
           if (own.contains(slot) || !stages.contains(number)) continue;
@@ -87,8 +86,7 @@ class OutlineBuilder {
 
   std::set<int32_t> makes(const Stage& stage) const {
     std::set<int32_t> made;
-    for (const auto* items : {&stage.straight, &stage.deferred})
-      for (const Item& item : *items) each_write(plan_, item, [&](int32_t to) { made.insert(to); });
+    for (const Item& item : stage.run) each_write(plan_, item, [&](int32_t to) { made.insert(to); });
     return made;
   }
 
@@ -127,9 +125,7 @@ class OutlineBuilder {
     region.size = static_cast<int32_t>(size);
   }
 
-  const Slot& slot_of(int32_t region, Operand x) const {
-    return x < 0 ? plan_.constants[z(~x)].slot : plan_.regions[z(region)].slots[z(x)];
-  }
+  const Slot& slot_of(int32_t region, Operand x) const { return plan_.slot(plan_.regions[z(region)], x); }
 
   /// Nothing if nobody needs it there.
   void add(Carries& carries, int32_t from_region, Operand from, int32_t to_region, int32_t to) const {

@@ -177,7 +177,7 @@ void Agenda::call_out(Table& table, const CallPlan& plan, std::span<const int32_
       tables_.take(*own, x, table.region->slots[z(x)], tables_.column(table, x),
                    count < table.lanes ? lanes.data() : nullptr, count);
   Outgoing* made = outgoing_.take();
-  TableCaller::begin(*made, *own, item);
+  TableRunner::begin(*made, *own, item);
   made->plan = &plan;
   made->frames.clear();
   made->below.clear();
@@ -199,11 +199,7 @@ void Agenda::back(Invocation& invocation) {
     now_ = made->frames[0];
     carry(made->frames, *made->table, nullptr, made->plan->back);
     tables_.end(made->table);
-    for (Frame* frame : made->frames)
-      if (--frame->pending == 0) {
-        ++frame->stage;
-        queue(frame);
-      }
+    come_back(made->frames);
     outgoing_.give(made);
   }
   invocations_.give(&invocation);

@@ -9,22 +9,6 @@
 namespace undertow {
 namespace {
 
-/// What all of these share: an open shape, whose sizes are the operands after the first.
-class OpenShape : public Kernel {
- public:
-  explicit OpenShape(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
-    deciding_ = open_operands(shape_, 1);
-  }
-
-  Fault shape(const View* inputs, Shape* outputs) const final {
-    if (Fault fault = open_shape(shape_, inputs + 1, outputs[0])) return fault;
-    return check_size(outputs[0]);
-  }
-
- private:
-  OptionalInts shape_;
-};
-
 template <class T>
 void fill(int64_t lanes, const View& value, const View& out) {
   const int64_t count = out.count();
@@ -36,16 +20,7 @@ class Fill final : public OpenShape {
   using OpenShape::OpenShape;
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    switch (size_of(inputs[0].dtype)) {
-      case 1:
-        fill<uint8_t>(lanes, inputs[0], outputs[0]);
-        break;
-      case 4:
-        fill<uint32_t>(lanes, inputs[0], outputs[0]);
-        break;
-      default:
-        fill<uint64_t>(lanes, inputs[0], outputs[0]);
-    }
+    by_size(size_of(inputs[0].dtype), [&](auto unit) { fill<decltype(unit)>(lanes, inputs[0], outputs[0]); });
     return {};
   }
 };
@@ -86,21 +61,6 @@ class Arange final : public Kernel {
     return {};
   }
 };
-
-std::unique_ptr<Kernel> make_arange(const Binding& binding) {
-  switch (binding.inputs[0].dtype) {
-    case DType::I32:
-      return std::make_unique<Arange<int32_t>>(binding);
-    case DType::I64:
-      return std::make_unique<Arange<int64_t>>(binding);
-    case DType::F32:
-      return std::make_unique<Arange<float>>(binding);
-    case DType::F64:
-      return std::make_unique<Arange<double>>(binding);
-    default:
-      return nullptr;
-  }
-}
 
 // -- random numbers; undertow/ops/random.py says what the n-th one is ---------------------------------------------
 
@@ -183,7 +143,7 @@ std::unique_ptr<Kernel> make_by_width(const Binding& binding) {
 
 constexpr KernelRow kRows[] = {
     {"fill", make_kernel<Fill>},
-    {"arange", make_arange},
+    {"arange", make_by_dtype<Arange<int32_t>, Arange<int64_t>, Arange<float>, Arange<double>>},
     {"random_bits", make_by_width<Draw<Bits32>, Draw<Bits64>>},
     {"random_uniform", make_by_width<Draw<Uniform32>, Draw<Uniform64>>},
     {"random_normal", make_by_width<Normal<float>, Normal<double>>},

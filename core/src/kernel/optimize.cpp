@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "undertow/elementwise.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -12,13 +13,6 @@ namespace {
 constexpr UpdateRow kRows[kUpdates] = {{"sgd", 0, 1},     {"momentum", 1, 2}, {"nesterov", 1, 2},
                                        {"adagrad", 1, 2}, {"rmsprop", 1, 3},  {"rmsprop_momentum", 2, 4},
                                        {"adam", 2, 6}};
-
-template <class T>
-void add_row(void* to, const void* row, int64_t width) {
-  T* out = static_cast<T*>(to);
-  const T* in = static_cast<const T*>(row);
-  for (int64_t k = 0; k < width; ++k) out[k] += in[k];
-}
 
 /// A row that is given, and the row of the table that it is for.
 struct IndexedRow {
@@ -78,10 +72,7 @@ bool update_table(const Functions& isa, int number, DType dtype, int64_t count, 
     const void* g = row(order[k].number);
     for (; next < order.size() && order[next].place == order[k].place; ++next) {
       if (next == k + 1 && bytes > 0) std::memcpy(total.data(), g, z(bytes));
-      if (dtype == DType::F32)
-        add_row<float>(total.data(), row(order[next].number), width);
-      else
-        add_row<double>(total.data(), row(order[next].number), width);
+      add_floats(dtype, total.data(), row(order[next].number), width);
     }
     change(order[k].place, next == k + 1 ? g : total.data());
     k = next;

@@ -5,16 +5,7 @@
 
 namespace undertow::lockstep {
 
-Lockstep::Lockstep(Run& run)
-    : TableCaller(run.tables),
-      run_(run),
-      plan_(run.plan),
-      options_(run.options),
-      stats_(run.stats),
-      operators_(run.operators),
-      clock_(run.clock),
-      space_(run.wave_space()),
-      waiting_(run.plan.deferrals.size()) {}
+Lockstep::Lockstep(Run& run) : TableRunner(run), space_(run.wave_space()), waiting_(run.plan.deferrals.size()) {}
 
 Place Lockstep::where(std::vector<Label>& labels) const {
   if (at_ == nullptr) return calling_;

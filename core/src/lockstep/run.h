@@ -107,7 +107,7 @@ struct WaveSpace {
   }
 };
 
-class Lockstep final : public Runner, public TableCaller {
+class Lockstep final : public TableRunner {
  public:
   explicit Lockstep(Run& run);
 
@@ -157,18 +157,19 @@ class Lockstep final : public Runner, public TableCaller {
   void give_entries(Table& table, std::span<const Piece> pieces);
   void lend_entries(Request& request);
   void make_entries(Table& table, const CallItem& item);
+  Entry* made_entry(const Table& table, int32_t call, int64_t lane) const override {
+    std::vector<Entry>& entries = const_cast<Table&>(table).calls[z(call)].entries;
+    return z(lane) < entries.size() ? &entries[z(lane)] : nullptr;
+  }
   void inherit(Table& table, const Table& from, const int32_t* index);
   void deliver(const Piece& piece, int32_t phase);
-  void read(Table& table, const ReadItem& item);
-  void collect(Table& table, const CollectItem& item);
-  void collected(Table& table, const CollectedItem& item);
 
   // fibers.cpp: fibers: a table on its way through the stages of its program
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent);
   void come_back(Wave& wave, Fiber* waiter);
   void advance(Wave& wave, Fiber* self);
   void over(Wave& wave, Fiber* self);
-  void straight(Table& table, const Item& item);
+  using TableRunner::straight;
   void straight(Table& table, std::span<const Item> items);
   void enter(Wave& wave, Fiber* self, const Item& item);
   void complete(const Fiber& self);
@@ -191,16 +192,7 @@ class Lockstep final : public Runner, public TableCaller {
   void enter_map(Wave& wave, Fiber* self, const MapItem& item);
   void spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer);
   void leave_map(Table& table, const MapItem& item);
-  void stack(Table& table, Table& inner, const Exit& result);
-  [[noreturn]] void unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column,
-                            int64_t first, int64_t last);
 
-  Run& run_;
-  const Plan& plan_;
-  const RunOptions& options_;
-  RunStats& stats_;
-  OperatorRunner& operators_;
-  StepClock& clock_;
   const Table* at_ = nullptr;  ///< where the run is, for tags; null: where lanes are called
   Place calling_;              ///< there
   WaveSpace& space_;

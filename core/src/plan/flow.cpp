@@ -128,8 +128,7 @@ class Flow {
       if (flows_[r].phase[number] < 0) continue;
       for (int32_t slot : flows_[r].given[number]) write(r, slot, program);
       for (const Stage& stage : in.programs[number].stages) {
-        for (const auto* items : {&stage.straight, &stage.deferred})
-          for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { straight(r, program, one); });
+        each_straight(plan_, stage, [&](const Item& item) { straight(r, program, item); });
         // What is entered together sees nothing of each other.
         for (const Item& item : stage.entered) entered(r, program, item);
         for (const Item& item : stage.entered) come_back(r, program, item);
@@ -276,7 +275,8 @@ class Flow {
         for (size_t r = 0; r < plan_.regions.size(); ++r)
           if (region(r).body == body)
             for (const ReadItem* read : reads[r])
-              accept(region(r).slots[z(read->to)], hoisted(from, *call, read->index));
+              if (!is_fitting(region(r).slots[z(read->to)], hoisted(from, *call, read->index)))
+                not_a_plan("an entry is given another type than is read");
         todo.insert(todo.end(), enters[z(body)].begin(), enters[z(body)].end());
       }
     }
@@ -284,15 +284,7 @@ class Flow {
 
   const Slot& hoisted(size_t from, const CallItem& call, int32_t index) const {
     if (z(index) >= call.hoists.size()) not_a_plan("an entry is not given what is read");
-    const Operand x = call.hoists[z(index)];
-    return x < 0 ? plan_.constants[z(~x)].slot : region(from).slots[z(x)];
-  }
-
-  static void accept(const Slot& to, const Slot& from) {
-    bool fits = to.dtype == from.dtype && to.rank() == from.rank();
-    for (size_t axis = 0; fits && axis < to.shape.size(); ++axis)
-      fits = to.shape[axis] == kUnknown || to.shape[axis] == from.shape[axis];
-    if (!fits) not_a_plan("an entry is given another type than is read");
+    return plan_.slot(region(from), call.hoists[z(index)]);
   }
 
   const Plan& plan_;
@@ -322,7 +314,7 @@ void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
     op.is_open = false;
     for (size_t k = 0; k < op.inputs.size(); ++k) {
       const Operand x = op.inputs[k];
-      const Slot& slot = x < 0 ? plan.constants[z(~x)].slot : in.slots[z(x)];
+      const Slot& slot = plan.slot(in, x);
       if (slot.dtype != wanted.inputs[k].dtype || slot.rank() != wanted.inputs[k].rank)
         not_a_plan("an operator has operands of other types than its kernel");
       if (slot.is_dynamic || (x >= 0 && k < 64 && (kernel.deciding() >> k & 1) != 0)) op.is_open = true;

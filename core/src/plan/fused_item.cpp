@@ -33,7 +33,7 @@ class FusedBuilder {
   }
 
  private:
-  const Slot& slot(Operand x) const { return x < 0 ? plan_.constants[z(~x)].slot : region_.slots[z(x)]; }
+  const Slot& slot(Operand x) const { return plan_.slot(region_, x); }
 
   /// The number of the operator that gives a slot.
   size_t maker(int32_t slot) const {

@@ -29,6 +29,7 @@ class IntReader {
     if (at_ >= rows_.size()) not_a_plan("it ends too early");
     return rows_[at_++];
   }
+  int64_t peek() const { return at_ < rows_.size() ? rows_[at_] : 0; }
   int32_t between(int64_t low, int64_t high) {
     const int64_t value = next();
     if (value < low || value >= high) not_a_plan("a number is out of range");
@@ -42,11 +43,6 @@ class IntReader {
   }
   bool flag() { return between(0, 2) != 0; }
   int32_t any() { return between(INT32_MIN, int64_t{INT32_MAX} + 1); }
-  std::vector<int32_t> list() {
-    std::vector<int32_t> found(static_cast<size_t>(count()));
-    for (int32_t& value : found) value = any();
-    return found;
-  }
   bool at_end() const { return at_ == rows_.size(); }
 
  private:

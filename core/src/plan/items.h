@@ -40,6 +40,13 @@ void singly(const Plan& plan, const Item& item, See&& see) {
   for (int32_t op : plan.fuseds[z(item.number)].ops) see(Item{Item::Kind::Op, op});
 }
 
+/// All of the straight run of a stage, one by one: see(item).
+template <class See>
+void each_straight(const Plan& plan, const Stage& stage, See&& see) {
+  for (const auto* items : {&stage.straight, &stage.deferred})
+    for (const Item& item : *items) singly(plan, item, see);
+}
+
 /// The branch that decides whether a loop goes on; null, in plans that are not checked.
 inline const BranchItem* decides(const Plan& plan, const LoopItem& loop) {
   for (const Stage& stage : plan.regions[z(loop.body)].programs[0].stages)

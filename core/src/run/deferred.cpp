@@ -259,12 +259,11 @@ void DeferredRows::join_entries(Tables& tables, Table& joint) {
     return;
   }
   joint.entries = tables.pool.take(lanes * 8);
-  Entry** to = reinterpret_cast<Entry**>(joint.entries->data());
   for (const Part& part : parts)
     for (int64_t k = 0; k < part.lanes; ++k)
-      to[part.at + k] = part.entry != nullptr || part.entries == nullptr
-                            ? part.entry
-                            : reinterpret_cast<Entry**>(part.entries->data())[k];
+      joint.below()[part.at + k] = part.entry != nullptr || part.entries == nullptr
+                                       ? part.entry
+                                       : reinterpret_cast<Entry**>(part.entries->data())[k];
 }
 
 void DeferredRows::share(Tables& tables, const Deferral& deferral, const Table& joint) {

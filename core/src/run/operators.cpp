@@ -1,47 +1,26 @@
 #include "run/operators.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 
 #include "memory/lanes.h"
+#include "run/values.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
 
 namespace undertow {
 namespace {
 
-template <class T>
-bool is_finite(const std::byte* data, int64_t count) {
-  const T* values = reinterpret_cast<const T*>(data);
-  for (int64_t k = 0; k < count; ++k)
-    if (!std::isfinite(values[k])) return false;
-  return true;
-}
-
 /// Does the value of an operand decide the shape of a result?
 bool decides(const Kernel& kernel, size_t k) { return k < 64 && ((kernel.deciding() >> k) & 1) != 0; }
 
 }  // namespace
 
-Value value_of(const View& view) {
-  Value value;
-  value.shape.assign(view.shape, view.shape + view.rank);
-  value.bytes.resize(z(view.bytes()));
-  lanes::copy(value.bytes.data(), view.data, view.bytes());
-  return value;
-}
-
 void OperatorRunner::fault(const Table& table, const OpItem& item, int64_t at) {
   lane = at;
-  Stop stop{Stop::Kind::Fault};
-  stop.node = item.node;
-  for (Operand x : item.inputs) {
-    const View view = tables_.view(table, x, at);
-    stop.values.push_back(value_of(view));
-    stop.types.push_back({view.dtype, view.rank});
-  }
-  throw stop;
+  std::vector<View> views;
+  for (Operand x : item.inputs) views.push_back(tables_.view(table, x, at));
+  throw stop_of(Stop::Kind::Fault, item.node, views);
 }
 
 void OperatorRunner::run(Table& table, const OpItem& item) {
@@ -458,20 +437,12 @@ void OperatorRunner::check_finite(const Table& table, const OpItem& item) {
   const Access access;
   for (int32_t to : item.outputs) {
     if (to == kNoSlot) continue;
-    const Slot& slot = table.region->slots[z(to)];
-    if (slot.dtype != DType::F32 && slot.dtype != DType::F64) continue;
     const int64_t lanes = table.columns[to].stride == 0 ? 1 : table.lanes;
     for (int64_t k = 0; k < lanes; ++k) {
       const View view = tables_.view(table, to, k);
-      const std::byte* data = static_cast<const std::byte*>(view.data);
-      if (slot.dtype == DType::F32 ? is_finite<float>(data, view.count()) : is_finite<double>(data, view.count()))
-        continue;
+      if (is_finite(view)) continue;
       lane = k;
-      Stop stop{Stop::Kind::NotFinite};
-      stop.node = item.node;
-      stop.values.push_back(value_of(view));
-      stop.types.push_back({view.dtype, view.rank});
-      throw stop;
+      throw stop_of(Stop::Kind::NotFinite, item.node, {&view, 1});
     }
   }
 }

@@ -173,7 +173,4 @@ void OperatorRunner::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Wor
   }
 }
 
-/// A value of one lane, copied out.
-Value value_of(const View& view);
-
 }  // namespace undertow

@@ -2,6 +2,7 @@
 
 #include "memory/lanes.h"
 #include "run/guard.h"
+#include "run/values.h"
 #include "undertow/size.h"
 
 namespace undertow {
