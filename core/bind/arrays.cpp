@@ -14,6 +14,8 @@ namespace {
 constexpr DType kAll[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
 constexpr const char* kNames[] = {"bool", "i32", "i64", "f32", "f64"};
 
+}  // namespace
+
 nb::dlpack::dtype dlpack_of(DType dtype) {
   const nb::dlpack::dtype all[] = {nb::dtype<bool>(), nb::dtype<int32_t>(), nb::dtype<int64_t>(), nb::dtype<float>(),
                                    nb::dtype<double>()};
@@ -23,10 +25,14 @@ nb::dlpack::dtype dlpack_of(DType dtype) {
 DType dtype_of(const Array& array) {
   for (DType dtype : kAll)
     if (array.dtype() == dlpack_of(dtype)) return dtype;
-  throw nb::type_error("an array of a dtype that kernels do not have");
+  throw nb::type_error("an array of a dtype that the core does not have");
 }
 
-}  // namespace
+std::vector<int64_t> shape_of(const Array& array, size_t first) {
+  std::vector<int64_t> shape;
+  for (size_t axis = first; axis < array.ndim(); ++axis) shape.push_back(static_cast<int64_t>(array.shape(axis)));
+  return shape;
+}
 
 DType dtype_named(const std::string& name) {
   for (DType dtype : kAll)
@@ -71,15 +77,13 @@ Operands::Operands(const std::vector<Array>& arrays, const std::vector<bool>& sh
   bool counted = false;
   for (size_t k = 0; k < arrays.size(); ++k) {
     const Array& array = arrays[k];
-    const size_t first = shared[k] ? 0 : 1;
     if (!shared[k]) {
       const int64_t own = array.ndim() == 0 ? -1 : static_cast<int64_t>(array.shape(0));
       if (own < 0 || (counted && own != lanes)) throw nb::value_error("operands have different numbers of lanes");
       lanes = own;
       counted = true;
     }
-    std::vector<int64_t>& shape = shapes.emplace_back();
-    for (size_t axis = first; axis < array.ndim(); ++axis) shape.push_back(static_cast<int64_t>(array.shape(axis)));
+    const std::vector<int64_t>& shape = shapes.emplace_back(shape_of(array, shared[k] ? 0 : 1));
     const auto bytes = static_cast<int64_t>(array.nbytes());
     columns.push_back(std::make_unique<Column>(bytes));
     if (bytes > 0) std::memcpy(columns.back()->data, array.data(), static_cast<size_t>(bytes));
@@ -98,8 +102,8 @@ Results::Results(int64_t lanes, std::vector<Shape> given, const std::vector<Type
   }
 }
 
-std::vector<Made> Results::arrays(int64_t lanes) {
-  std::vector<Made> made;
+std::vector<NumpyArray> Results::arrays(int64_t lanes) {
+  std::vector<NumpyArray> made;
   for (size_t k = 0; k < views.size(); ++k) {
     std::vector<size_t> shape{static_cast<size_t>(lanes)};
     for (int axis = 0; axis < shapes[k].rank; ++axis) shape.push_back(static_cast<size_t>(shapes[k].sizes[axis]));

@@ -15,9 +15,12 @@
 namespace undertow {
 
 using Array = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
-using Made = nanobind::ndarray<nanobind::numpy>;
+using NumpyArray = nanobind::ndarray<nanobind::numpy>;
 
 DType dtype_named(const std::string& name);
+DType dtype_of(const Array& array);
+nanobind::dlpack::dtype dlpack_of(DType dtype);
+std::vector<int64_t> shape_of(const Array& array, size_t first = 0);  ///< from an axis on
 Attrs attrs_of(const nanobind::dict& dict);
 const Functions& isa_named(const std::string& name);
 
@@ -48,7 +51,7 @@ struct Results {
   std::vector<View> views;
 
   Results(int64_t lanes, std::vector<Shape> shapes, const std::vector<Type>& types);
-  std::vector<Made> arrays(int64_t lanes);
+  std::vector<NumpyArray> arrays(int64_t lanes);
 };
 
 /// Raise undertow._core.KernelFault with these arguments.

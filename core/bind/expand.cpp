@@ -14,21 +14,12 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-std::unique_ptr<expand::Plan> decode(const Ints& rows, const std::vector<std::string>& words,
-                                     const std::vector<Array>& arrays) {
-  try {
-    return std::make_unique<expand::Plan>(std::span(rows.data(), rows.size()), words, constants_of(arrays));
-  } catch (const std::invalid_argument& wrong) {
-    throw nb::value_error(wrong.what());
-  }
-}
-
 nb::tuple run(const expand::Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where,
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite) {
-  std::vector<const Slot*> taken, given;
+  std::vector<const ValueType*> taken, given;
   for (int32_t number : plan.inputs)
-    taken.push_back(number == kNoSlot ? nullptr : &plan.templates[0].slots[static_cast<size_t>(number)]);
-  for (const expand::Plan::Fetch& fetch : plan.fetches) given.push_back(fetch.is_order ? nullptr : &fetch.slot);
+    taken.push_back(number == kNoSlot ? nullptr : &plan.templates[0].types[static_cast<size_t>(number)]);
+  for (const expand::Plan::Fetch& fetch : plan.fetches) given.push_back(fetch.is_order ? nullptr : &fetch.type);
   const RunOptions options{1, frames, max_depth, memory, timeout, check_finite};
   const Engine engine = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
     return expand::run(plan, inputs, options, host, stats);
@@ -42,7 +33,7 @@ void bind_expand(nb::module_& module) {
   nb::class_<expand::Plan>(module, "Templates", "A static graph as templates, ready to be copied.")
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("frames"), nb::arg("max_depth"),
            nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"));
-  module.def("decode_templates", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
+  module.def("decode_templates", &decode<expand::Plan>, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 
 }  // namespace undertow

@@ -19,7 +19,8 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-using Written = std::vector<std::tuple<std::string, std::vector<int>, std::string>>;  // operator, registers, dtype
+using NamedInstructions =
+    std::vector<std::tuple<std::string, std::vector<int>, std::string>>;  // operator, registers, dtype
 
 /// Everything but the run.
 struct Prepared {
@@ -29,12 +30,12 @@ struct Prepared {
   std::optional<Fused> fused;
   std::vector<Fused::Lanes> given, wanted;
 
-  Prepared(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
+  Prepared(const NamedInstructions& named, const std::vector<Array>& arrays, const std::vector<bool>& shared,
            const std::vector<int64_t>& shape, const std::vector<int>& outputs, const Functions& isa)
       : operands(arrays, shared) {
     std::vector<DType> dtypes;
     for (const Type& type : operands.types) dtypes.push_back(type.dtype);
-    for (const auto& [name, registers, dtype] : written) {
+    for (const auto& [name, registers, dtype] : named) {
       std::vector<Type> types;
       Fused::Instruction instruction{Fused::Kind::Each, nullptr, {}};
       for (size_t k = 0; k < registers.size(); ++k) {
@@ -73,10 +74,10 @@ struct Prepared {
   Fused::Stop run(Scratch& scratch) { return fused->run(operands.lanes, given.data(), wanted.data(), scratch); }
 };
 
-std::vector<Made> run_fused(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
-                            const std::vector<int64_t>& shape, const std::vector<int>& outputs,
-                            const std::string& isa) {
-  Prepared prepared(written, arrays, shared, shape, outputs, isa_named(isa));
+std::vector<NumpyArray> run_fused(const NamedInstructions& named, const std::vector<Array>& arrays,
+                                  const std::vector<bool>& shared, const std::vector<int64_t>& shape,
+                                  const std::vector<int>& outputs, const std::string& isa) {
+  Prepared prepared(named, arrays, shared, shape, outputs, isa_named(isa));
   Scratch scratch;
   Fused::Stop stop;
   {
@@ -87,9 +88,9 @@ std::vector<Made> run_fused(const Written& written, const std::vector<Array>& ar
   return prepared.results->arrays(prepared.operands.lanes);
 }
 
-double time_fused(const Written& written, const std::vector<Array>& arrays, const std::vector<bool>& shared,
+double time_fused(const NamedInstructions& named, const std::vector<Array>& arrays, const std::vector<bool>& shared,
                   const std::vector<int64_t>& shape, const std::vector<int>& outputs, double seconds) {
-  Prepared prepared(written, arrays, shared, shape, outputs, functions());
+  Prepared prepared(named, arrays, shared, shape, outputs, functions());
   Scratch scratch;
   return best_time(seconds, [&] { prepared.run(scratch); });
 }

@@ -12,29 +12,6 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-constexpr DType kAll[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
-
-nb::dlpack::dtype dlpack_of(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-      return nb::dtype<bool>();
-    case DType::I32:
-      return nb::dtype<int32_t>();
-    case DType::I64:
-      return nb::dtype<int64_t>();
-    case DType::F32:
-      return nb::dtype<float>();
-    default:
-      return nb::dtype<double>();
-  }
-}
-
-DType dtype_of(const Array& array) {
-  for (DType dtype : kAll)
-    if (array.dtype() == dlpack_of(dtype)) return dtype;
-  throw nb::type_error("an array of a dtype that plans do not have");
-}
-
 /// A NumPy array with memory of its own.
 nb::object numpy_of(const void* data, std::span<const int64_t> shape, DType dtype) {
   int64_t bytes = size_of(dtype);
@@ -62,7 +39,7 @@ nb::object numpy_from(Value&& value, DType dtype) {
 Value value_from(nb::handle object) {
   const Array array = nb::cast<Array>(object);
   Value value;
-  for (size_t axis = 0; axis < array.ndim(); ++axis) value.shape.push_back(static_cast<int64_t>(array.shape(axis)));
+  value.shape = shape_of(array);
   value.bytes.resize(array.nbytes());
   if (!value.bytes.empty()) std::memcpy(value.bytes.data(), array.data(), value.bytes.size());
   return value;
@@ -174,13 +151,7 @@ nb::object number_of(const std::byte* data, DType dtype) {
   }
 }
 
-std::vector<int64_t> shape_of(const Array& array) {
-  std::vector<int64_t> shape;
-  for (size_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(static_cast<int64_t>(array.shape(axis)));
-  return shape;
-}
-
-bool fits(const Array& array, const std::vector<int64_t>& shape, const Slot& slot) {
+bool fits(const Array& array, const std::vector<int64_t>& shape, const ValueType& slot) {
   if (dtype_of(array) != slot.dtype || shape.size() != slot.shape.size()) return false;
   for (size_t axis = 0; axis < shape.size(); ++axis)
     if (slot.shape[axis] != kUnknown && slot.shape[axis] != shape[axis]) return false;
@@ -195,11 +166,8 @@ std::vector<Constant> constants_of(const std::vector<Array>& arrays) {
     Constant constant;
     constant.slot = {};
     constant.slot.dtype = dtype_of(array);
-    constant.slot.count = 1;
-    for (size_t axis = 0; axis < array.ndim(); ++axis) {
-      constant.slot.shape.push_back(static_cast<int64_t>(array.shape(axis)));
-      constant.slot.count *= static_cast<int64_t>(array.shape(axis));
-    }
+    constant.slot.shape = shape_of(array);
+    constant.slot.count = static_cast<int64_t>(array.size());
     constant.slot.bytes = static_cast<int64_t>(array.nbytes());
     constant.memory = std::make_unique<std::byte[]>(array.nbytes() + 192);
     const auto address = reinterpret_cast<uintptr_t>(constant.memory.get());
@@ -210,8 +178,9 @@ std::vector<Constant> constants_of(const std::vector<Array>& arrays) {
   return constants;
 }
 
-nb::tuple run_with_host(const Engine& engine, std::span<const Slot* const> inputs, std::span<const Slot* const> results,
-                        const std::vector<Array>& arrays, nb::callable apply, nb::list where, nb::object trace) {
+nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> inputs,
+                        std::span<const ValueType* const> results, const std::vector<Array>& arrays, nb::callable apply,
+                        nb::list where, nb::object trace) {
   if (arrays.size() != inputs.size()) throw nb::value_error("a plan is run with too many or too few inputs");
   std::vector<std::vector<int64_t>> shapes;
   for (size_t k = 0; k < arrays.size(); ++k) {

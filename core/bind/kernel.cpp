@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -17,7 +18,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-using OutTypes = std::vector<std::tuple<std::string, int>>;
+using NamedTypes = std::vector<std::tuple<std::string, int>>;
 
 struct Stop {  // a fault on its way to Python
   Fault fault;
@@ -45,26 +46,46 @@ std::vector<Shape> shapes_of(const Kernel& kernel, const Operands& operands, siz
   return shapes;
 }
 
-std::vector<Made> run_kernel(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
-                             const std::vector<bool>& shared, const OutTypes& out_types, const std::string& isa) {
-  const Attrs attrs = attrs_of(attributes);
-  const Operands operands(arrays, shared);
+std::vector<Type> types_of(const NamedTypes& named) {
+  std::vector<Type> types;
+  for (const auto& [name, rank] : named) types.push_back({dtype_named(name), rank});
+  return types;
+}
+
+/// Everything but the run.
+struct Prepared {
+  Attrs attrs;
+  Operands operands;
   std::vector<Type> outputs;
-  for (const auto& [name, rank] : out_types) outputs.push_back({dtype_named(name), rank});
-  const std::unique_ptr<Kernel> kernel = bind(op, {attrs, operands.types, outputs, isa_named(isa)});
-  if (!kernel) throw nb::value_error(("no kernel for " + op + " of these dtypes").c_str());
-  try {
-    Results results(operands.lanes, shapes_of(*kernel, operands, outputs.size()), outputs);
+  std::unique_ptr<Kernel> kernel;
+  std::optional<Results> results;
+  Scratch scratch;
+
+  Prepared(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
+           const std::vector<bool>& shared, const NamedTypes& out_types, const Functions& isa)
+      : attrs(attrs_of(attributes)), operands(arrays, shared), outputs(types_of(out_types)) {
+    kernel = bind(op, {attrs, operands.types, outputs, isa});
+    if (!kernel) throw nb::value_error(("no kernel for " + op + " of these dtypes").c_str());
+    results.emplace(operands.lanes, shapes_of(*kernel, operands, outputs.size()), outputs);
     for (size_t k = 0; k < outputs.size(); ++k)
-      if (results.views[k].rank != outputs[k].rank) throw nb::value_error("the kernel gives another rank");
-    Scratch scratch;
+      if (results->views[k].rank != outputs[k].rank) throw nb::value_error("the kernel gives another rank");
+  }
+
+  Fault run() { return kernel->run(operands.lanes, operands.views.data(), results->views.data(), scratch); }
+};
+
+std::vector<NumpyArray> run_kernel(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
+                                   const std::vector<bool>& shared, const NamedTypes& out_types,
+                                   const std::string& isa) {
+  try {
+    Prepared prepared(op, attributes, arrays, shared, out_types, isa_named(isa));
     Fault fault;
     {
       nb::gil_scoped_release release;
-      fault = kernel->run(operands.lanes, operands.views.data(), results.views.data(), scratch);
+      fault = prepared.run();
     }
     if (fault) throw Stop{fault};
-    return results.arrays(operands.lanes);
+    return prepared.results->arrays(prepared.operands.lanes);
   } catch (const Stop& stop) {
     raise_fault(nb::make_tuple(name_of(stop.fault.code), stop.fault.lane));
   }
@@ -72,13 +93,8 @@ std::vector<Made> run_kernel(const std::string& op, const nb::dict& attributes, 
 
 /// What the passes of a plan must know: is there a kernel, is it an operator on each element, which operands decide the
 /// shape of a result?
-nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const OutTypes& in_types,
-                        const OutTypes& out_types) {
-  const auto types_of = [](const OutTypes& named) {
-    std::vector<Type> types;
-    for (const auto& [name, rank] : named) types.push_back({dtype_named(name), rank});
-    return types;
-  };
+nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const NamedTypes& in_types,
+                        const NamedTypes& out_types) {
   const Attrs attrs = attrs_of(attributes);
   const std::vector<Type> inputs = types_of(in_types), outputs = types_of(out_types);
   std::unique_ptr<Kernel> kernel;
@@ -91,16 +107,9 @@ nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const
 }
 
 double time_kernel(const std::string& op, const nb::dict& attributes, const std::vector<Array>& arrays,
-                   const std::vector<bool>& shared, const OutTypes& out_types, double seconds) {
-  const Attrs attrs = attrs_of(attributes);
-  const Operands operands(arrays, shared);
-  std::vector<Type> outputs;
-  for (const auto& [name, rank] : out_types) outputs.push_back({dtype_named(name), rank});
-  const std::unique_ptr<Kernel> kernel = bind(op, {attrs, operands.types, outputs, functions()});
-  if (!kernel) throw nb::value_error(("no kernel for " + op + " of these dtypes").c_str());
-  Results results(operands.lanes, shapes_of(*kernel, operands, outputs.size()), outputs);
-  Scratch scratch;
-  return best_time(seconds, [&] { kernel->run(operands.lanes, operands.views.data(), results.views.data(), scratch); });
+                   const std::vector<bool>& shared, const NamedTypes& out_types, double seconds) {
+  Prepared prepared(op, attributes, arrays, shared, out_types, functions());
+  return best_time(seconds, [&] { prepared.run(); });
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ struct Product {
   }
 };
 
-Made packed_product(const Array& x, const Array& w, bool transposed, const std::string& isa) {
+NumpyArray packed_product(const Array& x, const Array& w, bool transposed, const std::string& isa) {
   Product product(x, w, transposed, isa_named(isa));
   product.run();
   return product.results.arrays(1)[0];
@@ -65,7 +65,7 @@ double time_product(const Array& x, const Array& w, bool transposed, bool wide, 
   return best_time(seconds, [&] { wide ? product.run_wide() : product.run(); });
 }
 
-Made outer_sum(const Array& x, const Array& g, const Array& start, const std::string& isa) {
+NumpyArray outer_sum(const Array& x, const Array& g, const Array& start, const std::string& isa) {
   const Operands operands({x, g, start}, {x.ndim() == 1, g.ndim() == 1, true});
   Scratch scratch;
   Results results(1, {Shape(operands.views[2])}, {operands.types[2]});

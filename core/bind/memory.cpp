@@ -10,7 +10,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-/// What stands in a column of floats that was just written, looked at as the host should not, or with access to it.
+/// What stands in a column of floats that was just named, looked at as the host should not, or with access to it.
 double peek(bool has_access) {
   Pool pool(int64_t{1} << 20);
   Block* block = pool.take(8, Home::Lanes);

@@ -15,15 +15,6 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& words,
-                             const std::vector<Array>& arrays) {
-  try {
-    return std::make_unique<Plan>(std::span(rows.data(), rows.size()), words, constants_of(arrays));
-  } catch (const std::invalid_argument& wrong) {
-    throw nb::value_error(wrong.what());
-  }
-}
-
 /// The nodes of the operators that run in one pass, for each such pass.
 nb::list fused_of(const Plan& plan) {
   nb::list found;
@@ -39,10 +30,10 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool goes_deep,
               int64_t threads, nb::object trace, bool timed) {
   const Region& main = plan.regions[0];
-  const auto slot = [&](int32_t number) {
+  const auto slot = [&](int32_t number) -> const ValueType* {
     return number == kNoSlot ? nullptr : &main.slots[static_cast<size_t>(number)];
   };
-  std::vector<const Slot*> taken, given;
+  std::vector<const ValueType*> taken, given;
   for (int32_t number : main.params[0]) taken.push_back(slot(number));
   for (int32_t number : main.results[0]) given.push_back(slot(number));
   const RunOptions options{width,        frames,           max_depth, memory, timeout,
@@ -63,7 +54,7 @@ void bind_plan(nb::module_& module) {
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
            nb::arg("goes_deep") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none(),
            nb::arg("timed") = false);
-  module.def("decode", &decode, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
+  module.def("decode", &decode<Plan>, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 
 }  // namespace undertow

@@ -93,8 +93,8 @@ struct Branch {
 
 struct Result {
   bool is_there = false;
-  bool is_order = false;
   int32_t node = -1;
+  bool is_order = false;
   int32_t to = kNoSlot;
   Program program;
 };
@@ -138,10 +138,10 @@ struct Template {
   int32_t body, phase;
   bool is_function;
   Layout layout;
-  std::vector<Slot> slots;
-  Layout record;            ///< of the body: what phases leave to later ones
-  std::vector<Pair> loads;  ///< from the record
-  std::vector<Pair> saves;  ///< to the record
+  std::vector<ValueType> types;  ///< of slots
+  Layout record;                 ///< of the body: what phases leave to later ones
+  std::vector<Pair> loads;       ///< from the record
+  std::vector<Pair> saves;       ///< to the record
   std::vector<Read> reads;
   std::vector<uint32_t> counts;
   int32_t size;  ///< runs of steps that begin outside of branches
@@ -162,7 +162,7 @@ class Plan {
 
   struct Fetch {
     bool is_order;
-    Slot slot;
+    ValueType type;
   };
 
   std::vector<Template> templates;  // the first is main
@@ -173,7 +173,7 @@ class Plan {
   std::vector<Collect> collects;
   std::vector<Collected> collecteds;
   std::vector<std::unique_ptr<Kernel>> kernels;
-  std::vector<Slot> constant_slots;
+  std::vector<ValueType> constant_types;
   std::vector<uint64_t> constants;  // scalars, or arrays as blocks that nobody counts
   std::vector<int32_t> inputs;      // slots of main
   std::vector<Fetch> fetches;

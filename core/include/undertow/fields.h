@@ -31,8 +31,8 @@ constexpr int64_t count_of(SlotKind) { return 4; }
 
 constexpr int64_t count_of(Home) { return 2; }
 
-enum class LateKind : uint8_t { None, Held, Kept, Ahead };
-constexpr int64_t count_of(LateKind) { return 4; }
+enum class DeferredKind : uint8_t { None, Held, Kept, Ahead };
+constexpr int64_t count_of(DeferredKind) { return 4; }
 
 enum class CollectKind : uint8_t { Whole, Rows, Product };
 constexpr int64_t count_of(CollectKind) { return 3; }
@@ -128,7 +128,7 @@ struct CallFields {
   int32_t phase{};
   std::vector<int32_t> callees{};  ///< one; of several, `selector` says which a lane calls
   Operand selector{};
-  int32_t asks{};  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
+  int32_t resume_group{};  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
   std::vector<Operand> arguments{};
   std::vector<Operand> hoists{};  ///< given to the entry that it makes, if any
   std::vector<int32_t> results{};
@@ -138,7 +138,7 @@ struct CallFields {
   int32_t siblings{};  ///< how many there are
   std::vector<int32_t> drops{};  ///< slots that nobody reads when the callee has them
 };
-void each_field(auto&& see, CallFields& x) { see(x.site); see(x.call); see(x.phase); see(x.callees); see(x.selector); see(x.asks); see(x.arguments); see(x.hoists); see(x.results); see(x.visits); see(x.family); see(x.sibling); see(x.siblings); see(x.drops); }
+void each_field(auto&& see, CallFields& x) { see(x.site); see(x.call); see(x.phase); see(x.callees); see(x.selector); see(x.resume_group); see(x.arguments); see(x.hoists); see(x.results); see(x.visits); see(x.family); see(x.sibling); see(x.siblings); see(x.drops); }
 
 /// A loop: lanes go round until they leave.
 struct LoopFields {
@@ -224,14 +224,14 @@ void each_field(auto&& see, GroupFields& x) { see(x.schedule); see(x.is_narrow);
 /// A straight run of operators, then what is entered together.
 struct StageFields {
   std::vector<Item> straight{};
-  std::vector<Item> late{};  ///< the end of the straight run, which may wait for those of other tables
+  std::vector<Item> deferred{};  ///< the end of the straight run, which may wait for those of other tables
   std::vector<int32_t> ahead{};  ///< of these, one by one, what belongs to the next phase, and runs only if that comes
-  LateKind late_kind{};
+  DeferredKind deferred_kind{};
   int32_t wide{};  ///< a table with so many lanes does not wait
   std::vector<int32_t> drops{};  ///< slots that nobody reads behind the straight run
   std::vector<Item> entered{};
 };
-void each_field(auto&& see, StageFields& x) { see(x.straight); see(x.late); see(x.ahead); see(x.late_kind); see(x.wide); see(x.drops); see(x.entered); }
+void each_field(auto&& see, StageFields& x) { see(x.straight); see(x.deferred); see(x.ahead); see(x.deferred_kind); see(x.wide); see(x.drops); see(x.entered); }
 
 /// What happens in a region in one phase; in a branch, in one visit.
 struct ProgramFields {

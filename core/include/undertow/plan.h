@@ -41,6 +41,14 @@ struct Constant {
   std::byte* data;  ///< aligned and padded
 };
 
+/// May a value of one slot be put into another? Lengths that only the run knows may meet any.
+inline bool is_fitting(const ValueType& to, const ValueType& from) {
+  bool fits = to.dtype == from.dtype && to.rank() == from.rank();
+  for (size_t axis = 0; fits && axis < to.shape.size(); ++axis)
+    fits = to.shape[axis] == kUnknown || to.shape[axis] == from.shape[axis];
+  return fits;
+}
+
 constexpr int32_t kNoSlot = INT32_MIN;  // an output that nobody uses, or an order token
 
 // Items: the fields that the plan gives, and what follows from them.
@@ -92,26 +100,26 @@ struct FusedItem {
   int64_t bytes;  ///< of a lane: what it reads and writes
 };
 
-constexpr size_t z(LateKind kind) { return static_cast<size_t>(kind); }
+constexpr size_t z(DeferredKind kind) { return static_cast<size_t>(kind); }
 
 struct Stage : StageFields {
   std::vector<Item> run;  ///< the straight run, with what may wait at its end
   std::vector<Item> now;  ///< of what may wait what belongs to this phase, one by one
-  int32_t waits = -1;     ///< number in Plan::lates, where some of the straight run may wait for other tables
+  int32_t deferral = -1;  ///< number in Plan::deferrals, where some of the straight run may wait for other tables
 };
 
-/// Operators that may wait, until those of many tables run as one. See late.h.
-struct Late {
+/// Operators that may wait, until those of many tables run as one. See deferred.h.
+struct Deferral {
   int32_t region;
   std::vector<Item> items;
   std::vector<int32_t> takes;  ///< slots that they read
   std::vector<int32_t> gives;  ///< slots that they write and others read
   int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
-  LateKind kind;
+  DeferredKind kind;
   int64_t bytes = 0;  ///< of a row: all that they write
   int64_t wide = 0;   ///< a table with so many lanes does not wait
 
-  bool is_held() const { return kind == LateKind::Held; }
+  bool is_held() const { return kind == DeferredKind::Held; }
 };
 
 struct Program : ProgramFields {};  // phase -1: it never runs
@@ -138,6 +146,10 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
+  const Slot& slot(const Region& region, Operand x) const {
+    return x < 0 ? constants[static_cast<size_t>(~x)].slot : region.slots[static_cast<size_t>(x)];
+  }
+
   std::vector<Region> regions;  // the first is main
   std::vector<Constant> constants;
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -151,7 +163,7 @@ class Plan {
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
   std::vector<FusedItem> fuseds;
-  std::vector<Late> lates;
+  std::vector<Deferral> deferrals;
   CallItem start;  // how main is entered
   std::vector<GroupFields> groups;
   std::vector<int64_t> lane_bytes;                 // of each group: what one more lane takes, as far as the plan knows

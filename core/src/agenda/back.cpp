@@ -1,8 +1,5 @@
 // What frames give back when they come to the end of a phase.
-#include <algorithm>
-
 #include "agenda/run.h"
-#include "memory/lanes.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
@@ -76,56 +73,20 @@ Frame* Agenda::leave_loop(Frame* frame) {
 void Agenda::leave_map(Frame& frame, const MapItem& item) {
   std::vector<Frame*>& lanes = frame.map(item.map)->frames;
   now_ = &frame;
-  for (const Exit& result : item.results)
-    if (frame.plan->places[z(result.to)] >= 0) stack(frame, lanes, result, plan_.regions[z(item.body)]);
+  for (const Exit& result : item.results) {
+    const int32_t place = frame.plan->places[z(result.to)];
+    if (place < 0) continue;
+    const Slot& to = frame.plan->region->slots[z(result.to)];
+    stack_lanes(
+        to, frame.at(place), !is_small(to), tables_.slot(plan_.regions[z(item.body)], result.from),
+        static_cast<int64_t>(lanes.size()), item.site,
+        [&](int64_t k) { return frames_.column(*lanes[z(k)], result.from); }, [&] { operators_.lane = -1; });
+  }
   const bool is_over = lanes.empty() || item.phase + 1 >= lanes[0]->visits;
   if (is_over) {
     for (Frame* lane : lanes) frames_.end(lane);
     lanes.clear();
   }
-}
-
-void Agenda::stack(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Region& body) {
-  const Slot& to = frame.plan->region->slots[z(result.to)];
-  const Slot& from = tables_.slot(body, result.from);
-  std::vector<int64_t> shape{static_cast<int64_t>(lanes.size())};
-  std::vector<Column> values;
-  for (Frame* lane : lanes) {
-    Column found = frames_.column(*lane, result.from);
-    const int64_t* own = from.is_dynamic ? reinterpret_cast<const Box*>(found.data)->shape : from.shape.data();
-    if (from.is_dynamic) found.data = reinterpret_cast<const Box*>(found.data)->data;
-    if (values.empty()) shape.insert(shape.end(), own, own + from.rank());
-    values.push_back(found);
-    if (!std::equal(own, own + from.rank(), shape.begin() + 1)) unequal(frame, lanes, result, from);
-  }
-  if (lanes.empty())
-    for (size_t axis = 1; axis < to.shape.size(); ++axis)
-      shape.push_back(to.shape[axis] == kUnknown ? 0 : to.shape[axis]);
-  if (!to.is_dynamic && shape != to.shape) throw Stop{Stop::Kind::Internal};
-  int64_t bytes = size_of(to.dtype);
-  for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
-  std::byte* at = frame.at(frame.plan->places[z(result.to)]);
-  if (!is_small(to)) {
-    Block* block = tables_.pool.take(bytes * shape[0], to.home);
-    Box* box = reinterpret_cast<Box*>(at);
-    tables_.pool.drop(box->block);
-    *box = {block, block->data(), tables_.shape(shape)};
-    at = block->data();
-  }
-  lanes::join(at, static_cast<int64_t>(values.size()), bytes, [&](int64_t k) { return values[z(k)].data; });
-}
-
-void Agenda::unequal(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Slot& slot) {
-  Stop stop{Stop::Kind::UnequalResults};
-  stop.site = lanes[0]->site;
-  for (Frame* lane : lanes) {
-    const Box* box = reinterpret_cast<const Box*>(lane->at(lane->plan->places[z(result.from)]));
-    stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));
-    stop.types.push_back({slot.dtype, slot.rank()});
-  }
-  now_ = &frame;
-  operate_.lane = -1;
-  throw stop;
 }
 
 }  // namespace undertow::agenda

@@ -50,7 +50,7 @@ void Agenda::enter_branch(Table& table, int32_t number) {
 
 void Agenda::enter_call(Table& table, int32_t number) {
   const CallPlan& plan = outline_.calls[z(number)];
-  operate_.doing = {-1, plan.item->site};
+  operators_.position = {-1, plan.item->site};
   if (goes_out(*plan.item)) {
     call_out(table, plan);
     return;
@@ -95,7 +95,7 @@ Entry* Agenda::make_entry(Frame& frame, const CallItem& item) {
 
 void Agenda::enter_loop(Table& table, int32_t number) {
   const LoopPlan& plan = outline_.loops[z(number)];
-  operate_.doing = {-1, plan.item->site};
+  operators_.position = {-1, plan.item->site};
   entered_[0].clear();
   for (Frame* frame : batch_) {
     now_ = frame;
@@ -112,7 +112,7 @@ void Agenda::enter_loop(Table& table, int32_t number) {
 void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number) {
   const MapPlan& plan = outline_.maps[z(number)];
   const MapItem& item = *plan.item;
-  operate_.doing = {-1, item.site};
+  operators_.position = {-1, item.site};
   now_ = &frame;
   MapLanes*& held = frame.map(item.map);
   if (held == nullptr) held = frames_.make_lanes();
@@ -151,24 +151,18 @@ void Agenda::carry_mapped(std::span<Frame* const> lanes, const Table& table, int
   const Slot& slot = tables_.slot(*table.region, transfer.from);
   const Column from = tables_.column(table, transfer.from);
   const int64_t* shape = shape_of(slot, from, lane);
-  if (shape[0] != static_cast<int64_t>(lanes.size())) {
-    Stop stop{item.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
-    stop.a = static_cast<int64_t>(lanes.size());
-    stop.b = shape[0];
-    throw stop;
-  }
+  const auto count = static_cast<int64_t>(lanes.size());
+  if (shape[0] != count) throw unequal_lanes(item.phase, count, shape[0]);
   const RegionPlan& body = outline_.regions[z(item.body)];
   const int32_t place = body.places[z(transfer.to)];
   if (place < 0) return;
-  int64_t bytes = size_of(slot.dtype);
-  for (int axis = 1; axis < slot.rank(); ++axis) bytes *= shape[axis];
+  const int64_t bytes = row_bytes(slot.dtype, shape, slot.rank());
   const Box* box = slot.is_dynamic ? from.lane<Box>(lane) : nullptr;
   std::byte* data = box != nullptr ? box->data : from.data + lane * from.stride;
   Block* block = box != nullptr ? box->block : from.block;
   if (is_small(body.region->slots[z(transfer.to)])) {
     lanes::each(
-        static_cast<int64_t>(lanes.size()), bytes, [&](int64_t k) { return lanes[z(k)]->at(place); },
-        [&](int64_t k) { return data + k * bytes; });
+        count, bytes, [&](int64_t k) { return lanes[z(k)]->at(place); }, [&](int64_t k) { return data + k * bytes; });
     return;
   }
   const int64_t* inner = tables_.shape({shape + 1, z(slot.rank() - 1)});

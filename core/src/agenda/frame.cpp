@@ -41,13 +41,7 @@ void Frames::end(Frame* root) {
       }
     for (int32_t k = 0; k < plan.region->calls; ++k)
       if (Entry* entry = frame->made_entry(k); entry != nullptr) {
-        for (Sum& sum : entry->sums) {
-          tables_.pool.drop(sum.whole);
-          for (Sum::Rows& rows : sum.rows) {
-            tables_.pool.drop(rows.numbers);
-            tables_.pool.drop(rows.rows);
-          }
-        }
+        tables_.drop_sums(*entry);
         entry_store_.give(entry);
       }
     for (Box& box : frame->boxes()) tables_.pool.drop(box.block);

@@ -11,9 +11,9 @@
 namespace undertow::agenda {
 namespace {
 
-class Maker {
+class OutlineBuilder {
  public:
-  explicit Maker(const Plan& plan) : plan_(plan), used_(plan.regions.size()) {
+  explicit OutlineBuilder(const Plan& plan) : plan_(plan), used_(plan.regions.size()) {
     find_uses();
     for (size_t r = 0; r < plan.regions.size(); ++r) write_stages(static_cast<int32_t>(r));
     for (size_t r = 0; r < plan.regions.size(); ++r) lay_out(out_.regions[r]);
@@ -67,8 +67,7 @@ class Maker {
         made.region = r;
         made.phase = phase;
         made.number = static_cast<int32_t>(&stage - program.stages.data());
-        for (const auto* items : {&stage.straight, &stage.late})
-          for (const Item& item : *items) made.is_heavy = made.is_heavy || is_heavy(r, item);
+        for (const Item& item : stage.run) made.is_heavy = made.is_heavy || is_heavy(r, item);
         const std::set<int32_t> own = makes(stage);
         for (const auto& [slot, stages] : used_[z(r)]) {
           if (own.contains(slot) || !stages.contains(number)) continue;
@@ -87,8 +86,7 @@ class Maker {
 
   std::set<int32_t> makes(const Stage& stage) const {
     std::set<int32_t> made;
-    for (const auto* items : {&stage.straight, &stage.late})
-      for (const Item& item : *items) each_write(plan_, item, [&](int32_t to) { made.insert(to); });
+    for (const Item& item : stage.run) each_write(plan_, item, [&](int32_t to) { made.insert(to); });
     return made;
   }
 
@@ -127,9 +125,7 @@ class Maker {
     region.size = static_cast<int32_t>(size);
   }
 
-  const Slot& slot_of(int32_t region, Operand x) const {
-    return x < 0 ? plan_.constants[z(~x)].slot : plan_.regions[z(region)].slots[z(x)];
-  }
+  const Slot& slot_of(int32_t region, Operand x) const { return plan_.slot(plan_.regions[z(region)], x); }
 
   /// Nothing if nobody needs it there.
   void add(Carries& carries, int32_t from_region, Operand from, int32_t to_region, int32_t to) const {
@@ -220,6 +216,6 @@ Carry make_carry(Operand from, const Slot& from_slot, int32_t from_place, const 
   return made;
 }
 
-Outline make_outline(const Plan& plan) { return Maker(plan).take(); }
+Outline make_outline(const Plan& plan) { return OutlineBuilder(plan).take(); }
 
 }  // namespace undertow::agenda

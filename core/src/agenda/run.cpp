@@ -3,23 +3,12 @@
 #include <algorithm>
 
 #include "memory/lanes.h"
-#include "plan/items.h"
-#include "run/entries.h"
 #include "run/waves.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
 
-Agenda::Agenda(Run& run)
-    : TableCaller(run.tables),
-      run_(run),
-      plan_(run.plan),
-      outline_(*run.plan.outline),
-      options_(run.options),
-      stats_(run.stats),
-      operate_(run.operate),
-      clock_(run.clock),
-      frames_(run.plan, outline_, run.tables) {}
+Agenda::Agenda(Run& run) : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables) {}
 
 /// Let a frame wait for its stage; at its end it goes back at once.
 void Agenda::queue(Frame* frame) {
@@ -63,7 +52,7 @@ void Agenda::step() {
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);
   now_ = batch_[0];  // those before it may have ended
-  run_.poll.look();
+  run_.poll.tick();  // operators look at the clock too
   run_stage(outline_.stages[best]);
   batch_.clear();
 }
@@ -81,23 +70,23 @@ void Agenda::run_stage(const StagePlan& stage) {
   Table* table = tables_.make(region, lanes, 1, false);
   give_entries(*table);
   for (int32_t slot : stage.loads) load(*table, slot);
-  for (const Item& item : stage.stage->run) {
-    if (options_.check_finite)
-      singly(plan_, item, [&](const Item& one) { straight(*table, one); });
-    else
-      straight(*table, item);
-  }
+  straight_in_order(*table, stage.stage->run);
   carry(batch_, *table, nullptr, stage.stores);
-  operate_.lane = -1;
+  operators_.lane = -1;
   // The frames themselves count as entered, so that none goes on before all is.
   for (Frame* frame : batch_) frame->pending = 1;
   for (const Item& item : stage.entered) enter(*table, item);
-  for (Frame* frame : batch_)
+  come_back(batch_);
+  tables_.end(table);
+}
+
+/// Something that each of these frames entered is over.
+void Agenda::come_back(std::span<Frame* const> frames) {
+  for (Frame* frame : frames)
     if (--frame->pending == 0) {
       ++frame->stage;
       queue(frame);
     }
-  tables_.end(table);
 }
 
 void Agenda::give_entries(Table& table) {
@@ -108,7 +97,7 @@ void Agenda::give_entries(Table& table) {
     return;
   }
   table.entries = tables_.pool.take(8 * table.lanes);
-  for (int64_t k = 0; k < table.lanes; ++k) reinterpret_cast<Entry**>(table.entries->data())[k] = batch_[z(k)]->entry;
+  for (int64_t k = 0; k < table.lanes; ++k) table.below()[k] = batch_[z(k)]->entry;
 }
 
 /// The values of a slot, side by side.
@@ -141,38 +130,6 @@ void Agenda::load(Table& table, int32_t number) {
     return;
   }
   lanes::join(tables_.own(table, number), table.lanes, slot.bytes, [&](int64_t k) { return box(k)->data; });
-}
-
-void Agenda::straight(Table& table, const Item& item) {
-  clock_.to(item.kind);
-  switch (item.kind) {
-    case Item::Kind::Op:
-      return operate_.run(table, plan_.ops[z(item.number)]);
-    case Item::Kind::Fused:
-      return operate_.run(table, plan_.fuseds[z(item.number)]);
-    case Item::Kind::Read: {
-      const ReadItem& read = plan_.reads[z(item.number)];
-      if (!read.is_shared) return read_entry(tables_, table, read);
-      const Slot& slot = plan_.regions[0].slots[z(read.index)];
-      Column from = run_.shared(read.index);
-      if (from.data == nullptr) throw Stop{Stop::Kind::Internal};
-      from.stride = 0;
-      return tables_.take(table, read.to, slot, from, nullptr, 1);
-    }
-    case Item::Kind::Collect: {
-      const CollectItem& collect = plan_.collects[z(item.number)];
-      stats_.fired[z(collect.node)] += table.lanes;
-      return collect_into_entries(tables_, table, collect, tables_.scratch());
-    }
-    case Item::Kind::Collected: {
-      const CollectedItem& collected = plan_.collecteds[z(item.number)];
-      std::vector<Entry*> entries;
-      for (Frame* frame : batch_) entries.push_back(frame->made_entry(collected.call));
-      return take_collected(tables_, table, collected, entries);
-    }
-    default:
-      throw Stop{Stop::Kind::Internal};
-  }
 }
 
 }  // namespace undertow::agenda

@@ -14,7 +14,7 @@
 #include "agenda/frame.h"
 #include "run/clock.h"
 #include "run/door.h"
-#include "run/operate.h"
+#include "run/operators.h"
 #include "undertow/run.h"
 
 namespace undertow {
@@ -44,7 +44,7 @@ struct Outgoing : TablePart {
   std::vector<Entry*> below;
 };
 
-class Agenda final : public Runner, public TableCaller {
+class Agenda final : public TableRunner {
  public:
   explicit Agenda(Run& run);
 
@@ -80,7 +80,10 @@ class Agenda final : public Runner, public TableCaller {
   void run_stage(const StagePlan& stage);
   void give_entries(Table& table);
   void load(Table& table, int32_t number);
-  void straight(Table& table, const Item& item);
+  void come_back(std::span<Frame* const> frames);
+  Entry* made_entry(const Table&, int32_t call, int64_t lane) const override {
+    return batch_[static_cast<size_t>(lane)]->made_entry(call);
+  }
   void carry(std::span<Frame* const> to, const Table& from, const int32_t* lanes, const Carries& carries) {
     for (const Carry& each : carries) frames_.carry(to, tables_.column(from, each.from), lanes, each);
   }
@@ -104,16 +107,8 @@ class Agenda final : public Runner, public TableCaller {
   Frame* go_back(Frame* frame);
   Frame* leave_loop(Frame* frame);
   void leave_map(Frame& frame, const MapItem& item);
-  void stack(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Region& body);
-  [[noreturn]] void unequal(Frame& frame, std::span<Frame* const> lanes, const Exit& result, const Slot& slot);
 
-  Run& run_;
-  const Plan& plan_;
   const Outline& outline_;
-  const RunOptions& options_;
-  RunStats& stats_;
-  Operate& operate_;
-  StepClock& clock_;
   Frames frames_;
   Frame* main_ = nullptr;
   Frame* now_ = nullptr;  ///< for tags; null: lanes come in

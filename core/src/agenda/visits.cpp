@@ -32,7 +32,7 @@ void Agenda::enter(Invocation& invocation) {
   now_ = nullptr;
   for (Part* part : invocation.parts) {
     const CallItem& item = *part->item;
-    operate_.doing = {-1, item.site};
+    operators_.position = {-1, item.site};
     calling_ = {part, 0};
     run_.deepen(invocation.depth, calling_);
     for (int64_t lane = 0; lane < part->lanes; ++lane) {
@@ -118,7 +118,7 @@ void Agenda::come_out(Frame* root) {
 // Tags
 
 Place Agenda::where(std::vector<Label>& labels) const {
-  const int64_t lane = operate_.lane;
+  const int64_t lane = operators_.lane;
   if (!batch_.empty() && lane >= 0 && lane < static_cast<int64_t>(batch_.size())) return out(batch_[z(lane)], labels);
   return now_ != nullptr ? out(now_, labels) : calling_;
 }
@@ -177,7 +177,7 @@ void Agenda::call_out(Table& table, const CallPlan& plan, std::span<const int32_
       tables_.take(*own, x, table.region->slots[z(x)], tables_.column(table, x),
                    count < table.lanes ? lanes.data() : nullptr, count);
   Outgoing* made = outgoing_.take();
-  TableCaller::begin(*made, *own, item);
+  TableRunner::begin(*made, *own, item);
   made->plan = &plan;
   made->frames.clear();
   made->below.clear();
@@ -199,11 +199,7 @@ void Agenda::back(Invocation& invocation) {
     now_ = made->frames[0];
     carry(made->frames, *made->table, nullptr, made->plan->back);
     tables_.end(made->table);
-    for (Frame* frame : made->frames)
-      if (--frame->pending == 0) {
-        ++frame->stage;
-        queue(frame);
-      }
+    come_back(made->frames);
     outgoing_.give(made);
   }
   invocations_.give(&invocation);

@@ -42,4 +42,14 @@ inline Block* make_array(Pool& pool, const int64_t* shape, int rank, DType dtype
   return array;
 }
 
+/// A value as a cell: the number itself, or a new array.
+inline uint64_t make_cell(Pool& pool, const void* data, const int64_t* shape, int rank, DType dtype) {
+  Block* array = rank > 0 ? make_array(pool, shape, rank, dtype) : nullptr;
+  uint64_t number = 0;
+  const int64_t bytes = View{nullptr, 0, shape, rank, dtype}.bytes();
+  if (bytes > 0)
+    std::memcpy(rank > 0 ? data_of(array, rank) : static_cast<void*>(&number), data, static_cast<size_t>(bytes));
+  return rank > 0 ? as_cell(array) : number;
+}
+
 }  // namespace undertow::expand

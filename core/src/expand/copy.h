@@ -40,12 +40,11 @@ struct Sum {
 
 /// What all activations below one share.
 struct Entry {
-  int64_t refs = 1;
+  int64_t refs;
   const Entering* row;
   const Template* caller;  ///< knows which of the values are arrays
   std::vector<uint64_t> values;
   std::vector<Sum> sums;
-  Entry *before = nullptr, *after = nullptr;  ///< in the list of all
 };
 
 struct Copy;
@@ -55,15 +54,14 @@ struct Lanes {
   Copy* parent;
   const Entering* row;
   int64_t count;
-  int64_t made = 0, ended = 0;
-  int32_t visits = 0;
+  int64_t made, ended;
+  int32_t visits;
   struct Gathered {
     int64_t lacking;
     Block* array = nullptr;        ///< of scalars
     std::vector<uint64_t> values;  ///< arrays
   };
-  std::vector<Gathered> results = {};
-  Lanes *before = nullptr, *after = nullptr;
+  std::vector<Gathered> results;
 };
 
 struct Copy {

@@ -5,7 +5,7 @@
 
 #include "array.h"
 #include "copy.h"
-#include "plan/reader.h"
+#include "plan/int_reader.h"
 #include "undertow/elementwise.h"
 #include "undertow/expand.h"
 #include "undertow/size.h"
@@ -13,15 +13,9 @@
 namespace undertow::expand {
 namespace {
 
-Slot as_slot(ValueType type) {
-  Slot slot;
-  static_cast<ValueType&>(slot) = std::move(type);
-  return slot;
-}
-
 constexpr int64_t kVersion = 1;
 
-Layout read_layout(Rows& in) {
+Layout read_layout(IntReader& in) {
   Layout layout{in.count(), in.count(), in.count()};
   if (int64_t{layout.arrays} + layout.entries > layout.all) not_a_plan("a layout is wrong");
   return layout;
@@ -34,7 +28,7 @@ class Decoder {
 
   void decode() {
     if (in_.next() != kVersion) not_a_plan("it is of another version");
-    plan_.nodes = in_.between(0, Rows::kMost);
+    plan_.nodes = in_.between(0, IntReader::kMost);
     if (in_.count() != static_cast<int32_t>(plan_.constants.size())) not_a_plan("constants are missing");
     const int32_t kernels = in_.count();
     for (int32_t k = 0; k < kernels; ++k) {
@@ -46,18 +40,22 @@ class Decoder {
     plan_.templates.resize(z(templates));
     for (Template& made : plan_.templates) read_template(made);
     Template& main = plan_.templates[0];
-    const int32_t inputs = in_.count();
-    for (int32_t k = 0; k < inputs; ++k) plan_.inputs.push_back(slot_of(main));
-    const int32_t fetches = in_.count();
-    for (int32_t k = 0; k < fetches; ++k) {
+    read(plan_.inputs, [&] { return slot_of(main); });
+    read(plan_.fetches, [&] {
       const bool is_value = in_.flag();
-      plan_.fetches.push_back({!is_value, is_value ? as_slot(read_type(in_)) : Slot{}});
-    }
+      return Plan::Fetch{!is_value, is_value ? read_type(in_) : ValueType{}};
+    });
     if (!in_.at_end()) not_a_plan("it goes on after its end");
     for (const Template& made : plan_.templates) check(made);
   }
 
  private:
+  /// A list, one after the other.
+  template <class T, class Each>
+  void read(std::vector<T>& to, Each&& each) {
+    to.resize(z(in_.count()));
+    for (T& one : to) one = each();
+  }
   /// A slot of a template, or kNoSlot.
   int32_t slot_of(const Template& from) {
     const int64_t value = in_.next();
@@ -69,8 +67,15 @@ class Decoder {
   Operand operand(const Template& from) {
     return in_.between(-static_cast<int64_t>(plan_.constants.size()), from.layout.all);
   }
-  const Slot& type(const Template& from, Operand x) const {
-    return x >= 0 ? from.slots[z(x)] : plan_.constant_slots[z(~x)];
+  /// An operand, or kNoSlot.
+  Operand operand_of(const Template& from) { return in_.peek() == kNoSlot ? in_.any() : operand(from); }
+  int32_t entry_of(const Template& from) {
+    const int32_t slot = slot_of(from);
+    if (slot != kNoSlot && kind(from.layout, slot) != 1) not_a_plan("an entry is none");
+    return slot;
+  }
+  const ValueType& type(const Template& from, Operand x) const {
+    return x >= 0 ? from.types[z(x)] : plan_.constant_types[z(~x)];
   }
 
   Program read_program(const Template& from) {
@@ -80,12 +85,12 @@ class Decoder {
       Edge edge{};
       switch (in_.between(0, 4)) {
         case 0:
-          edge = {Edge::Code::Ready, in_.between(0, Rows::kMost), 0};
+          edge = {Edge::Code::Ready, in_.between(0, IntReader::kMost), 0};
           in_.next();
           break;
         case 1:
           edge = {Edge::Code::Count, in_.between(0, static_cast<int64_t>(from.counts.size())), 0};
-          edge.b = in_.between(0, Rows::kMost);
+          edge.b = in_.between(0, IntReader::kMost);
           break;
         case 2:
           edge = {Edge::Code::Move, operand(from), 0};
@@ -93,52 +98,38 @@ class Decoder {
           if (type(from, edge.a).rank() != type(from, edge.b).rank()) not_a_plan("a value of another rank is moved");
           if (type(from, edge.b).rank() > 0) edge.code = Edge::Code::Share;
           break;
-        default: {
-          edge = {Edge::Code::Up, in_.between(0, Rows::kMost), kNoSlot};
+        default:
+          edge = {Edge::Code::Up, in_.between(0, IntReader::kMost), 0};
+          edge.b = operand_of(from);
           program.goes_up = true;
-          const int64_t value = in_.next();
-          if (value == kNoSlot) break;
-          if (value < -static_cast<int64_t>(plan_.constants.size()) || value >= from.layout.all)
-            not_a_plan("there is no such value");
-          edge.b = static_cast<int32_t>(value);
-        }
       }
       plan_.edges.push_back(edge);
     }
-    program.tail = in_.between(-1, Rows::kMost);
+    program.tail = in_.between(-1, IntReader::kMost);
     return program;
   }
 
   std::vector<Pair> read_pairs(int32_t froms, int32_t tos) {
-    std::vector<Pair> found(z(in_.count()));
-    for (Pair& pair : found) {
-      pair.from = in_.between(0, froms);
-      pair.to = in_.between(0, tos);
-    }
-    return found;
+    std::vector<Pair> pairs;
+    read(pairs, [&] { return Pair{in_.between(0, froms), in_.between(0, tos)}; });
+    return pairs;
   }
 
   void read_template(Template& made) {
-    made.body = in_.between(0, Rows::kMost);
-    made.phase = in_.between(0, Rows::kMost);
+    made.body = in_.between(0, IntReader::kMost);
+    made.phase = in_.between(0, IntReader::kMost);
     made.is_function = in_.flag();
     made.layout = read_layout(in_);
     for (int32_t k = 0; k < made.layout.all; ++k) {
-      made.slots.push_back(as_slot(read_type(in_)));
-      if ((made.slots.back().rank() > 0) != (k < made.layout.arrays)) not_a_plan("an array stands among scalars");
+      made.types.push_back(read_type(in_));
+      if ((made.types.back().rank() > 0) != (k < made.layout.arrays)) not_a_plan("an array stands among scalars");
     }
     made.record = read_layout(in_);
     made.loads = read_pairs(made.record.all, made.layout.all);
     made.saves = read_pairs(made.layout.all, made.record.all);
-    made.reads.resize(z(in_.count()));
-    for (Read& read : made.reads) {
-      read.to = slot_there(made);
-      read.index = in_.between(0, Rows::kMost);
-      read.is_shared = in_.flag();
-    }
-    made.counts.resize(z(in_.count()));
-    for (uint32_t& count : made.counts) count = static_cast<uint32_t>(in_.between(2, Rows::kMost));
-    made.size = in_.between(0, Rows::kMost);
+    read(made.reads, [&] { return Read{slot_there(made), in_.between(0, IntReader::kMost), in_.flag()}; });
+    read(made.counts, [&] { return static_cast<uint32_t>(in_.between(2, IntReader::kMost)); });
+    made.size = in_.between(0, IntReader::kMost);
     made.start = read_program(made);
     made.steps.resize(z(in_.count()));
     for (Step& step : made.steps) read_step(made, step);
@@ -164,7 +155,7 @@ class Decoder {
           not_a_plan("a branch is not decided by a bool");
         Branch branch{};
         for (int side = 0; side < 2; ++side) {
-          branch.sizes[side] = in_.between(0, Rows::kMost);
+          branch.sizes[side] = in_.between(0, IntReader::kMost);
           branch.sides[side] = read_program(made);
         }
         step.extra = added(plan_.branches, branch);
@@ -175,10 +166,9 @@ class Decoder {
         break;
       case 3: {
         step.code = StepCode::Again;
-        std::vector<Pair> pairs(z(in_.count()));
-        for (Pair& pair : pairs) {
-          pair.from = operand(made);
-          pair.to = slot_there(made);
+        std::vector<Pair> pairs;
+        read(pairs, [&] { return Pair{operand(made), slot_there(made)}; });
+        for (const Pair& pair : pairs) {
           if (type(made, pair.from).rank() != type(made, pair.to).rank()) not_a_plan("a variable changes its rank");
         }
         step.extra = added(made.again, std::move(pairs));
@@ -188,7 +178,7 @@ class Decoder {
         step.code = StepCode::Collect;
         step.node = in_.between(0, plan_.nodes);
         Collect collect{};
-        collect.index = in_.between(0, Rows::kMost);
+        collect.index = in_.between(0, IntReader::kMost);
         collect.is_rows = in_.flag();
         for (Operand& value : collect.values) value = operand(made);
         step.extra = added(plan_.collects, collect);
@@ -197,10 +187,9 @@ class Decoder {
       case 5: {
         step.code = StepCode::Collected;
         Collected collected{};
-        collected.entry = slot_there(made);
-        if (collected.entry < made.layout.arrays || collected.entry >= made.layout.arrays + made.layout.entries)
-          not_a_plan("an entry is none");
-        collected.index = in_.between(0, Rows::kMost);
+        collected.entry = entry_of(made);
+        if (collected.entry == kNoSlot) not_a_plan("an entry is none");
+        collected.index = in_.between(0, IntReader::kMost);
         collected.like = operand(made);
         for (int32_t& to : collected.to) to = slot_of(made);
         step.extra = added(plan_.collecteds, collected);
@@ -215,10 +204,8 @@ class Decoder {
     step.node = in_.between(0, plan_.nodes);
     Op op;
     op.kernel = in_.between(-1, static_cast<int64_t>(kernels_.size()));
-    const int32_t inputs = in_.count();
-    for (int32_t k = 0; k < inputs; ++k) op.inputs.push_back(operand(made));
-    const int32_t outputs = in_.count();
-    for (int32_t k = 0; k < outputs; ++k) op.outputs.push_back(slot_of(made));
+    read(op.inputs, [&] { return operand(made); });
+    read(op.outputs, [&] { return slot_of(made); });
     plan_.most_operands = std::max(plan_.most_operands, op.inputs.size() + op.outputs.size());
     if (op.kernel >= 0 && plan_.kernels[z(op.kernel)] == nullptr) op.kernel = -1;
     step.code = op.kernel < 0 ? StepCode::Host : StepCode::Op;
@@ -228,21 +215,18 @@ class Decoder {
         not_a_plan("an operator has other operands than its kernel");
       op.is_static = true;
       bool is_scalar = op.inputs.size() <= 3 && op.outputs.size() == 1;
-      for (size_t k = 0; k < op.inputs.size(); ++k) {
-        const Slot& slot = type(made, op.inputs[k]);
-        if (slot.dtype != bound.inputs[k].dtype || slot.rank() != bound.inputs[k].rank)
-          not_a_plan("an operand is of another type than its kernel wants");
-        op.is_static = op.is_static && !slot.is_dynamic;
-        is_scalar = is_scalar && slot.rank() == 0;
-      }
-      for (size_t k = 0; k < op.outputs.size(); ++k) {
-        if (op.outputs[k] == kNoSlot) not_a_plan("a kernel has nowhere to write to");
-        const Slot& slot = made.slots[z(op.outputs[k])];
-        if (slot.dtype != bound.outputs[k].dtype || slot.rank() != bound.outputs[k].rank)
-          not_a_plan("a result is of another type than its kernel gives");
-        op.is_static = op.is_static && !slot.is_dynamic;
-        is_scalar = is_scalar && slot.rank() == 0;
-      }
+      const auto fit = [&](const std::vector<int32_t>& operands, const std::vector<Type>& wanted) {
+        for (size_t k = 0; k < operands.size(); ++k) {
+          if (operands[k] == kNoSlot) not_a_plan("a kernel has nowhere to write to");
+          const ValueType& own = type(made, operands[k]);
+          if (own.dtype != wanted[k].dtype || own.rank() != wanted[k].rank)
+            not_a_plan("an operand or result is of another type than the kernel's");
+          op.is_static = op.is_static && !own.is_dynamic;
+          is_scalar = is_scalar && own.rank() == 0;
+        }
+      };
+      fit(op.inputs, bound.inputs);
+      fit(op.outputs, bound.outputs);
       if (is_scalar) read_scalar(op, bound, step);
     }
     step.extra = added(plan_.ops, std::move(op));
@@ -264,52 +248,27 @@ class Decoder {
     step.node = in_.between(0, plan_.nodes);
     Entering row{};
     row.kind = static_cast<Entering::Kind>(in_.between(0, 3));
-    step.code = row.kind == Entering::Kind::Call   ? StepCode::Call
-                : row.kind == Entering::Kind::Loop ? StepCode::Loop
-                                                   : StepCode::Map;
-    row.site = in_.between(0, Rows::kMost);
-    row.phase = in_.between(0, Rows::kMost);
+    constexpr StepCode codes[] = {StepCode::Call, StepCode::Loop, StepCode::Map};
+    step.code = codes[static_cast<int>(row.kind)];
+    row.site = in_.between(0, IntReader::kMost);
+    row.phase = in_.between(0, IntReader::kMost);
     row.callee = in_.between(0, static_cast<int64_t>(plan_.templates.size()));
     row.has_path = in_.flag();
-    const int32_t hoists = in_.count();
-    for (int32_t k = 0; k < hoists; ++k) row.hoists.push_back(operand(made));
-    row.entry = slot_of(made);
-    if (row.entry != kNoSlot &&
-        (row.entry < made.layout.arrays || row.entry >= made.layout.arrays + made.layout.entries))
-      not_a_plan("an entry is none");
-    if (hoists > 0 && row.entry == kNoSlot) not_a_plan("an entry has no place");
-    for (auto* pairs : {&row.arguments, &row.mapped}) {
-      pairs->resize(z(in_.count()));
-      for (Pair& pair : *pairs) {
-        pair.from = operand(made);
-        pair.to = in_.between(kNoSlot, Rows::kMost);
-      }
-    }
-    const int64_t counted = in_.next();
-    row.counted = kNoSlot;
-    if (counted != kNoSlot) {
-      if (counted < -static_cast<int64_t>(plan_.constants.size()) || counted >= made.layout.all ||
-          type(made, static_cast<Operand>(counted)).rank() == 0)
-        not_a_plan("a map over no array");
-      row.counted = static_cast<Operand>(counted);
-    }
+    read(row.hoists, [&] { return operand(made); });
+    row.entry = entry_of(made);
+    if (!row.hoists.empty() && row.entry == kNoSlot) not_a_plan("an entry has no place");
+    for (auto* pairs : {&row.arguments, &row.mapped})
+      read(*pairs, [&] { return Pair{operand(made), in_.between(kNoSlot, IntReader::kMost)}; });
+    row.counted = operand_of(made);
+    if (row.counted != kNoSlot && type(made, row.counted).rank() == 0) not_a_plan("a map over no array");
     row.lanes = slot_of(made);
     row.lanes_too = slot_of(made);
-    const int32_t results = in_.count();
-    for (int32_t k = 0; k < results; ++k) {
-      Result result;
-      result.is_there = in_.flag();
-      if (result.is_there) {
-        result.node = in_.between(0, plan_.nodes);
-        result.is_order = in_.flag();
-        result.to = slot_of(made);
-        result.program = read_program(made);
-      }
-      row.results.push_back(result);
-    }
+    read(row.results, [&] {
+      if (!in_.flag()) return Result{};
+      return Result{true, in_.between(0, plan_.nodes), in_.flag(), slot_of(made), read_program(made)};
+    });
     row.done = read_program(made);
-    const int32_t visits = in_.count();
-    for (int32_t k = 0; k < visits; ++k) row.visits.push_back(in_.between(0, Rows::kMost));
+    read(row.visits, [&] { return in_.between(0, IntReader::kMost); });
     step.extra = added(plan_.enterings, std::move(row));
   }
 
@@ -320,7 +279,7 @@ class Decoder {
     for (const Read& read : made.reads) {
       const Template& main = plan_.templates[0];
       if (read.is_shared &&
-          (read.index >= main.layout.all || main.slots[z(read.index)].rank() != made.slots[z(read.to)].rank()))
+          (read.index >= main.layout.all || main.types[z(read.index)].rank() != made.types[z(read.to)].rank()))
         not_a_plan("there is no such value in main");
     }
     for (const Pair& load : made.loads)
@@ -349,9 +308,9 @@ class Decoder {
 
   void check(const Template& made, const Entering& row, int32_t steps) const {
     const Template& callee = plan_.templates[z(row.callee)];
-    const auto to = [&](int32_t slot) -> const Slot& {
+    const auto to = [&](int32_t slot) -> const ValueType& {
       if (slot < 0 || slot >= callee.layout.all) not_a_plan("there is no such argument");
-      return callee.slots[z(slot)];
+      return callee.types[z(slot)];
     };
     for (const Pair& pair : row.arguments)
       if (type(made, pair.from).rank() != to(pair.to).rank()) not_a_plan("an argument has another rank");
@@ -362,7 +321,7 @@ class Decoder {
     for (const Result& result : row.results) {
       check(made, result.program, steps);
       if (row.kind == Entering::Kind::Map && result.is_there && !result.is_order && result.to != kNoSlot &&
-          made.slots[z(result.to)].rank() == 0)
+          made.types[z(result.to)].rank() == 0)
         not_a_plan("lanes give no array");
     }
     check(made, row.done, steps);
@@ -383,7 +342,7 @@ class Decoder {
   }
 
   Plan& plan_;
-  Rows in_;
+  IntReader in_;
   std::span<const std::string> words_;
   std::vector<BoundKernel> kernels_;  // their kernels are the plan's
 };
@@ -392,7 +351,7 @@ class Decoder {
 
 Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> given) {
   for (const Constant& constant : given) {
-    const Slot& slot = constant.slot;
+    const ValueType& slot = constant.slot;
     uint64_t cell = 0;
     if (slot.rank() == 0) {
       std::memcpy(&cell, constant.data, z(slot.bytes));
@@ -407,7 +366,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
       cell = as_cell(array);
     }
     constants.push_back(cell);
-    constant_slots.push_back(slot);
+    constant_types.push_back(slot);
   }
   Decoder(*this, rows, words).decode();
 }

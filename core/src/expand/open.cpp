@@ -1,5 +1,6 @@
 // Copies come and go: calls, iterations, lanes; entries; and what is kept for later phases.
 #include "run.h"
+#include "run/values.h"
 #include "undertow/size.h"
 
 namespace undertow::expand {
@@ -28,7 +29,7 @@ void Run::finish(Copy* copy) {
     if (lanes != nullptr) {
       --parent->left;  // another count is for all lanes together
       if (++lanes->ended < lanes->count) return;
-      end_lanes(lanes);
+      lanes_.give(lanes);
     }
     if (row.done.count > 0) {
       set_off(*parent, row.done);
@@ -117,24 +118,16 @@ void Run::map(Copy& copy, const Entering& row) {
   const auto length = [&](Operand x) { return shape_of(as_array(cell(copy, x)))[0]; };
   const int64_t count = row.counted != kNoSlot ? length(row.counted) : static_cast<int64_t>(copy.slots[row.lanes]);
   for (const Pair& pair : row.mapped)
-    if (length(pair.from) != count) {
-      Stop stop{row.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
-      stop.a = count;
-      stop.b = length(pair.from);
-      throw stop;
-    }
+    if (length(pair.from) != count) throw unequal_lanes(row.phase, count, length(pair.from));
   if (row.phase == 0 && row.lanes != kNoSlot) copy.slots[row.lanes] = static_cast<uint64_t>(count);
   if (row.lanes_too != kNoSlot) copy.slots[row.lanes_too] = static_cast<uint64_t>(count);
-  auto* lanes = new Lanes{&copy, &row, count};
-  lanes->after = lanes_;
-  if (lanes_ != nullptr) lanes_->before = lanes;
-  lanes_ = lanes;
-  lanes->visits = row.visits[z(copy.visits - 1)];
+  Lanes* lanes = lanes_.take();
+  *lanes = {&copy, &row, count, 0, 0, row.visits[z(copy.visits - 1)], {}};
   for (const Result& result : row.results) {
     Lanes::Gathered& made = lanes->results.emplace_back();
     made.lacking = count;
     if (!result.is_there || result.is_order || result.to == kNoSlot) continue;
-    const Slot& slot = copy.made_of->slots[z(result.to)];
+    const ValueType& slot = copy.made_of->types[z(result.to)];
     if (slot.rank() == 1)
       made.array = make_array(pool_, &count, 1, slot.dtype);
     else
@@ -148,7 +141,7 @@ void Run::map(Copy& copy, const Entering& row) {
   for (size_t k = 0; k < row.results.size(); ++k)
     if (row.results[k].is_there) put_together(*lanes, k);
   drain();
-  end_lanes(lanes);
+  lanes_.give(lanes);
   if (row.done.count > 0) {
     set_off(copy, row.done);
     drain();
@@ -166,28 +159,14 @@ void Run::make_lane(Lanes& lanes) {
   give(parent, *lane, row.arguments);
   for (const Pair& pair : row.mapped) {
     if (pair.to == kNoSlot) continue;
-    const Slot& slot = type(*parent.made_of, pair.from);
+    const ValueType& slot = type(*parent.made_of, pair.from);
     Block* const array = as_array(cell(parent, pair.from));
     const int64_t* const shape = shape_of(array);
-    int64_t bytes = size_of(slot.dtype);
-    for (int axis = 1; axis < slot.rank(); ++axis) bytes *= shape[axis];
-    const std::byte* from = data_of(array, slot.rank()) + index * bytes;
-    if (slot.rank() == 1) {
-      lane->slots[pair.to] = 0;
-      std::memcpy(&lane->slots[pair.to], from, z(bytes));
-    } else {
-      Block* made = make_array(pool_, shape + 1, slot.rank() - 1, slot.dtype);
-      if (bytes > 0) std::memcpy(data_of(made, slot.rank() - 1), from, z(bytes));
-      lane->slots[pair.to] = as_cell(made);
-    }
+    const int64_t bytes = row_bytes(slot.dtype, shape, slot.rank());
+    lane->slots[pair.to] =
+        make_cell(pool_, data_of(array, slot.rank()) + index * bytes, shape + 1, slot.rank() - 1, slot.dtype);
   }
   begin(*lane);
-}
-
-void Run::end_lanes(Lanes* lanes) {
-  (lanes->before != nullptr ? lanes->before->after : lanes_) = lanes->after;
-  if (lanes->after != nullptr) lanes->after->before = lanes->before;
-  delete lanes;
 }
 
 void Run::gather(Copy& lane, const Result& result, int32_t number, Operand value) {
@@ -212,7 +191,7 @@ void Run::put_together(Lanes& lanes, size_t number) {
   Copy& parent = *lanes.parent;
   if (!result.is_order && result.to != kNoSlot) {
     if (made.array == nullptr) {
-      const Slot& slot = parent.made_of->slots[z(result.to)];
+      const ValueType& slot = parent.made_of->types[z(result.to)];
       const int rank = slot.rank();
       std::vector<int64_t> shape(z(rank));
       shape[0] = lanes.count;
@@ -221,19 +200,10 @@ void Run::put_together(Lanes& lanes, size_t number) {
             lanes.count > 0 ? shape_of(as_array(made.values[0]))[axis - 1] : std::max<int64_t>(slot.shape[z(axis)], 0);
       for (uint64_t value : made.values)
         if (std::memcmp(shape_of(as_array(value)), shape.data() + 1, z(rank - 1) * 8) != 0) {
-          Stop stop{Stop::Kind::UnequalResults};
-          stop.node = result.node;
-          for (uint64_t each : made.values) {
-            const View view = view_of(as_array(each), rank - 1, slot.dtype);
-            Value copied;
-            copied.shape.assign(view.shape, view.shape + view.rank);
-            copied.bytes.resize(z(view.bytes()));
-            if (!copied.bytes.empty()) std::memcpy(copied.bytes.data(), view.data, copied.bytes.size());
-            stop.values.push_back(std::move(copied));
-            stop.types.push_back({slot.dtype, rank - 1});
-          }
+          std::vector<View> views;
+          for (uint64_t each : made.values) views.push_back(view_of(as_array(each), rank - 1, slot.dtype));
           at_ = &parent;
-          throw stop;
+          throw stop_of(Stop::Kind::UnequalResults, result.node, views);
         }
       made.array = make_array(pool_, shape.data(), rank, slot.dtype);
       std::byte* to = data_of(made.array, rank);
@@ -255,17 +225,12 @@ void Run::put_together(Lanes& lanes, size_t number) {
 // Entries
 
 Entry* Run::make_entry(Copy& copy, const Entering& row) {
-  auto* entry = new Entry;
-  entry->row = &row;
-  entry->caller = copy.made_of;
-  entry->after = entries_;
-  if (entries_ != nullptr) entries_->before = entry;
-  entries_ = entry;
+  Entry* entry = entries_.take();
+  *entry = {1, &row, copy.made_of, {}, std::vector<Sum>(row.hoists.size())};
   for (Operand x : row.hoists) {
     const uint64_t value = cell(copy, x);
     entry->values.push_back(type(*copy.made_of, x).rank() > 0 ? shared(value) : value);
   }
-  entry->sums.resize(row.hoists.size());
   return entry;
 }
 
@@ -277,9 +242,7 @@ void Run::drop_entry(Entry* entry) {
       if (entry->sums[k].is_there) drop(pool_, as_array(entry->sums[k].cell));
     }
   for (Sum& sum : entry->sums) pool_.drop(sum.rows);
-  (entry->before != nullptr ? entry->before->after : entries_) = entry->after;
-  if (entry->after != nullptr) entry->after->before = entry->before;
-  delete entry;
+  entries_.give(entry);
 }
 
 }  // namespace undertow::expand

@@ -1,46 +1,16 @@
 // Operators that are more than one instruction: kernels, the host, and sums over all activations below an entry.
 #include <algorithm>
-#include <cmath>
 
 #include "run.h"
+#include "run/values.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
 
 namespace undertow::expand {
 namespace {
 
-template <class T>
-void add(void* to, const void* from, int64_t count) {
-  T* out = static_cast<T*>(to);
-  const T* in = static_cast<const T*>(from);
-  for (int64_t k = 0; k < count; ++k) out[k] += in[k];
-}
-
-void add(DType dtype, void* to, const void* from, int64_t count) {
-  if (dtype == DType::F32)
-    add<float>(to, from, count);
-  else
-    add<double>(to, from, count);
-}
-
-Value copied(const View& view) {
-  Value value;
-  value.shape.assign(view.shape, view.shape + view.rank);
-  value.bytes.resize(z(view.bytes()));
-  if (!value.bytes.empty()) std::memcpy(value.bytes.data(), view.data, value.bytes.size());
-  return value;
-}
-
-template <class T>
-bool is_finite(const void* data, int64_t count) {
-  const T* values = static_cast<const T*>(data);
-  return std::all_of(values, values + count, [](T value) { return std::isfinite(value); });
-}
-
-}  // namespace
-
 /// Field by field: a view that is put together and then copied as a whole waits for its own parts.
-static inline void set(View& view, void* data, int64_t stride, const int64_t* shape, int rank, DType dtype) {
+inline void set(View& view, void* data, int64_t stride, const int64_t* shape, int rank, DType dtype) {
   view.data = data;
   view.stride = stride;
   view.shape = shape;
@@ -48,9 +18,11 @@ static inline void set(View& view, void* data, int64_t stride, const int64_t* sh
   view.dtype = dtype;
 }
 
+}  // namespace
+
 /// An operand as kernels take it. Scalars are copied to a place of their own, where there is room behind them.
 void Run::look(const Copy& copy, Operand x, size_t place, View& view) {
-  const Slot& slot = type(*copy.made_of, x);
+  const ValueType& slot = type(*copy.made_of, x);
   const uint64_t value = cell(copy, x);
   const int rank = slot.rank();
   if (rank == 0) {
@@ -80,7 +52,7 @@ void Run::operate(Copy& copy, const Step& step) {
   }
   if (!op.is_static && kernel.shape(inputs_.data(), shapes_.data())) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k) {
-    const Slot& slot = copy.made_of->slots[z(op.outputs[k])];
+    const ValueType& slot = copy.made_of->types[z(op.outputs[k])];
     View& view = outputs_[k];
     const int rank = slot.rank();
     if (rank == 0) {
@@ -131,30 +103,17 @@ void Run::ask_host(Copy& copy, const Step& step) {
   host_.apply(step.node, {inputs_.data(), op.inputs.size()}, outputs);
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (op.outputs[k] == kNoSlot) continue;
-    const Slot& slot = copy.made_of->slots[z(op.outputs[k])];
+    const ValueType& slot = copy.made_of->types[z(op.outputs[k])];
     const Value& value = outputs[k];
     if (value.shape.size() != slot.shape.size()) throw Stop{Stop::Kind::Internal};
-    uint64_t cell = 0;
-    if (slot.rank() == 0) {
-      std::memcpy(&cell, value.bytes.data(), z(slot.bytes));
-    } else {
-      Block* array = make_array(pool_, value.shape.data(), slot.rank(), slot.dtype);
-      if (!value.bytes.empty()) std::memcpy(data_of(array, slot.rank()), value.bytes.data(), value.bytes.size());
-      cell = as_cell(array);
-    }
-    copy.slots[op.outputs[k]] = cell;
+    copy.slots[op.outputs[k]] = make_cell(pool_, value.bytes.data(), value.shape.data(), slot.rank(), slot.dtype);
   }
 }
 
 void Run::fault(const Copy& copy, const Step& step) {
-  Stop stop{Stop::Kind::Fault};
-  stop.node = step.node;
-  for (Operand x : plan_.ops[z(step.extra)].inputs) {
-    const View found = view(copy, x, 0);
-    stop.values.push_back(copied(found));
-    stop.types.push_back({found.dtype, found.rank});
-  }
-  throw stop;
+  const std::vector<Operand>& operands = plan_.ops[z(step.extra)].inputs;
+  for (size_t k = 0; k < operands.size(); ++k) look(copy, operands[k], k, inputs_[k]);
+  throw stop_of(Stop::Kind::Fault, step.node, {inputs_.data(), operands.size()});
 }
 
 void Run::check_finite(const Copy& copy, const Step& step) {
@@ -163,17 +122,8 @@ void Run::check_finite(const Copy& copy, const Step& step) {
     return;
   for (int32_t to : plan_.ops[z(step.extra)].outputs) {
     if (to == kNoSlot) continue;
-    const Slot& slot = copy.made_of->slots[z(to)];
-    if (slot.dtype != DType::F32 && slot.dtype != DType::F64) continue;
     const View found = view(copy, to, 0);
-    if (slot.dtype == DType::F32 ? is_finite<float>(found.data, found.count())
-                                 : is_finite<double>(found.data, found.count()))
-      continue;
-    Stop stop{Stop::Kind::NotFinite};
-    stop.node = step.node;
-    stop.values.push_back(copied(found));
-    stop.types.push_back({found.dtype, found.rank});
-    throw stop;
+    if (!is_finite(found)) throw stop_of(Stop::Kind::NotFinite, step.node, {&found, 1});
   }
 }
 
@@ -199,13 +149,13 @@ void Run::collect(Copy& copy, const Collect& row) {
     sum.used += bytes;
     return;
   }
-  const Slot& slot = type(*copy.made_of, row.values[0]);
+  const ValueType& slot = type(*copy.made_of, row.values[0]);
   const uint64_t value = cell(copy, row.values[0]);
   if (!sum.is_there) {
     sum.is_there = true;
     sum.cell = slot.rank() > 0 ? shared(value) : value;
   } else if (slot.rank() == 0) {
-    add(slot.dtype, &sum.cell, &value, 1);
+    add_floats(slot.dtype, &sum.cell, &value, 1);
   } else {
     const View more = view_of(as_array(value), slot.rank(), slot.dtype);
     if (as_array(sum.cell)->refs != 1) {  // others read it: from now on it has memory of its own
@@ -214,7 +164,7 @@ void Run::collect(Copy& copy, const Collect& row) {
       drop(pool_, as_array(sum.cell));
       sum.cell = as_cell(own);
     }
-    add(slot.dtype, data_of(as_array(sum.cell), more.rank), more.data, more.count());
+    add_floats(slot.dtype, data_of(as_array(sum.cell), more.rank), more.data, more.count());
   }
 }
 
@@ -247,8 +197,8 @@ void Run::collected(Copy& copy, const Collected& row) {
   for (size_t k = 0; k < sum.numbers.size(); ++k) {
     const int64_t number = sum.numbers[k] < 0 ? sum.numbers[k] + like.shape[0] : sum.numbers[k];
     if (number < 0 || number >= like.shape[0]) throw Stop{Stop::Kind::Internal};
-    add(like.dtype, static_cast<std::byte*>(out.data) + number * width,
-        sum.rows->data() + static_cast<int64_t>(k) * width, width / size_of(like.dtype));
+    add_floats(like.dtype, static_cast<std::byte*>(out.data) + number * width,
+               sum.rows->data() + static_cast<int64_t>(k) * width, width / size_of(like.dtype));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "run/guard.h"
+#include "run/values.h"
 #include "undertow/scalar.h"
 #include "undertow/size.h"
 
@@ -18,28 +19,13 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
       pool_(options.memory),
       arena_(pool_),
       table_(pool_),
-      memory_(plan.most_operands * kScalar + 64),
+      scalars_(static_cast<std::byte*>(scalar_memory_.get(static_cast<int64_t>(plan.most_operands) * kScalar))),
       poll_(host, options.timeout) {
-  const auto address = reinterpret_cast<uintptr_t>(memory_.data());
-  scalars_ = memory_.data() + (64 - address % 64) % 64;
   inputs_.resize(plan.most_operands);
   outputs_.resize(plan.most_operands);
   shapes_.resize(plan.most_operands);
   stats_.fired.assign(z(plan.nodes), 0);
   for (const Template& made_of : plan.templates) arena_.reserve(std::max(made_of.copy_size, made_of.record_size));
-}
-
-Run::~Run() {  // blocks go with the pool
-  while (entries_ != nullptr) {
-    Entry* next = entries_->after;
-    delete entries_;
-    entries_ = next;
-  }
-  while (lanes_ != nullptr) {
-    Lanes* next = lanes_->after;
-    delete lanes_;
-    lanes_ = next;
-  }
 }
 
 std::vector<Value> Run::run(std::span<const View> inputs) {
@@ -52,14 +38,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
       const int32_t slot = plan_.inputs[k];
       if (slot == kNoSlot) continue;
       const View& view = inputs[k];
-      if (view.rank == 0) {
-        main_->slots[slot] = 0;
-        std::memcpy(&main_->slots[slot], view.data, z(view.bytes()));
-      } else {
-        Block* array = make_array(pool_, view.shape, view.rank, view.dtype);
-        if (view.bytes() > 0) std::memcpy(data_of(array, view.rank), view.data, z(view.bytes()));
-        main_->slots[slot] = as_cell(array);
-      }
+      main_->slots[slot] = make_cell(pool_, view.data, view.shape, view.rank, view.dtype);
     }
     begin(*main_);
     if (missing_ > 0) {
@@ -80,16 +59,10 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   std::vector<Value> values;
   for (size_t k = 0; k < results_.size(); ++k) {
     const Plan::Fetch& fetch = plan_.fetches[k];
-    Value value;
-    if (!fetch.is_order) {
-      const int rank = fetch.slot.rank();
-      const View view = rank == 0 ? View{&results_[k], 0, nullptr, 0, fetch.slot.dtype}
-                                  : view_of(as_array(results_[k]), rank, fetch.slot.dtype);
-      value.shape.assign(view.shape, view.shape + rank);
-      value.bytes.resize(z(view.bytes()));
-      if (!value.bytes.empty()) std::memcpy(value.bytes.data(), view.data, value.bytes.size());
-    }
-    values.push_back(std::move(value));
+    const int rank = fetch.type.rank();
+    const View view = rank == 0 ? View{&results_[k], 0, nullptr, 0, fetch.type.dtype}
+                                : view_of(as_array(results_[k]), rank, fetch.type.dtype);
+    values.push_back(fetch.is_order ? Value{} : value_of(view));
   }
   return values;
 }

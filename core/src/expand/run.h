@@ -6,16 +6,18 @@
 
 #include "array.h"
 #include "copy.h"
+#include "memory/store.h"
 #include "run/poll.h"
 
 namespace undertow::expand {
+
+constexpr int64_t kScalar = 128;  // a scalar, and what a kernel may read or write behind it
 
 class Run {
  public:
   Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
-  ~Run();
 
   std::vector<Value> run(std::span<const View> inputs);
 
@@ -62,7 +64,6 @@ class Run {
   void again(Copy& copy, const std::vector<Pair>& pairs);
   void map(Copy& copy, const Entering& row);
   void make_lane(Lanes& lanes);
-  void end_lanes(Lanes* lanes);
   void gather(Copy& lane, const Result& result, int32_t number, Operand value);
   void put_together(Lanes& lanes, size_t number);
   Entry* make_entry(Copy& copy, const Entering& row);
@@ -81,8 +82,8 @@ class Run {
   View view(const Copy& copy, Operand x, size_t place);
 
   uint64_t cell(const Copy& copy, Operand x) const { return x >= 0 ? copy.slots[x] : constants_[~x]; }
-  const Slot& type(const Template& of, Operand x) const {
-    return x >= 0 ? of.slots[static_cast<size_t>(x)] : plan_.constant_slots[static_cast<size_t>(~x)];
+  const ValueType& type(const Template& of, Operand x) const {
+    return x >= 0 ? of.types[static_cast<size_t>(x)] : plan_.constant_types[static_cast<size_t>(~x)];
   }
 
   const Plan& plan_;
@@ -95,8 +96,8 @@ class Run {
   Arena arena_;
   Table table_;
   Scratch scratch_;
-  std::vector<std::byte> memory_;  ///< for scalars that kernels take and give
-  std::byte* scalars_;             ///< aligned, kScalar bytes each
+  Scratch scalar_memory_;
+  std::byte* scalars_;  ///< that kernels take and give: aligned, kScalar bytes each
   std::vector<View> inputs_, outputs_;
   std::vector<Shape> shapes_;
   Ready hand_{nullptr, nullptr};
@@ -108,8 +109,8 @@ class Run {
   const Step* step_ = nullptr;
   /// The first at the greatest depth, or one above it: each adds its label to the tag as it goes.
   Copy* deepest_ = nullptr;
-  Entry* entries_ = nullptr;  ///< all
-  Lanes* lanes_ = nullptr;    ///< all
+  Store<Entry> entries_;
+  Store<Lanes> lanes_;
   std::vector<uint64_t> results_;
   size_t missing_ = 0;
   int64_t frames_ = 0;
@@ -200,7 +201,5 @@ inline void Run::begin(Copy& copy) {
   if (!tasks_.empty()) drain();
   if (copy.left == 0) finish(&copy);
 }
-
-constexpr int64_t kScalar = 128;  // a scalar, and what a kernel may read or write behind it
 
 }  // namespace undertow::expand

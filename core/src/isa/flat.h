@@ -14,6 +14,22 @@
 #define UNDERTOW_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+// An operator by its result, which is an R: of x, or of x and y.
+#define UNDERTOW_UNARY(Name, R, result) \
+  struct Name {                         \
+    template <class T>                  \
+    static R apply(T x) {               \
+      return result;                    \
+    }                                   \
+  };
+#define UNDERTOW_BINARY(Name, R, result) \
+  struct Name {                          \
+    template <class T>                   \
+    static R apply(T x, T y) {           \
+      return result;                     \
+    }                                    \
+  };
+
 namespace undertow::UNDERTOW_ISA {
 namespace {
 
@@ -75,14 +91,19 @@ void each_pair(const void* a, const void* b, const void*, void* out, int64_t n) 
   }
 }
 
+template <class T, class R = T>
+constexpr FlatRow one_operand(const char* name, Flat flat) {
+  return {name, {1, {kDType<T>, {}, {}}, kDType<R>, {flat}, nullptr, Fault::Code::None}};
+}
+
 template <class F, class T, class R = T>
 constexpr FlatRow unary(const char* name) {
-  return {name, {1, {kDType<T>, {}, {}}, kDType<R>, {&each<F, T, R>}, nullptr, Fault::Code::None}};
+  return one_operand<T, R>(name, &each<F, T, R>);
 }
 
 template <class F, class T>
 constexpr FlatRow whole_unary(const char* name) {
-  return {name, {1, {kDType<T>, {}, {}}, kDType<T>, {&each_whole<F, T>}, nullptr, Fault::Code::None}};
+  return one_operand<T>(name, &each_whole<F, T>);
 }
 
 template <class F, class T, class R = T>

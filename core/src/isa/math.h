@@ -75,34 +75,21 @@ struct Reduced {
   T k, small;
 };
 
-template <class T>
-inline T exp_series(T r);  // (exp(r) - 1 - r) / r ** 2
-
-template <>
-inline float exp_series(float r) {
-  float p = 0x1.a01a02p-16f;
-  p = fma(p, r, 0x1.a01a02p-13f);
-  p = fma(p, r, 0x1.6c16c2p-10f);
-  p = fma(p, r, 0x1.111112p-7f);
-  p = fma(p, r, 0x1.555556p-5f);
-  p = fma(p, r, 0x1.555556p-3f);
-  return fma(p, r, 0.5f);
+/// A polynomial, by its coefficients from the highest power down.
+template <class T, class... More>
+inline T horner(T x, T first, More... more) {
+  ((first = fma(first, x, more)), ...);
+  return first;
 }
 
-template <>
+// (exp(r) - 1 - r) / r ** 2
+inline float exp_series(float r) {
+  return horner(r, 0x1.a01a02p-16f, 0x1.a01a02p-13f, 0x1.6c16c2p-10f, 0x1.111112p-7f, 0x1.555556p-5f, 0x1.555556p-3f,
+                0.5f);
+}
 inline double exp_series(double r) {
-  double p = 1.0 / 6227020800.0;
-  p = fma(p, r, 1.0 / 479001600.0);
-  p = fma(p, r, 1.0 / 39916800.0);
-  p = fma(p, r, 1.0 / 3628800.0);
-  p = fma(p, r, 1.0 / 362880.0);
-  p = fma(p, r, 1.0 / 40320.0);
-  p = fma(p, r, 1.0 / 5040.0);
-  p = fma(p, r, 1.0 / 720.0);
-  p = fma(p, r, 1.0 / 120.0);
-  p = fma(p, r, 1.0 / 24.0);
-  p = fma(p, r, 1.0 / 6.0);
-  return fma(p, r, 0.5);
+  return horner(r, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
+                1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5);
 }
 
 template <class T>

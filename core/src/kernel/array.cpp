@@ -1,6 +1,4 @@
 // Shapes: the same elements, arranged differently, and arrays put together.
-#include <cstring>
-
 #include "kernel/families.h"
 #include "kernel/sizes.h"
 #include "kernel/strided.h"
@@ -8,26 +6,9 @@
 namespace undertow {
 namespace {
 
-/// Copies lanes as they are: for operators that only change the shape.
-void copy_lanes(int64_t lanes, const View& in, const View& out) {
-  const int64_t bytes = out.bytes();
-  if (in.data == out.data) return;
-  if (in.stride == bytes && out.stride == bytes) {
-    std::memcpy(out.data, in.data, static_cast<size_t>(lanes * bytes));
-    return;
-  }
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    std::memcpy(out.lane<void>(lane), in.lane<void>(lane), static_cast<size_t>(bytes));
-}
-
-class Copy : public Kernel {
+class Copy : public SameShape {
  public:
   explicit Copy(const Binding&) { in_place_ = 1; }
-
-  Fault shape(const View* inputs, Shape* outputs) const override {
-    outputs[0] = Shape(inputs[0]);
-    return {};
-  }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const final {
     copy_lanes(lanes, inputs[0], outputs[0]);
@@ -68,9 +49,8 @@ class Reshape final : public Copy {
 
 class ExpandDims final : public Copy {
  public:
-  explicit ExpandDims(const Binding& binding) : Copy(binding), rank_(binding.outputs[0].rank) {
-    for (int axis : binding.attrs.axes("axes")) fresh_ |= uint64_t{1} << axis;
-  }
+  explicit ExpandDims(const Binding& binding)
+      : Copy(binding), rank_(binding.outputs[0].rank), fresh_(axes_of(binding)) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     outputs[0].rank = 0;
@@ -81,14 +61,12 @@ class ExpandDims final : public Copy {
 
  private:
   int rank_;
-  uint64_t fresh_ = 0;
+  uint64_t fresh_;
 };
 
 class Squeeze final : public Copy {
  public:
-  explicit Squeeze(const Binding& binding) : Copy(binding) {
-    for (int axis : binding.attrs.axes("axes")) gone_ |= uint64_t{1} << axis;
-  }
+  explicit Squeeze(const Binding& binding) : Copy(binding), gone_(axes_of(binding)) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     outputs[0].rank = 0;
@@ -103,20 +81,17 @@ class Squeeze final : public Copy {
   }
 
  private:
-  uint64_t gone_ = 0;
+  uint64_t gone_;
 };
 
-class BroadcastTo final : public Kernel {
+class BroadcastTo final : public OpenShape {
  public:
-  explicit BroadcastTo(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
-    deciding_ = open_operands(shape_, 1);
-  }
+  using OpenShape::OpenShape;
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     const View& x = inputs[0];
     Shape& out = outputs[0];
-    if (Fault fault = open_shape(shape_, inputs + 1, out)) return fault;
-    if (Fault fault = check_size(out)) return fault;
+    if (Fault fault = OpenShape::shape(inputs, outputs)) return fault;
     const int front = out.rank - x.rank;
     for (int axis = 0; axis < x.rank; ++axis)
       if (x.shape[axis] != 1 && x.shape[axis] != out.sizes[front + axis]) return {Fault::Code::ShapesDiffer, 0};
@@ -125,18 +100,11 @@ class BroadcastTo final : public Kernel {
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
     const View &x = inputs[0], &out = outputs[0];
-    int64_t from[kMostAxes], to[kMostAxes];
-    broadcast_strides(x, out.rank, from);
-    dense_strides(out.shape, out.rank, size_of(out.dtype), to);
-    Walk<2> walk;
-    walk.axis(lanes, {x.stride, out.stride});
-    for (int axis = 0; axis < out.rank; ++axis) walk.axis(out.shape[axis], {from[axis], to[axis]});
-    copy_walk(walk, x.data, out.data, size_of(x.dtype));
+    Strides from;
+    broadcast_strides(x, out.rank, from.steps);
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
     return {};
   }
-
- private:
-  OptionalInts shape_;
 };
 
 class Transpose final : public Kernel {
@@ -151,13 +119,10 @@ class Transpose final : public Kernel {
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
     const View &x = inputs[0], &out = outputs[0];
-    int64_t from[kMostAxes], to[kMostAxes];
-    dense_strides(x.shape, x.rank, size_of(x.dtype), from);
-    dense_strides(out.shape, out.rank, size_of(out.dtype), to);
-    Walk<2> walk;
-    walk.axis(lanes, {x.stride, out.stride});
-    for (int axis = 0; axis < out.rank; ++axis) walk.axis(out.shape[axis], {from[axes_[axis]], to[axis]});
-    copy_walk(walk, x.data, out.data, size_of(x.dtype));
+    const Strides of_x(x);
+    Strides from;
+    for (int axis = 0; axis < out.rank; ++axis) from.steps[axis] = of_x.steps[axes_[axis]];
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
     return {};
   }
 
@@ -165,35 +130,25 @@ class Transpose final : public Kernel {
   std::vector<int> axes_;
 };
 
-class Flip final : public Kernel {
+class Flip final : public SameShape {
  public:
-  explicit Flip(const Binding& binding) {
-    for (int axis : binding.attrs.axes("axes")) turned_ |= uint64_t{1} << axis;
-  }
-
-  Fault shape(const View* inputs, Shape* outputs) const override {
-    outputs[0] = Shape(inputs[0]);
-    return {};
-  }
+  explicit Flip(const Binding& binding) : turned_(axes_of(binding)) {}
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
     const View &x = inputs[0], &out = outputs[0];
     if (x.count() == 0) return {};
-    int64_t strides[kMostAxes], offset = 0;
-    dense_strides(x.shape, x.rank, size_of(x.dtype), strides);
-    Walk<2> walk;
-    walk.axis(lanes, {x.stride, out.stride});
-    for (int axis = 0; axis < x.rank; ++axis) {
-      const bool turned = (turned_ >> axis) & 1;
-      if (turned) offset += (x.shape[axis] - 1) * strides[axis];
-      walk.axis(x.shape[axis], {turned ? -strides[axis] : strides[axis], strides[axis]});
-    }
-    copy_walk(walk, static_cast<std::byte*>(x.data) + offset, out.data, size_of(x.dtype));
+    Strides from(x);
+    for (int axis = 0; axis < x.rank; ++axis)
+      if ((turned_ >> axis) & 1) {
+        from.offset += (x.shape[axis] - 1) * from.steps[axis];
+        from.steps[axis] = -from.steps[axis];
+      }
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
     return {};
   }
 
  private:
-  uint64_t turned_ = 0;
+  uint64_t turned_;
 };
 
 class Dim final : public Kernel {

@@ -9,43 +9,18 @@
 namespace undertow {
 namespace {
 
-/// What all of these share: an open shape, whose sizes are the operands after the first.
-class Made : public Kernel {
- public:
-  explicit Made(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
-    deciding_ = open_operands(shape_, 1);
-  }
-
-  Fault shape(const View* inputs, Shape* outputs) const final {
-    if (Fault fault = open_shape(shape_, inputs + 1, outputs[0])) return fault;
-    return check_size(outputs[0]);
-  }
-
- private:
-  OptionalInts shape_;
-};
-
 template <class T>
 void fill(int64_t lanes, const View& value, const View& out) {
   const int64_t count = out.count();
   for (int64_t lane = 0; lane < lanes; ++lane) std::fill_n(out.lane<T>(lane), count, *value.lane<T>(lane));
 }
 
-class Fill final : public Made {
+class Fill final : public OpenShape {
  public:
-  using Made::Made;
+  using OpenShape::OpenShape;
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    switch (size_of(inputs[0].dtype)) {
-      case 1:
-        fill<uint8_t>(lanes, inputs[0], outputs[0]);
-        break;
-      case 4:
-        fill<uint32_t>(lanes, inputs[0], outputs[0]);
-        break;
-      default:
-        fill<uint64_t>(lanes, inputs[0], outputs[0]);
-    }
+    by_size(size_of(inputs[0].dtype), [&](auto unit) { fill<decltype(unit)>(lanes, inputs[0], outputs[0]); });
     return {};
   }
 };
@@ -87,21 +62,6 @@ class Arange final : public Kernel {
   }
 };
 
-std::unique_ptr<Kernel> make_arange(const Binding& binding) {
-  switch (binding.inputs[0].dtype) {
-    case DType::I32:
-      return std::make_unique<Arange<int32_t>>(binding);
-    case DType::I64:
-      return std::make_unique<Arange<int64_t>>(binding);
-    case DType::F32:
-      return std::make_unique<Arange<float>>(binding);
-    case DType::F64:
-      return std::make_unique<Arange<double>>(binding);
-    default:
-      return nullptr;
-  }
-}
-
 // -- random numbers; undertow/ops/random.py says what the n-th one is ---------------------------------------------
 
 double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
@@ -124,9 +84,9 @@ struct Uniform32 {
 };
 
 template <class D>
-class Draw final : public Made {
+class Draw final : public OpenShape {
  public:
-  using Made::Made;
+  using OpenShape::OpenShape;
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
     const int64_t count = outputs[0].count();
@@ -140,9 +100,9 @@ class Draw final : public Made {
 };
 
 template <class T>
-class Normal final : public Made {
+class Normal final : public OpenShape {
  public:
-  explicit Normal(const Binding& binding) : Made(binding) {
+  explicit Normal(const Binding& binding) : OpenShape(binding) {
     const Type wide[] = {{DType::F64, 0}};
     log_ = find_elementwise(binding.isa, "log", wide, DType::F64)->flat[0];
     cos_ = find_elementwise(binding.isa, "cos", wide, DType::F64)->flat[0];
@@ -183,7 +143,7 @@ std::unique_ptr<Kernel> make_by_width(const Binding& binding) {
 
 constexpr KernelRow kRows[] = {
     {"fill", make_kernel<Fill>},
-    {"arange", make_arange},
+    {"arange", make_by_dtype<Arange<int32_t>, Arange<int64_t>, Arange<float>, Arange<double>>},
     {"random_bits", make_by_width<Draw<Bits32>, Draw<Bits64>>},
     {"random_uniform", make_by_width<Draw<Uniform32>, Draw<Uniform64>>},
     {"random_normal", make_by_width<Normal<float>, Normal<double>>},

@@ -18,18 +18,13 @@ class ElementwiseKernel final : public Kernel {
     out = Shape(inputs[0]);
     for (int k = 1; k < op_.arity; ++k) {
       const View& view = inputs[k];
-      const int rank = std::max(out.rank, view.rank);
-      for (int back = 1; back <= rank; ++back) {  // from the last axis
+      Shape wider;
+      wider.rank = std::max(out.rank, view.rank);
+      for (int back = 1; back <= wider.rank; ++back) {  // from the last axis
         const int64_t a = back <= out.rank ? out.sizes[out.rank - back] : 1;
         const int64_t b = back <= view.rank ? view.shape[view.rank - back] : 1;
         if (a != b && a != 1 && b != 1) return {Fault::Code::ShapesDiffer, 0};
-      }
-      Shape wider;
-      wider.rank = rank;
-      for (int back = 1; back <= rank; ++back) {
-        const int64_t a = back <= out.rank ? out.sizes[out.rank - back] : 1;
-        const int64_t b = back <= view.rank ? view.shape[view.rank - back] : 1;
-        wider.sizes[rank - back] = a == 1 ? b : a;
+        wider.sizes[wider.rank - back] = a == 1 ? b : a;
       }
       out = wider;
     }
@@ -116,7 +111,18 @@ class ElementwiseKernel final : public Kernel {
   const Elementwise& op_;  // a row of a table: there for ever
 };
 
+template <class T>
+void add(void* to, const void* from, int64_t count) {
+  T* out = static_cast<T*>(to);
+  const T* in = static_cast<const T*>(from);
+  for (int64_t k = 0; k < count; ++k) out[k] += in[k];
+}
+
 }  // namespace
+
+void add_floats(DType dtype, void* to, const void* from, int64_t count) {
+  dtype == DType::F32 ? add<float>(to, from, count) : add<double>(to, from, count);
+}
 
 std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding) {
   if (binding.outputs.size() != 1) return nullptr;

@@ -20,6 +20,14 @@ std::unique_ptr<Kernel> make_kernel(const Binding& binding) {
   return std::make_unique<K>(binding);
 }
 
+/// One class for each of I32, I64, F32, F64.
+template <class... Classes>
+std::unique_ptr<Kernel> make_by_dtype(const Binding& binding) {
+  constexpr std::unique_ptr<Kernel> (*all[])(const Binding&) = {make_kernel<Classes>...};
+  const DType dtype = binding.inputs[0].dtype;
+  return dtype == DType::Bool ? nullptr : all[static_cast<int>(dtype) - static_cast<int>(DType::I32)](binding);
+}
+
 // Operators on each element are rows of the tables in isa/each, and need none here.
 std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernel/sizes.h"
 #include "undertow/fused.h"
 #include "undertow/size.h"
 
@@ -12,17 +13,6 @@ namespace undertow {
 namespace {
 
 constexpr int64_t kCache = 24 * 1024;  // bytes that all slots together may take
-
-/// Call with a pointer to an unsigned integer of that size, to move values of any dtype.
-template <class Work>
-void by_size(int64_t size, Work&& work) {
-  if (size == 1)
-    work(uint8_t{});
-  else if (size == 4)
-    work(uint32_t{});
-  else
-    work(uint64_t{});
-}
 
 /// Rows of n elements to planes of `lanes` elements.
 template <class T>

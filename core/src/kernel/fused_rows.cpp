@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernel/sizes.h"
 #include "undertow/fused.h"
 #include "undertow/size.h"
 
@@ -15,14 +16,10 @@ namespace {
 constexpr int64_t kCache = 24 * 1024;  // bytes that all slots together may take: they and what streams by fit into L1
 constexpr int64_t kShort = 32;         // elements of rows that are laid out
 
-template <class T>
-void repeat(const void* from, void* to, int64_t count) {
-  std::fill_n(static_cast<T*>(to), count, *static_cast<const T*>(from));
-}
-
 void repeat(const void* from, void* to, int64_t count, int64_t size) {
-  size == 1 ? repeat<uint8_t>(from, to, count)
-            : (size == 4 ? repeat<uint32_t>(from, to, count) : repeat<uint64_t>(from, to, count));
+  by_size(size, [&](auto unit) {
+    std::fill_n(static_cast<decltype(unit)*>(to), count, *static_cast<const decltype(unit)*>(from));
+  });
 }
 
 }  // namespace

@@ -39,23 +39,19 @@ int64_t row_strides(const View& x, uint64_t axes, int64_t* strides) {
 }  // namespace
 
 void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows) {
-  int64_t from[kMostAxes], to[kMostAxes];
-  dense_strides(x.shape, x.rank, size_of(x.dtype), from);
-  const int64_t bytes = row_strides(x, axes, to);
-  Walk<2> walk;
-  walk.axis(lanes, {x.stride, bytes});
-  for (int axis = 0; axis < x.rank; ++axis) walk.axis(x.shape[axis], {from[axis], to[axis]});
-  copy_walk(walk, x.data, rows, size_of(x.dtype));
+  Strides to;
+  View out = x;
+  out.data = rows;
+  out.stride = row_strides(x, axes, to.steps);
+  copy_strided(lanes, x, Strides(x), out, to, sizes_of(x));
 }
 
-void spread_reduced(int64_t lanes, const void* rows, uint64_t axes, const View& out) {
-  int64_t from[kMostAxes], to[kMostAxes];
-  const int64_t bytes = row_strides(out, axes, from);
-  dense_strides(out.shape, out.rank, size_of(out.dtype), to);
-  Walk<2> walk;
-  walk.axis(lanes, {bytes, out.stride});
-  for (int axis = 0; axis < out.rank; ++axis) walk.axis(out.shape[axis], {from[axis], to[axis]});
-  copy_walk(walk, rows, out.data, size_of(out.dtype));
+void spread_reduced(int64_t lanes, void* rows, uint64_t axes, const View& out) {
+  Strides from;
+  View x = out;
+  x.data = rows;
+  x.stride = row_strides(out, axes, from.steps);
+  copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
 }
 
 }  // namespace undertow

@@ -20,10 +20,7 @@ void copy_block(void* to, const void* from, int64_t bytes) {
 
 class Slice final : public Kernel {
  public:
-  explicit Slice(const Binding& binding)
-      : starts_(binding.attrs.optionals("starts")),
-        stops_(binding.attrs.optionals("stops")),
-        steps_(binding.attrs.optionals("steps")) {}
+  explicit Slice(const Binding& binding) : cuts_(binding.attrs) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     outputs[0].rank = 0;
@@ -34,17 +31,13 @@ class Slice final : public Kernel {
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
     const View &x = inputs[0], &out = outputs[0];
     if (out.count() == 0) return {};
-    int64_t from[kMostAxes], to[kMostAxes], offset = 0;
-    dense_strides(x.shape, x.rank, size_of(x.dtype), from);
-    dense_strides(out.shape, out.rank, size_of(x.dtype), to);
-    Walk<2> walk;
-    walk.axis(lanes, {x.stride, out.stride});
+    Strides from(x);
     for (int axis = 0; axis < x.rank; ++axis) {
       const Cut part = cut(x, axis);
-      offset += part.start * from[axis];
-      walk.axis(part.count, {part.step * from[axis], to[axis]});
+      from.offset += part.start * from.steps[axis];
+      from.steps[axis] *= part.step;
     }
-    copy_walk(walk, static_cast<std::byte*>(x.data) + offset, out.data, size_of(x.dtype));
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
     return {};
   }
 
@@ -62,20 +55,20 @@ class Slice final : public Kernel {
   }
 
  private:
-  Cut cut(const View& x, int axis) const { return cut_of(starts_[axis], stops_[axis], steps_[axis], x.shape[axis]); }
+  Cut cut(const View& x, int axis) const { return cuts_.of(axis, x.shape[axis]); }
 
-  OptionalInts starts_, stops_, steps_;
+  Cuts cuts_;
 };
 
 /// A slice along one axis that starts elsewhere in each lane: walks that differ only in where they begin.
 void copy_cut(const View& x, const View& out, int64_t lane, int axis, const Cut& cut) {
-  const int64_t element = size_of(x.dtype), inner = product(x.shape, axis + 1, x.rank);
+  const Line line(x, axis);
+  const int64_t element = size_of(x.dtype), row = line.inner * element;
   Walk<2> walk;
-  walk.axis(product(x.shape, 0, axis), {x.shape[axis] * inner * element, cut.count * inner * element});
-  walk.axis(cut.count, {cut.step * inner * element, inner * element});
-  walk.axis(inner, {element, element});
-  if (out.count() > 0)
-    copy_walk(walk, x.lane<std::byte>(lane) + cut.start * inner * element, out.lane<void>(lane), element);
+  walk.axis(line.outer, {line.length * row, cut.count * row});
+  walk.axis(cut.count, {cut.step * row, row});
+  walk.axis(line.inner, {element, element});
+  if (out.count() > 0) copy_walk(walk, x.lane<std::byte>(lane) + cut.start * row, out.lane<void>(lane), element);
 }
 
 Shape with_axis(const View& x, int axis, int64_t size) {
@@ -139,10 +132,10 @@ class SliceBetween final : public Kernel {
 
 class Index final : public Kernel {
  public:
-  explicit Index(const Binding& binding) : axes_(binding.attrs.axes("axes")) {
-    for (int axis : axes_) picked_ |= uint64_t{1} << axis;
-    leading_ = picked_ == (uint64_t{1} << axes_.size()) - 1;
-  }
+  explicit Index(const Binding& binding)
+      : axes_(binding.attrs.axes("axes")),
+        picked_(axes_of(binding)),
+        leading_(picked_ == (uint64_t{1} << axes_.size()) - 1) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     outputs[0].rank = 0;
@@ -180,7 +173,7 @@ class Index final : public Kernel {
 
  private:
   std::vector<int> axes_;
-  uint64_t picked_ = 0;
+  uint64_t picked_;
   bool leading_;  // the axes in front: what is kept stands in one piece
 };
 
@@ -189,54 +182,21 @@ class Take final : public Kernel {
   explicit Take(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
-    const View &x = inputs[0], &indices = inputs[1];
-    Shape& out = outputs[0];
-    out.rank = 0;
-    for (int axis = 0; axis < axis_; ++axis) out.append(x.shape[axis]);
-    for (int axis = 0; axis < indices.rank; ++axis) out.append(indices.shape[axis]);
-    for (int axis = axis_ + 1; axis < x.rank; ++axis) out.append(x.shape[axis]);
+    outputs[0] = taken_shape(inputs[0], inputs[1], axis_);
     return {};
   }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    const View &x = inputs[0], &indices = inputs[1], &out = outputs[0];
-    const int64_t length = x.shape[axis_], outer = product(x.shape, 0, axis_), count = indices.count();
-    const int64_t block = product(x.shape, axis_ + 1, x.rank) * size_of(x.dtype);
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const std::byte* from = x.lane<std::byte>(lane);
-      std::byte* to = out.lane<std::byte>(lane);
-      for (int64_t row = 0; row < outer; ++row, from += length * block) {
-        for (int64_t n = 0; n < count; ++n, to += block) {
-          const int64_t place = place_of(integer_at(indices, lane, n), length);
-          if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-          copy_block(to, from + place * block, block);
-        }
-      }
-    }
-    return {};
+    const View &x = inputs[0], &out = outputs[0];
+    const int64_t element = size_of(x.dtype), block = product(x.shape, axis_ + 1, x.rank) * element;
+    return each_place<true>(lanes, x, inputs[1], axis_, [&](int64_t lane, int64_t there, int64_t here) {
+      copy_block(out.lane<std::byte>(lane) + here * element, x.lane<std::byte>(lane) + there * element, block);
+    });
   }
 
  private:
   int axis_;
 };
-
-template <class T>
-Fault gather(int64_t lanes, const View& x, const View& indices, const View& out, int axis) {
-  const int64_t length = x.shape[axis], count = indices.shape[axis];
-  const int64_t outer = product(x.shape, 0, axis), inner = product(x.shape, axis + 1, x.rank);
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    const T* from = x.lane<T>(lane);
-    T* to = out.lane<T>(lane);
-    for (int64_t row = 0; row < outer; ++row, from += length * inner) {
-      for (int64_t n = 0; n < count * inner; ++n) {
-        const int64_t place = place_of(integer_at(indices, lane, row * count * inner + n), length);
-        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-        *to++ = from[place * inner + n % inner];
-      }
-    }
-  }
-  return {};
-}
 
 class TakeAlongAxis final : public Kernel {
  public:
@@ -250,14 +210,12 @@ class TakeAlongAxis final : public Kernel {
   }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    switch (size_of(inputs[0].dtype)) {
-      case 1:
-        return gather<uint8_t>(lanes, inputs[0], inputs[1], outputs[0], axis_);
-      case 4:
-        return gather<uint32_t>(lanes, inputs[0], inputs[1], outputs[0], axis_);
-      default:
-        return gather<uint64_t>(lanes, inputs[0], inputs[1], outputs[0], axis_);
-    }
+    return by_size(size_of(inputs[0].dtype), [&](auto unit) {
+      using T = decltype(unit);
+      return each_place<false>(lanes, inputs[0], inputs[1], axis_, [&](int64_t lane, int64_t there, int64_t here) {
+        outputs[0].lane<T>(lane)[here] = inputs[0].lane<T>(lane)[there];
+      });
+    });
   }
 
  private:

@@ -175,21 +175,8 @@ class IntegerMatmul final : public Matmul {
   }
 };
 
-std::unique_ptr<Kernel> make_matmul(const Binding& binding) {
-  switch (binding.inputs[0].dtype) {
-    case DType::I32:
-      return std::make_unique<IntegerMatmul<int32_t>>(binding);
-    case DType::I64:
-      return std::make_unique<IntegerMatmul<int64_t>>(binding);
-    case DType::F32:
-    case DType::F64:
-      return std::make_unique<FloatMatmul>(binding);
-    default:
-      return nullptr;
-  }
-}
-
-constexpr KernelRow kRows[] = {{"matmul", make_matmul}};
+constexpr KernelRow kRows[] = {
+    {"matmul", make_by_dtype<IntegerMatmul<int32_t>, IntegerMatmul<int64_t>, FloatMatmul, FloatMatmul>}};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "undertow/elementwise.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -17,27 +18,27 @@ void add_row(void* to, const void* row, int64_t width) {
 }
 
 /// A row that is given, and the row of the table that it is for.
-struct Given {
+struct IndexedRow {
   int64_t place, number;
 };
 
 /// By place; those for one keep their order. Digit by digit, where there are many.
-void sort(std::vector<Given>& all, int64_t length) {
+void sort(std::vector<IndexedRow>& all, int64_t length) {
   constexpr int kBits = 11;
   constexpr size_t kFew = 128, kDigits = size_t{1} << kBits;
   if (all.size() < kFew) {
-    std::ranges::stable_sort(all, {}, &Given::place);
+    std::ranges::stable_sort(all, {}, &IndexedRow::place);
     return;
   }
-  std::vector<Given> sorted(all.size());
+  std::vector<IndexedRow> sorted(all.size());
   std::vector<size_t> first(kDigits + 1);
   int shift = 0;
   for (int64_t most = length - 1; most > 0; most >>= kBits, shift += kBits) {
-    const auto digit = [&](const Given& given) { return z(given.place >> shift) % kDigits; };
+    const auto digit = [&](const IndexedRow& given) { return z(given.place >> shift) % kDigits; };
     std::ranges::fill(first, 0);
-    for (const Given& given : all) ++first[digit(given) + 1];
+    for (const IndexedRow& given : all) ++first[digit(given) + 1];
     for (size_t k = 1; k < kDigits; ++k) first[k] += first[k - 1];
-    for (const Given& given : all) sorted[first[digit(given)]++] = given;
+    for (const IndexedRow& given : all) sorted[first[digit(given)]++] = given;
     std::swap(all, sorted);
   }
 }
@@ -59,7 +60,7 @@ void update_rows(const UpdateRule& rule, DType dtype, int64_t count, int64_t wid
     for (int64_t k = 0; k < count; ++k) change(place(k), row(k));
     return;
   }
-  std::vector<Given> order;
+  std::vector<IndexedRow> order;
   order.reserve(z(count));
   for (int64_t k = 0; k < count; ++k) order.push_back({place(k), k});
   sort(order, length);
@@ -69,10 +70,7 @@ void update_rows(const UpdateRule& rule, DType dtype, int64_t count, int64_t wid
     const void* g = row(order[k].number);
     for (; next < order.size() && order[next].place == order[k].place; ++next) {
       if (next == k + 1 && bytes > 0) std::memcpy(total.data(), g, z(bytes));
-      if (dtype == DType::F32)
-        add_row<float>(total.data(), row(order[next].number), width);
-      else
-        add_row<double>(total.data(), row(order[next].number), width);
+      add_floats(dtype, total.data(), row(order[next].number), width);
     }
     change(order[k].place, next == k + 1 ? g : total.data());
     k = next;

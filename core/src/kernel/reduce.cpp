@@ -10,12 +10,6 @@
 namespace undertow {
 namespace {
 
-uint64_t axes_of(const Binding& binding) {
-  uint64_t axes = 0;
-  for (int axis : binding.attrs.axes("axes")) axes |= uint64_t{1} << axis;
-  return axes;
-}
-
 /// The operator on each element that a reduction repeats; none for logsumexp.
 constexpr const char* kSteps[kReductions] = {"add",        "multiply",    "maximum", "minimum",
                                              "logical_or", "logical_and", nullptr};
@@ -113,11 +107,9 @@ std::unique_ptr<Kernel> make_reduction(const Binding& binding) {
 }
 
 /// The sum down to a shape that would be broadcast to that of x: which axes that takes shows at run time.
-class SumTo final : public Kernel {
+class SumTo final : public OpenShape {
  public:
-  explicit SumTo(const Binding& binding) : reducer_(Reduction::Sum, binding), shape_(binding.attrs.optionals("shape")) {
-    deciding_ = open_operands(shape_, 1);
-  }
+  explicit SumTo(const Binding& binding) : OpenShape(binding), reducer_(Reduction::Sum, binding) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     const View& x = inputs[0];
@@ -141,17 +133,11 @@ class SumTo final : public Kernel {
 
  private:
   Reducer reducer_;
-  OptionalInts shape_;
 };
 
-class Softmax final : public Kernel {
+class Softmax final : public SameShape {
  public:
   Softmax(const Binding& binding, MapRow row) : row_(row), axes_(axes_of(binding)) { in_place_ = 1; }
-
-  Fault shape(const View* inputs, Shape* outputs) const override {
-    outputs[0] = Shape(inputs[0]);
-    return {};
-  }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];

@@ -8,13 +8,6 @@
 namespace undertow {
 namespace {
 
-/// A lane as `outer` x `length` x `inner` elements; the axis is the middle one.
-struct Line {
-  int64_t outer, length, inner;
-  Line(const View& x, int axis)
-      : outer(product(x.shape, 0, axis)), length(x.shape[axis]), inner(product(x.shape, axis + 1, x.rank)) {}
-};
-
 /// A scan of x into out, all of one lane.
 using Scanning = void (*)(const void* x, void* out, const Line& line, bool flag, Scratch& scratch);
 

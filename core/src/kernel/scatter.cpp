@@ -8,123 +8,49 @@
 namespace undertow {
 namespace {
 
-void start_from(int64_t lanes, const View& x, const View& out) {
-  if (x.data == out.data) return;
-  const auto bytes = static_cast<size_t>(x.bytes());
-  for (int64_t lane = 0; lane < lanes; ++lane) std::memcpy(out.lane<void>(lane), x.lane<void>(lane), bytes);
-}
-
-template <class T>
-Fault add_rows(int64_t lanes, const View* inputs, const View& out, int axis) {
-  const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
-  const int64_t length = x.shape[axis], outer = product(x.shape, 0, axis), count = indices.count();
-  const int64_t inner = product(x.shape, axis + 1, x.rank);
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    T* to = out.lane<T>(lane);
-    const T* from = updates.lane<T>(lane);
-    for (int64_t row = 0; row < outer; ++row, to += length * inner) {
-      for (int64_t n = 0; n < count; ++n, from += inner) {
-        const int64_t place = place_of(integer_at(indices, lane, n), length);
-        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-        T* target = to + place * inner;
-        for (int64_t i = 0; i < inner; ++i) target[i] += from[i];
-      }
-    }
-  }
-  return {};
-}
-
-template <class T>
-Fault add_elements(int64_t lanes, const View* inputs, const View& out, int axis) {
-  const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
-  const int64_t length = x.shape[axis], count = indices.shape[axis];
-  const int64_t outer = product(x.shape, 0, axis), inner = product(x.shape, axis + 1, x.rank);
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    T* to = out.lane<T>(lane);
-    const T* from = updates.lane<T>(lane);
-    for (int64_t row = 0; row < outer; ++row, to += length * inner) {
-      for (int64_t n = 0; n < count * inner; ++n) {
-        const int64_t place = place_of(integer_at(indices, lane, row * count * inner + n), length);
-        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-        to[place * inner + n % inner] += *from++;
-      }
-    }
-  }
-  return {};
-}
-
-using Add = Fault (*)(int64_t, const View*, const View&, int);
-
-class Adding : public Kernel {
+/// An update for a whole row of the axis, or, where there is one for each, for an element.
+template <class T, bool kRows>
+class Adding final : public SameShape {
  public:
-  Adding(const Binding& binding, Add i32, Add i64, Add f32, Add f64)
-      : axis_(static_cast<int>(binding.attrs.integer("axis"))) {
-    const Add all[kDTypes] = {nullptr, i32, i64, f32, f64};
-    add_ = all[static_cast<int>(binding.inputs[0].dtype)];
-    in_place_ = 1;
+  explicit Adding(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) { in_place_ = 1; }
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
+    const Shape wanted = kRows ? taken_shape(x, indices, axis_) : Shape(indices);
+    bool fits = std::ranges::equal(std::span(wanted.sizes, static_cast<size_t>(wanted.rank)), sizes_of(updates));
+    for (int axis = 0; !kRows && axis < x.rank; ++axis)
+      fits = fits && (axis == axis_ || indices.shape[axis] == x.shape[axis]);
+    return fits ? SameShape::shape(inputs, outputs) : Fault{Fault::Code::ShapesDiffer, 0};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const final {
-    start_from(lanes, inputs[0], outputs[0]);
-    return add_(lanes, inputs, outputs[0], axis_);
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+    const View &x = inputs[0], &updates = inputs[2], &out = outputs[0];
+    copy_lanes(lanes, x, out);
+    const int64_t row = kRows ? product(x.shape, axis_ + 1, x.rank) : 1;
+    return each_place<kRows>(lanes, x, inputs[1], axis_, [&](int64_t lane, int64_t there, int64_t here) {
+      T* target = out.lane<T>(lane) + there;
+      const T* update = updates.lane<T>(lane) + here;
+      for (int64_t i = 0; i < row; ++i) target[i] += update[i];
+    });
   }
-
- protected:
-  int axis_;
 
  private:
-  Add add_;
+  int axis_;
 };
 
-class ScatterAdd final : public Adding {
+template <bool kRows>
+constexpr auto make_adding =
+    make_by_dtype<Adding<int32_t, kRows>, Adding<int64_t, kRows>, Adding<float, kRows>, Adding<double, kRows>>;
+
+class Unslice final : public OpenShape {
  public:
-  explicit ScatterAdd(const Binding& binding)
-      : Adding(binding, add_rows<int32_t>, add_rows<int64_t>, add_rows<float>, add_rows<double>) {}
-
-  Fault shape(const View* inputs, Shape* outputs) const override {
-    const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
-    Shape wanted;
-    for (int axis = 0; axis < axis_; ++axis) wanted.append(x.shape[axis]);
-    for (int axis = 0; axis < indices.rank; ++axis) wanted.append(indices.shape[axis]);
-    for (int axis = axis_ + 1; axis < x.rank; ++axis) wanted.append(x.shape[axis]);
-    if (!std::equal(wanted.sizes, wanted.sizes + wanted.rank, updates.shape, updates.shape + updates.rank))
-      return {Fault::Code::ShapesDiffer, 0};
-    outputs[0] = Shape(x);
-    return {};
-  }
-};
-
-class AddAlongAxis final : public Adding {
- public:
-  explicit AddAlongAxis(const Binding& binding)
-      : Adding(binding, add_elements<int32_t>, add_elements<int64_t>, add_elements<float>, add_elements<double>) {}
-
-  Fault shape(const View* inputs, Shape* outputs) const override {
-    const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
-    for (int axis = 0; axis < x.rank; ++axis)
-      if (indices.shape[axis] != updates.shape[axis] || (axis != axis_ && indices.shape[axis] != x.shape[axis]))
-        return {Fault::Code::ShapesDiffer, 0};
-    outputs[0] = Shape(x);
-    return {};
-  }
-};
-
-class Unslice final : public Kernel {
- public:
-  explicit Unslice(const Binding& binding)
-      : starts_(binding.attrs.optionals("starts")),
-        stops_(binding.attrs.optionals("stops")),
-        steps_(binding.attrs.optionals("steps")),
-        shape_(binding.attrs.optionals("shape")) {
-    deciding_ = open_operands(shape_, 1);
-  }
+  explicit Unslice(const Binding& binding) : OpenShape(binding), cuts_(binding.attrs) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     Shape& out = outputs[0];
-    if (Fault fault = open_shape(shape_, inputs + 1, out)) return fault;
-    if (Fault fault = check_size(out)) return fault;
+    if (Fault fault = OpenShape::shape(inputs, outputs)) return fault;
     for (int axis = 0; axis < out.rank; ++axis)
-      if (cut(axis, out.sizes[axis]).count != inputs[0].shape[axis]) return {Fault::Code::ShapesDiffer, 0};
+      if (cuts_.of(axis, out.sizes[axis]).count != inputs[0].shape[axis]) return {Fault::Code::ShapesDiffer, 0};
     return {};
   }
 
@@ -132,29 +58,23 @@ class Unslice final : public Kernel {
     const View &x = inputs[0], &out = outputs[0];
     for (int64_t lane = 0; lane < lanes; ++lane) std::memset(out.lane<void>(lane), 0, static_cast<size_t>(out.bytes()));
     if (x.count() == 0) return {};
-    int64_t from[kMostAxes], to[kMostAxes], offset = 0;
-    dense_strides(x.shape, x.rank, size_of(x.dtype), from);
-    dense_strides(out.shape, out.rank, size_of(x.dtype), to);
-    Walk<2> walk;
-    walk.axis(lanes, {x.stride, out.stride});
+    Strides to(out);
     for (int axis = 0; axis < x.rank; ++axis) {
-      const Cut part = cut(axis, out.shape[axis]);
-      offset += part.start * to[axis];
-      walk.axis(part.count, {from[axis], part.step * to[axis]});
+      const Cut part = cuts_.of(axis, out.shape[axis]);
+      to.offset += part.start * to.steps[axis];
+      to.steps[axis] *= part.step;
     }
-    copy_walk(walk, x.data, static_cast<std::byte*>(out.data) + offset, size_of(x.dtype));
+    copy_strided(lanes, x, Strides(x), out, to, sizes_of(x));
     return {};
   }
 
  private:
-  Cut cut(int axis, int64_t length) const { return cut_of(starts_[axis], stops_[axis], steps_[axis], length); }
-
-  OptionalInts starts_, stops_, steps_, shape_;
+  Cuts cuts_;
 };
 
 constexpr KernelRow kRows[] = {
-    {"scatter_add", make_kernel<ScatterAdd>},
-    {"add_along_axis", make_kernel<AddAlongAxis>},
+    {"scatter_add", make_adding<true>},
+    {"add_along_axis", make_adding<false>},
     {"unslice", make_kernel<Unslice>},
 };
 

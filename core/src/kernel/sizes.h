@@ -9,14 +9,22 @@
 
 namespace undertow {
 
-/// An integer scalar, i32 or i64, of one lane.
-inline int64_t integer_at(const View& view, int64_t lane) {
-  return view.dtype == DType::I32 ? *view.lane<int32_t>(lane) : *view.lane<int64_t>(lane);
+/// Do something with an unsigned integer of a size, to move values of any dtype: work(uint32_t{}).
+template <class Work>
+auto by_size(int64_t size, Work&& work) {
+  return size == 1 ? work(uint8_t{}) : size == 4 ? work(uint32_t{}) : work(uint64_t{});
 }
 
-/// The n-th integer of an array in one lane.
-inline int64_t integer_at(const View& view, int64_t lane, int64_t n) {
+/// The n-th integer, i32 or i64, of one lane.
+inline int64_t integer_at(const View& view, int64_t lane, int64_t n = 0) {
   return view.dtype == DType::I32 ? view.lane<int32_t>(lane)[n] : view.lane<int64_t>(lane)[n];
+}
+
+/// Axes that an attribute names, as bits.
+inline uint64_t axes_of(const Binding& binding) {
+  uint64_t axes = 0;
+  for (int axis : binding.attrs.axes("axes")) axes |= uint64_t{1} << axis;
+  return axes;
 }
 
 /// The shape that an attribute gives, with a size from the next of `sizes` for each None.
@@ -36,6 +44,55 @@ struct Cut {
 /// Python's slice(start, stop, step).indices(length).
 Cut cut_of(std::optional<int64_t> start, std::optional<int64_t> stop, std::optional<int64_t> step, int64_t length);
 
+/// The slices of all axes, as attributes give them.
+struct Cuts {
+  OptionalInts starts, stops, steps;
+
+  explicit Cuts(const Attrs& attrs)
+      : starts(attrs.optionals("starts")), stops(attrs.optionals("stops")), steps(attrs.optionals("steps")) {}
+  Cut of(int axis, int64_t length) const { return cut_of(starts[axis], stops[axis], steps[axis], length); }
+};
+
+/// The shape of x, with those of the indices in place of an axis.
+inline Shape taken_shape(const View& x, const View& indices, int axis) {
+  Shape out;
+  for (int k = 0; k < axis; ++k) out.append(x.shape[k]);
+  for (int k = 0; k < indices.rank; ++k) out.append(indices.shape[k]);
+  for (int k = axis + 1; k < x.rank; ++k) out.append(x.shape[k]);
+  return out;
+}
+
+/// A lane as `outer` x `length` x `inner` elements; the axis is the middle one.
+struct Line {
+  int64_t outer, length, inner;
+  Line(const View& x, int axis);
+};
+
+/// A kernel whose result has the shape of its first operand.
+class SameShape : public Kernel {
+ public:
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    outputs[0] = Shape(inputs[0]);
+    return {};
+  }
+};
+
+/// A kernel with an attribute for its shape; sizes that it leaves open are the operands after the first.
+class OpenShape : public Kernel {
+ public:
+  explicit OpenShape(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
+    deciding_ = open_operands(shape_, 1);
+  }
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    if (Fault fault = open_shape(shape_, inputs + 1, outputs[0])) return fault;
+    return check_size(outputs[0]);
+  }
+
+ protected:
+  OptionalInts shape_;
+};
+
 /// A place counted from the front, or -1 where the axis has none of that number.
 inline int64_t place_of(int64_t index, int64_t length) {
   const int64_t place = index < 0 ? index + length : index;
@@ -47,6 +104,26 @@ inline int64_t product(const int64_t* sizes, int first, int last) {
   int64_t out = 1;
   for (int axis = first; axis < last; ++axis) out *= sizes[axis];
   return out;
+}
+
+inline Line::Line(const View& x, int axis)
+    : outer(product(x.shape, 0, axis)), length(x.shape[axis]), inner(product(x.shape, axis + 1, x.rank)) {}
+
+/// For every index, in order: work(lane, element of x that it names, element of what goes there or comes from there).
+/// An index names a whole row of the axis, or, where there is one for each, an element.
+template <bool kRows, class Work>
+Fault each_place(int64_t lanes, const View& x, const View& indices, int axis, Work&& work) {
+  const Line line(x, axis);
+  const int64_t count = kRows ? indices.count() : indices.shape[axis] * line.inner, step = kRows ? line.inner : 1;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    for (int64_t row = 0; row < line.outer; ++row)
+      for (int64_t n = 0; n < count; ++n) {
+        const int64_t here = row * count + n;
+        const int64_t place = place_of(integer_at(indices, lane, kRows ? n : here), line.length);
+        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+        work(lane, (row * line.length + place) * line.inner + (kRows ? 0 : n % line.inner), here * step);
+      }
+  return {};
 }
 
 }  // namespace undertow

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "kernel/sizes.h"
+
 namespace undertow {
 namespace {
 
@@ -35,12 +37,27 @@ void copy_all(const Walk<2>& walk, const void* source, void* target) {
 }  // namespace
 
 void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element) {
-  if (element == 1)
-    copy_all<uint8_t>(walk, source, target);
-  else if (element == 4)
-    copy_all<uint32_t>(walk, source, target);
-  else
-    copy_all<uint64_t>(walk, source, target);
+  by_size(element, [&](auto unit) { copy_all<decltype(unit)>(walk, source, target); });
+}
+
+void copy_lanes(int64_t lanes, const View& x, const View& out) {
+  const int64_t bytes = out.bytes();
+  if (x.data == out.data) return;
+  if (x.stride == bytes && out.stride == bytes) {
+    std::memcpy(out.data, x.data, static_cast<size_t>(lanes * bytes));
+    return;
+  }
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    std::memcpy(out.lane<void>(lane), x.lane<void>(lane), static_cast<size_t>(bytes));
+}
+
+void copy_strided(int64_t lanes, const View& x, const Strides& from, const View& out, const Strides& to,
+                  std::span<const int64_t> sizes) {
+  Walk<2> walk;
+  walk.axis(lanes, {x.stride, out.stride});
+  for (size_t axis = 0; axis < sizes.size(); ++axis) walk.axis(sizes[axis], {from.steps[axis], to.steps[axis]});
+  copy_walk(walk, static_cast<const std::byte*>(x.data) + from.offset, static_cast<std::byte*>(out.data) + to.offset,
+            size_of(x.dtype));
 }
 
 }  // namespace undertow

@@ -83,4 +83,22 @@ inline void broadcast_strides(const View& view, int rank, int64_t* strides) {
 /// Copy what a walk over (source, target) meets, elements of `element` bytes.
 void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element);
 
+/// Copy lanes as they are, unless they are where they should be.
+void copy_lanes(int64_t lanes, const View& x, const View& out);
+
+/// Where elements stand along each axis: so many bytes behind the first, so many from one to the next. Rows without
+/// gaps, unless somebody changes that.
+struct Strides {
+  int64_t offset = 0, steps[kMostAxes];
+
+  Strides() = default;
+  explicit Strides(const View& view) { dense_strides(view.shape, view.rank, size_of(view.dtype), steps); }
+};
+
+inline std::span<const int64_t> sizes_of(const View& view) { return {view.shape, static_cast<size_t>(view.rank)}; }
+
+/// Copy lanes of x, from some places, to some places of out: so many elements along each axis.
+void copy_strided(int64_t lanes, const View& x, const Strides& from, const View& out, const Strides& to,
+                  std::span<const int64_t> sizes);
+
 }  // namespace undertow

@@ -9,18 +9,14 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
   Sides& sides = table.branches[z(item.branch)];
   if (item.is_first())
     divide(table, item, sides);
-  else if (is_late(LateKind::Ahead))
-    run_late(LateKind::Ahead);
+  else if (has_deferred(DeferredKind::Ahead))
+    run_deferred(DeferredKind::Ahead);
   for (size_t side = 0; side < 2; ++side) {
     if (sides.count[side] == 0) continue;
     const Region& region = plan_.regions[z(item.regions[side])];
-    const int32_t* index =
-        sides.index[side] != nullptr ? reinterpret_cast<const int32_t*>(sides.index[side]->data()) : nullptr;
+    const int32_t* index = sides.lanes(side);
     if (sides.table[side] == nullptr) {
-      Table* inner = tables_.make(region, sides.count[side], table.visits);
-      sides.table[side] = inner;
-      inner->parent = &table;
-      inner->chunk = table.chunk;
+      Table* inner = sides.table[side] = tables_.make_inside(table, region, sides.count[side], table.visits);
       if (sides.index[side] != nullptr) {
         ++sides.index[side]->refs;
         inner->index = sides.index[side];
@@ -74,8 +70,7 @@ void Lockstep::leave_branch(Table& table, const BranchItem& item) {
         tables_.take(table, merge.to, from_slot, column, nullptr, table.lanes);
       } else {
         tables_.own(table, merge.to);
-        tables_.put(slot, table.columns[merge.to], reinterpret_cast<const int32_t*>(sides.index[side]->data()),
-                    from_slot, column, sides.count[side]);
+        tables_.put(slot, table.columns[merge.to], sides.lanes(side), from_slot, column, sides.count[side]);
       }
     }
   }

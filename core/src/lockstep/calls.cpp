@@ -15,7 +15,7 @@ void Lockstep::call(Wave& wave, Fiber* self, const CallItem& item) {
 
 /// The lanes of a call ask for its next phase.
 void Lockstep::ask(Wave& wave, Fiber* self, const CallItem& item) {
-  if (is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
+  if (has_deferred(DeferredKind::Ahead)) run_deferred(DeferredKind::Ahead);
   auto* request = static_cast<Request*>(self->table->calls[z(item.call)].part);
   if (request == nullptr) throw Stop{Stop::Kind::Internal};
   request->item = &item;
@@ -121,9 +121,9 @@ void Lockstep::give_entries(Table& table, std::span<const Piece> pieces) {
     return;
   }
   table.entries = tables_.pool.take(table.lanes * 8);
-  Entry** to = reinterpret_cast<Entry**>(table.entries->data());
   for (const Piece& piece : pieces)
-    for (int64_t k = 0; k < piece.count; ++k) to[piece.at + k * piece.step] = piece.part->entry_of(piece.from + k);
+    for (int64_t k = 0; k < piece.count; ++k)
+      table.below()[piece.at + k * piece.step] = piece.part->entry_of(piece.from + k);
 }
 
 void Lockstep::lend_entries(Request& request) {
@@ -131,7 +131,7 @@ void Lockstep::lend_entries(Request& request) {
   const CallItem& item = *request.item;
   if (!item.makes_entry) {
     request.entry = table.entry;
-    if (table.entries != nullptr) request.entries = reinterpret_cast<Entry**>(table.entries->data());
+    if (table.entries != nullptr) request.entries = table.below();
     return;
   }
   make_entries(table, item);
@@ -162,9 +162,7 @@ void Lockstep::inherit(Table& table, const Table& from, const int32_t* index) {
     return;
   }
   table.entries = tables_.pool.take(table.lanes * 8);
-  Entry** to = reinterpret_cast<Entry**>(table.entries->data());
-  for (int64_t k = 0; k < table.lanes; ++k)
-    to[k] = reinterpret_cast<Entry**>(from.entries->data())[index != nullptr ? index[k] : k];
+  for (int64_t k = 0; k < table.lanes; ++k) table.below()[k] = from.below()[index != nullptr ? index[k] : k];
 }
 
 void Lockstep::deliver(const Piece& piece, int32_t phase) {
@@ -184,29 +182,6 @@ void Lockstep::deliver(const Piece& piece, int32_t phase) {
     else
       tables_.put(part.region->slots[z(to)], caller.room(part, k).from(piece.from), nullptr, slot, column, piece.count);
   }
-}
-
-void Lockstep::read(Table& table, const ReadItem& item) {
-  if (!item.is_shared) {
-    read_entry(tables_, table, item);
-    return;
-  }
-  const Slot& from = plan_.regions[0].slots[z(item.index)];
-  Column column = run_.shared(item.index);
-  if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
-  column.stride = 0;
-  tables_.take(table, item.to, from, column, nullptr, 1);
-}
-
-void Lockstep::collect(Table& table, const CollectItem& item) {
-  stats_.fired[z(item.node)] += table.lanes;
-  collect_into_entries(tables_, table, item, tables_.scratch());
-}
-
-void Lockstep::collected(Table& table, const CollectedItem& item) {
-  std::vector<Entry*> entries;
-  for (Entry& entry : table.calls[z(item.call)].entries) entries.push_back(&entry);
-  take_collected(tables_, table, item, entries);
 }
 
 }  // namespace undertow::lockstep

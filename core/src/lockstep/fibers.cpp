@@ -30,7 +30,7 @@ void Lockstep::advance(Wave& wave, Fiber* self) {
       return;
     }
     const Stage& stage = self->program->stages[self->stage];
-    if (!self->is_past && put_off(self, stage)) return;
+    if (!self->is_past && defer(self, stage)) return;
     self->is_past = false;
     tables_.drop(table, stage.drops);
     if (stage.entered.empty()) {
@@ -55,56 +55,26 @@ void Lockstep::over(Wave& wave, Fiber* self) {
   if (waiter != nullptr) come_back(wave, waiter);
 }
 
-void Lockstep::straight(Table& table, const Item& item) {
-  clock_.to(item.kind);
-  switch (item.kind) {
-    case Item::Kind::Op:
-      operate_.run(table, plan_.ops[z(item.number)]);
-      break;
-    case Item::Kind::Fused:
-      operate_.run(table, plan_.fuseds[z(item.number)]);
-      break;
-    case Item::Kind::Read:
-      read(table, plan_.reads[z(item.number)]);
-      break;
-    case Item::Kind::Collect:
-      collect(table, plan_.collects[z(item.number)]);
-      break;
-    case Item::Kind::Collected:
-      collected(table, plan_.collecteds[z(item.number)]);
-      break;
-    default:
-      throw Stop{Stop::Kind::Internal};
-  }
-}
-
 /// Items of a straight run, in order. Where there are many lanes, operators in a row go through them piece by piece.
 void Lockstep::straight(Table& table, std::span<const Item> items) {
   constexpr int64_t kFewLanes = 64;
-  if (table.lanes < kFewLanes || !table.region->has_arrays || options_.check_finite || items.size() < 2) {
-    for (const Item& item : items) {
-      if (options_.check_finite)
-        singly(plan_, item, [&](const Item& one) { straight(table, one); });
-      else
-        straight(table, item);
-    }
-    return;
-  }
+  if (table.lanes < kFewLanes || !table.region->has_arrays || options_.check_finite || items.size() < 2)
+    return straight_in_order(table, items);
   std::vector<Item>& collects = space_.collects;  // those that nothing here waits for
   collects.clear();
   for (const Item& item : items) {
     clock_.to(item.kind);
     if (item.kind == Item::Kind::Fused) {
-      operate_.add(table, plan_.fuseds[z(item.number)]);
+      operators_.add(table, plan_.fuseds[z(item.number)]);
     } else if (item.kind == Item::Kind::Collect) {
-      if (!operate_.add(table, plan_.collects[z(item.number)])) collects.push_back(item);
-    } else if (item.kind != Item::Kind::Op || !operate_.add(table, plan_.ops[z(item.number)])) {
-      if (item.kind != Item::Kind::Read) operate_.finish(table);
+      if (!operators_.add(table, plan_.collects[z(item.number)])) collects.push_back(item);
+    } else if (item.kind != Item::Kind::Op || !operators_.add(table, plan_.ops[z(item.number)])) {
+      if (item.kind != Item::Kind::Read) operators_.finish(table);
       straight(table, item);
     }
   }
   clock_.to(Item::Kind::Op);
-  operate_.finish(table);
+  operators_.finish(table);
   for (const Item& item : collects) straight(table, item);
 }
 

@@ -5,12 +5,9 @@
 namespace undertow::lockstep {
 
 void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
-  operate_.doing = {-1, item.site};
+  operators_.position = {-1, item.site};
   Table& table = *self->table;
-  Table* inner = tables_.make(plan_.regions[z(item.body)], table.lanes, 1);
-  inner->parent = &table;
-  inner->chunk = table.chunk;
-  inner->site = item.site;
+  Table* inner = tables_.make_inside(table, plan_.regions[z(item.body)], table.lanes, 1, item.site);
   if (table.lanes > 1) {
     space_.index[0].resize(z(table.lanes));
     for (int64_t k = 0; k < table.lanes; ++k) space_.index[0][z(k)] = static_cast<int32_t>(k);
@@ -31,15 +28,14 @@ void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
 /// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
 bool Lockstep::go_round(Wave& wave, Fiber* self) {
   clock_.to(Step::Loop);
-  operate_.doing = {-1, self->loop->site};
+  operators_.position = {-1, self->loop->site};
   run_.poll.tick();
   const LoopItem& item = *self->loop;
   Table* before = self->table;
   Table& parent = *before->parent;
   Sides& sides = before->branches[z(item.branch)];
   if (sides.count[1] > 0) {
-    const int32_t* gone =
-        sides.index[1] != nullptr ? reinterpret_cast<const int32_t*>(sides.index[1]->data()) : nullptr;
+    const int32_t* gone = sides.lanes(1);
     std::vector<int32_t> places(z(sides.count[1]));
     for (int64_t k = 0; k < sides.count[1]; ++k)
       places[z(k)] = static_cast<int32_t>(before->parent_lane(gone != nullptr ? gone[k] : k));
@@ -60,13 +56,9 @@ bool Lockstep::go_round(Wave& wave, Fiber* self) {
   const bool goes_on = sides.count[0] > 0;
   if (goes_on) {
     Table* going = sides.table[0];
-    Table* inner = tables_.make(*before->region, sides.count[0], 1);
-    inner->parent = &parent;
-    inner->chunk = parent.chunk;
-    inner->site = item.site;
+    Table* inner = tables_.make_inside(parent, *before->region, sides.count[0], 1, item.site);
     inner->iteration = before->iteration + 1;
-    const int32_t* stay =
-        sides.index[0] != nullptr ? reinterpret_cast<const int32_t*>(sides.index[0]->data()) : nullptr;
+    const int32_t* stay = sides.lanes(0);
     if (stay == nullptr) {
       if (before->index != nullptr) ++before->index->refs;
       inner->index = before->index;

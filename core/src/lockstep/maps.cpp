@@ -5,8 +5,8 @@
 namespace undertow::lockstep {
 
 void Lockstep::enter_map(Wave& wave, Fiber* self, const MapItem& item) {
-  if (item.phase > 0 && is_late(LateKind::Ahead)) run_late(LateKind::Ahead);
-  operate_.doing = {-1, item.site};
+  if (item.phase > 0 && has_deferred(DeferredKind::Ahead)) run_deferred(DeferredKind::Ahead);
+  operators_.position = {-1, item.site};
   Table& table = *self->table;
   const Region& body = plan_.regions[z(item.body)];
   Table* inner = table.maps[z(item.map)];
@@ -17,11 +17,8 @@ void Lockstep::enter_map(Wave& wave, Fiber* self, const MapItem& item) {
     int64_t lanes = 0;
     for (int64_t k = 0; k < table.lanes; ++k) lanes += counts[z(k)] = shape_of(slot, column, k)[0];
     if (lanes > INT32_MAX) throw OverLimit{OverLimit::Kind::Frames};
-    inner = tables_.make(body, lanes, std::max(1, visits_of(table, item.visits)));
+    inner = tables_.make_inside(table, body, lanes, std::max(1, visits_of(table, item.visits)), item.site);
     table.maps[z(item.map)] = inner;
-    inner->parent = &table;
-    inner->chunk = table.chunk;
-    inner->site = item.site;
     inner->numbers = tables_.pool.take(8 * lanes);
     inner->index = tables_.pool.take(4 * lanes);
     int64_t* numbers = reinterpret_cast<int64_t*>(inner->numbers->data());
@@ -57,13 +54,9 @@ void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Tra
   for (int64_t k = 0; k < inner.lanes; ++k) ++counts[z(index[k])];
   for (int64_t k = 0; k < table.lanes; ++k) {
     const int64_t length = shape_of(from, column, k)[0];
-    if (length != counts[z(k)]) {
-      operate_.lane = k;
-      Stop stop{item.phase == 0 ? Stop::Kind::UnequalLanes : Stop::Kind::UnequalVisits};
-      stop.a = counts[z(k)];
-      stop.b = length;
-      throw stop;
-    }
+    if (length == counts[z(k)]) continue;
+    operators_.lane = k;
+    throw unequal_lanes(item.phase, counts[z(k)], length);
   }
   if (inner.lanes == 0) return;
   if (!to.is_dynamic && table.lanes == 1 && to.bytes > 0) {
@@ -82,8 +75,7 @@ void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Tra
     return lanes::join(out, inner.lanes, to.bytes, [&](int64_t k) { return data(index[k]) + numbers[k] * to.bytes; });
   for (int64_t k = 0; k < inner.lanes; ++k) {
     const int64_t* shape = shape_of(from, column, index[k]);
-    int64_t bytes = size_of(from.dtype);
-    for (int axis = 1; axis < from.rank(); ++axis) bytes *= shape[axis];
+    const int64_t bytes = row_bytes(from.dtype, shape, from.rank());
     Block* block = tables_.pool.take(bytes, to.home);
     lanes::copy(block->data(), data(index[k]) + numbers[k] * bytes, bytes);
     reinterpret_cast<Box*>(out)[k] = {block, block->data(), tables_.shape({shape + 1, z(from.rank() - 1)})};
@@ -92,64 +84,30 @@ void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Tra
 
 void Lockstep::leave_map(Table& table, const MapItem& item) {
   Table* inner = table.maps[z(item.map)];
-  for (const Exit& result : item.results) stack(table, *inner, result);
+  const int32_t* index = reinterpret_cast<const int32_t*>(inner->index->data());
+  for (const Exit& result : item.results) {
+    const Slot& from = tables_.slot(*inner->region, result.from);
+    const Slot& to = table.region->slots[z(result.to)];
+    const Column column = inner->lanes > 0 ? tables_.column(*inner, result.from) : Column{};
+    std::byte* out = tables_.own(table, result.to, table.lanes == 1);
+    int64_t first = 0;
+    for (int64_t lane = 0; lane < table.lanes; ++lane) {
+      int64_t last = first;
+      while (last < inner->lanes && index[last] == lane) ++last;
+      const auto locate = [&] {
+        at_ = &table;
+        operators_.lane = lane;
+      };
+      stack_lanes(
+          to, out + lane * to.bytes, to.is_dynamic, from, last - first, inner->site,
+          [&](int64_t k) { return column.from(first + k); }, locate);
+      first = last;
+    }
+  }
   if (item.phase + 1 >= inner->visits) {
     table.maps[z(item.map)] = nullptr;
     tables_.end(inner);
   }
-}
-
-/// The results of the lanes of a map, stacked.
-void Lockstep::stack(Table& table, Table& inner, const Exit& result) {
-  const Slot& from = tables_.slot(*inner.region, result.from);
-  const Slot& to = table.region->slots[z(result.to)];
-  const Column column = inner.lanes > 0 ? tables_.column(inner, result.from) : Column{};
-  const int32_t* index = reinterpret_cast<const int32_t*>(inner.index->data());
-  std::byte* out = tables_.own(table, result.to, table.lanes == 1);
-  int64_t first = 0;
-  for (int64_t lane = 0; lane < table.lanes; ++lane) {
-    int64_t last = first;
-    while (last < inner.lanes && index[last] == lane) ++last;
-    std::vector<int64_t> shape{last - first};
-    if (first == last) {
-      for (size_t axis = 1; axis < to.shape.size(); ++axis)
-        shape.push_back(to.shape[axis] == kUnknown ? 0 : to.shape[axis]);
-    } else {
-      const int64_t* row = shape_of(from, column, first);
-      shape.insert(shape.end(), row, row + from.rank());
-      for (int64_t k = first + 1; from.is_dynamic && k < last; ++k)
-        if (column.lane<Box>(k)->shape != row) unequal(table, inner.site, lane, from, column, first, last);
-    }
-    int64_t bytes = size_of(to.dtype);
-    for (size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
-    std::byte* data = nullptr;
-    if (to.is_dynamic) {
-      Block* block = tables_.pool.take(bytes * shape[0], to.home);
-      reinterpret_cast<Box*>(out)[lane] = {block, block->data(), tables_.shape(shape)};
-      data = block->data();
-    } else {
-      if (shape[0] != to.shape[0]) throw Stop{Stop::Kind::Internal};
-      data = out + lane * to.bytes;
-    }
-    lanes::join(data, last - first, bytes, [&](int64_t k) {
-      return from.is_dynamic ? column.lane<Box>(first + k)->data : column.lane<std::byte>(first + k);
-    });
-    first = last;
-  }
-}
-
-void Lockstep::unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column, int64_t first,
-                       int64_t last) {
-  at_ = &table;
-  operate_.lane = lane;
-  Stop stop{Stop::Kind::UnequalResults};
-  stop.site = site;
-  for (int64_t k = first; k < last; ++k) {
-    const Box* box = column.lane<Box>(k);
-    stop.values.push_back(value_of({box->data, 0, box->shape, slot.rank(), slot.dtype}));
-    stop.types.push_back({slot.dtype, slot.rank()});
-  }
-  throw stop;
 }
 
 }  // namespace undertow::lockstep

@@ -5,20 +5,11 @@
 
 namespace undertow::lockstep {
 
-Lockstep::Lockstep(Run& run)
-    : TableCaller(run.tables),
-      run_(run),
-      plan_(run.plan),
-      options_(run.options),
-      stats_(run.stats),
-      operate_(run.operate),
-      clock_(run.clock),
-      space_(run.wave_space()),
-      waiting_(run.plan.lates.size()) {}
+Lockstep::Lockstep(Run& run) : TableRunner(run), space_(run.wave_space()), waiting_(run.plan.deferrals.size()) {}
 
 Place Lockstep::where(std::vector<Label>& labels) const {
   if (at_ == nullptr) return calling_;
-  const int64_t lane = operate_.lane;
+  const int64_t lane = operators_.lane;
   return out(at_, lane >= 0 && lane < at_->lanes ? lane : 0, labels);
 }
 
@@ -28,7 +19,7 @@ Place Lockstep::out(const Part& part, int64_t lane, std::vector<Label>& labels) 
 
 Place Lockstep::out(const Table* at, int64_t lane, std::vector<Label>& labels) const {
   if (at == joint_) {
-    const Waiting::Part* part = joint_parts_;
+    const DeferredRows::Part* part = joint_parts_;
     while (lane >= part->at + part->lanes) ++part;
     at = part->table;
     lane -= part->at;

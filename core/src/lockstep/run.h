@@ -13,10 +13,10 @@
 
 #include "memory/table.h"
 #include "run/clock.h"
+#include "run/deferred.h"
 #include "run/door.h"
 #include "run/entries.h"
-#include "run/late.h"
-#include "run/operate.h"
+#include "run/operators.h"
 #include "run/poll.h"
 #include "undertow/run.h"
 #include "undertow/size.h"
@@ -107,7 +107,7 @@ struct WaveSpace {
   }
 };
 
-class Lockstep final : public Runner, public TableCaller {
+class Lockstep final : public TableRunner {
  public:
   explicit Lockstep(Run& run);
 
@@ -127,7 +127,7 @@ class Lockstep final : public Runner, public TableCaller {
   static int32_t visits_of(const Table& table, const std::vector<int32_t>& visits) {
     return visits[z(table.visits - 1)];
   }
-  bool is_late(LateKind kind) const { return late_lanes_[z(kind)] > 0; }
+  bool has_deferred(DeferredKind kind) const { return deferred_lanes_[z(kind)] > 0; }
 
   // run.cpp
   Place out(const Table* table, int64_t lane, std::vector<Label>& labels) const;
@@ -157,26 +157,27 @@ class Lockstep final : public Runner, public TableCaller {
   void give_entries(Table& table, std::span<const Piece> pieces);
   void lend_entries(Request& request);
   void make_entries(Table& table, const CallItem& item);
+  Entry* made_entry(const Table& table, int32_t call, int64_t lane) const override {
+    std::vector<Entry>& entries = const_cast<Table&>(table).calls[z(call)].entries;
+    return z(lane) < entries.size() ? &entries[z(lane)] : nullptr;
+  }
   void inherit(Table& table, const Table& from, const int32_t* index);
   void deliver(const Piece& piece, int32_t phase);
-  void read(Table& table, const ReadItem& item);
-  void collect(Table& table, const CollectItem& item);
-  void collected(Table& table, const CollectedItem& item);
 
   // fibers.cpp: fibers: a table on its way through the stages of its program
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent);
   void come_back(Wave& wave, Fiber* waiter);
   void advance(Wave& wave, Fiber* self);
   void over(Wave& wave, Fiber* self);
-  void straight(Table& table, const Item& item);
+  using TableRunner::straight;
   void straight(Table& table, std::span<const Item> items);
   void enter(Wave& wave, Fiber* self, const Item& item);
   void complete(const Fiber& self);
 
-  // late.cpp: steps that wait for those of other tables
-  bool put_off(Fiber* self, const Stage& stage);
-  void run_late(LateKind kind);
-  void run_together(const Late& late, Waiting& waiting);
+  // deferred.cpp: steps that wait for those of other tables
+  bool defer(Fiber* self, const Stage& stage);
+  void run_deferred(DeferredKind kind);
+  void run_together(const Deferral& deferral, DeferredRows& waiting);
 
   // branches.cpp: branches: lanes are divided, and their results put together again
   void enter_branch(Wave& wave, Fiber* self, const BranchItem& item);
@@ -191,25 +192,16 @@ class Lockstep final : public Runner, public TableCaller {
   void enter_map(Wave& wave, Fiber* self, const MapItem& item);
   void spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer);
   void leave_map(Table& table, const MapItem& item);
-  void stack(Table& table, Table& inner, const Exit& result);
-  [[noreturn]] void unequal(Table& table, int32_t site, int64_t lane, const Slot& slot, const Column& column,
-                            int64_t first, int64_t last);
 
-  Run& run_;
-  const Plan& plan_;
-  const RunOptions& options_;
-  RunStats& stats_;
-  Operate& operate_;
-  StepClock& clock_;
   const Table* at_ = nullptr;  ///< where the run is, for tags; null: where lanes are called
   Place calling_;              ///< there
   WaveSpace& space_;
-  size_t deep_ = 0;               ///< so many of its waves are on the stack
-  std::vector<Waiting> waiting_;  ///< for each of the plan's lates
-  int64_t late_lanes_[4] = {};    ///< that wait, by kind
-  bool is_full_ = false;          ///< are there too many held rows to wait for more?
-  const Table* joint_ = nullptr;  ///< rows of several tables, while they run together
-  const Waiting::Part* joint_parts_ = nullptr;
+  size_t deep_ = 0;                    ///< so many of its waves are on the stack
+  std::vector<DeferredRows> waiting_;  ///< for each of the plan's deferrals
+  int64_t deferred_lanes_[4] = {};     ///< that wait, by kind
+  bool is_full_ = false;               ///< are there too many held rows to wait for more?
+  const Table* joint_ = nullptr;       ///< rows of several tables, while they run together
+  const DeferredRows::Part* joint_parts_ = nullptr;
   int64_t base_frames_ = 0, base_bytes_ = 0;  ///< that were there when main called
 };
 

@@ -43,7 +43,7 @@ void Lockstep::resume(Invocation& invocation) {
 void Lockstep::step() {
   Wave& wave = top();
   if (is_full_) {
-    run_late(LateKind::Held);
+    run_deferred(DeferredKind::Held);
     return;
   }
   if (!wave.ready.empty()) {
@@ -58,8 +58,8 @@ void Lockstep::step() {
     enter_next(wave);
   } else if (!wave.asked.empty()) {
     resume_next(wave);
-  } else if (is_late(LateKind::Held)) {
-    run_late(LateKind::Held);
+  } else if (has_deferred(DeferredKind::Held)) {
+    run_deferred(DeferredKind::Held);
   } else if (wave.waiting > 0) {
     throw Stop{Stop::Kind::Internal};  // a phase was asked for by some lanes of an invocation and not by others
   } else {
@@ -120,7 +120,7 @@ void Lockstep::start_chunk(Wave& wave) {
   std::vector<Span>& spans = space_.spans;
   at_ = nullptr;
   calling_ = {spans[0].part, spans[0].from};
-  operate_.doing = {-1, spans[0].part->item->site};
+  operators_.position = {-1, spans[0].part->item->site};
   const auto body = [](const Span& span) { return span.part->item->body; };
   if (!std::ranges::is_sorted(spans, {}, body)) std::ranges::stable_sort(spans, {}, body);  // which takes memory
   run_.deepen(invocation.depth, {spans[0].part, spans[0].from});
@@ -213,9 +213,10 @@ void Lockstep::finish_chunk(Wave& wave) {
   const Invocation& invocation = *wave.invocation;
   Chunk* chunk = wave.chunk;
   const auto makes_entries = [](const Part* part) { return part->makes_entries; };
-  if ((is_late(LateKind::Kept) || is_late(LateKind::Ahead)) && std::ranges::any_of(invocation.parts, makes_entries)) {
-    run_late(LateKind::Kept);
-    run_late(LateKind::Ahead);
+  if ((has_deferred(DeferredKind::Kept) || has_deferred(DeferredKind::Ahead)) &&
+      std::ranges::any_of(invocation.parts, makes_entries)) {
+    run_deferred(DeferredKind::Kept);
+    run_deferred(DeferredKind::Ahead);
   }
   for (const Piece& piece : chunk->pieces) deliver(piece, invocation.phase);
   wave.chunk = nullptr;

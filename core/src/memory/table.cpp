@@ -18,6 +18,7 @@ Tables::~Tables() {
 void Tables::missing() { throw Stop{Stop::Kind::Missing}; }
 
 Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool are_frames) {
+  const bool stands_for_others = !are_frames;  // nothing is entered from it then
   are_frames = are_frames && region.kind != Region::Kind::Branch;
   if (are_frames) {
     frames += lanes;
@@ -46,9 +47,10 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   table->entry = nullptr;
   table->site = 0;
   table->iteration = 0;
-  table->branches.assign(z(region.branches), Sides{});
-  table->maps.assign(z(region.maps), nullptr);
-  if (table->calls.size() != z(region.calls)) table->calls.resize(z(region.calls));
+  table->branches.assign(stands_for_others ? 0 : z(region.branches), Sides{});
+  table->maps.assign(stands_for_others ? 0 : z(region.maps), nullptr);
+  if (const size_t calls = stands_for_others ? 0 : z(region.calls); table->calls.size() != calls)
+    table->calls.resize(calls);
   for (CallState& call : table->calls) {
     call.part = nullptr;
     call.entries.clear();
@@ -68,17 +70,15 @@ void Tables::drop(Table& table, int32_t number) {
   column = {};
 }
 
-void Tables::drop_sums(Table& table) {
-  for (CallState& call : table.calls)
-    for (Entry& entry : call.entries)
-      for (Sum& sum : entry.sums) {
-        pool.drop(sum.whole);
-        for (Sum::Rows& rows : sum.rows) {
-          pool.drop(rows.numbers);
-          pool.drop(rows.rows);
-        }
-        sum = {};
-      }
+void Tables::drop_sums(Entry& entry) {
+  for (Sum& sum : entry.sums) {
+    pool.drop(sum.whole);
+    for (Sum::Rows& rows : sum.rows) {
+      pool.drop(rows.numbers);
+      pool.drop(rows.rows);
+    }
+    sum = {};
+  }
 }
 
 void Tables::end(Table* root) {
@@ -92,7 +92,8 @@ void Tables::end(Table* root) {
         if (sides.table[side] != nullptr) todo.push_back(sides.table[side]);
         pool.drop(sides.index[side]);
       }
-    drop_sums(*table);
+    for (CallState& call : table->calls)
+      for (Entry& entry : call.entries) drop_sums(entry);
     for (Table* map : table->maps)
       if (map != nullptr) todo.push_back(map);
     for (int32_t slot : table->region->boxed) drop(*table, slot);

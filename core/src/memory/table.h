@@ -73,6 +73,10 @@ struct Sides {
   Table* table[2] = {nullptr, nullptr};
   Block* index[2] = {nullptr, nullptr};  ///< lanes of the parent, i32; null where all of them are there, or none
   int64_t count[2] = {0, 0};
+
+  const int32_t* lanes(size_t side) const {
+    return index[side] != nullptr ? reinterpret_cast<const int32_t*>(index[side]->data()) : nullptr;
+  }
 };
 
 struct Table {
@@ -98,6 +102,9 @@ struct Table {
   std::vector<Sides> branches;
   std::vector<CallState> calls;
   std::vector<Table*> maps;
+
+  /// The entry that each lane is below of, where these are several.
+  Entry** below() const { return reinterpret_cast<Entry**>(entries->data()); }
 
   int64_t parent_lane(int64_t lane) const {
     if (index != nullptr) return reinterpret_cast<const int32_t*>(index->data())[lane];
@@ -125,6 +132,14 @@ class Tables {
 
   /// Lanes of bodies count as frames, unless they stand for others that do.
   Table* make(const Region& region, int64_t lanes, int32_t visits, bool are_frames = true);
+  /// The table of a region inside that of another.
+  Table* make_inside(Table& parent, const Region& region, int64_t lanes, int32_t visits, int32_t site = 0) {
+    Table* table = make(region, lanes, visits);
+    table->parent = &parent;
+    table->chunk = parent.chunk;
+    table->site = site;
+    return table;
+  }
   void end(Table* table);  ///< and all that hangs on it
 
   /// The value of one lane, which may be read as long as nothing changes.
@@ -148,9 +163,7 @@ class Tables {
     if (x < 0) return {nullptr, plan_.constants[static_cast<size_t>(~x)].data, 0};
     return table.columns[x];
   }
-  const Slot& slot(const Region& region, Operand x) const {
-    return x < 0 ? plan_.constants[static_cast<size_t>(~x)].slot : region.slots[static_cast<size_t>(x)];
-  }
+  const Slot& slot(const Region& region, Operand x) const { return plan_.slot(region, x); }
 
   /// A column of its own for a slot that has none yet; `lanes` of it, or one for all.
   std::byte* own(Table& table, int32_t slot, bool is_uniform = false);
@@ -158,7 +171,7 @@ class Tables {
   void drop(Table& table, std::span<const int32_t> slots) {
     for (int32_t slot : slots) drop(table, slot);
   }
-  void drop_sums(Table& table);  ///< what the entries that it made have collected
+  void drop_sums(Entry& entry);  ///< what it has collected
 
   /// Put lanes of a value into a slot of a table that is not there yet: those that `index` names, or all.
   void take(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, int64_t count);

@@ -6,8 +6,8 @@
 #include "memory/lanes.h"
 #include "narrow/program.h"
 #include "narrow/run.h"
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -53,7 +53,7 @@ class Compiler {
       need_numbers(region, from.results[phase]);
       for (int32_t slot : from.results[phase])
         body_->results[phase].push_back(slot == kNoSlot ? -1 : cells_[z(region)][z(slot)]);
-      emit(Code::Return);
+      emit({.code = Code::Return});
     }
     shorten();
     body_->bytes = static_cast<int64_t>(sizeof(NarrowFrame)) + 8 * int64_t{body_->cells};
@@ -87,9 +87,9 @@ class Compiler {
     for (Operand x : operands) need(x == kNoSlot || (!slot(region, x).is_dynamic && slot(region, x).rank() == 0));
   }
 
-  NarrowInstr& emit(Code code) {
-    body_->asides.push_back({loop_});
-    return body_->code.emplace_back(NarrowInstr{code});
+  void emit(const NarrowInstr& instr, Cell third = 0) {
+    body_->asides.push_back({loop_, third});
+    body_->code.push_back(instr);
   }
 
   /// The number of the next instruction, which others jump to.
@@ -106,7 +106,7 @@ class Compiler {
         return body_->code.size() - 1;
       }
     }
-    emit(Code::Unless).a = pred;
+    emit({.code = Code::Unless, .a = pred});
     return body_->code.size() - 1;
   }
 
@@ -128,15 +128,10 @@ class Compiler {
     if (found == kNoSlot || found < 0) found = fresh();
     return found;
   }
-  const Slot& slot(int32_t region, Operand x) const {
-    return x < 0 ? plan_.constants[z(~x)].slot : plan_.regions[z(region)].slots[z(x)];
-  }
+  const Slot& slot(int32_t region, Operand x) const { return plan_.slot(plan_.regions[z(region)], x); }
 
   void move(Cell from, int32_t to) {
-    if (from == to) return;
-    NarrowInstr& instr = emit(Code::Move);
-    instr.a = from;
-    instr.to = to;
+    if (from != to) emit({.code = Code::Move, .a = from, .to = to});
   }
 
   void write(int32_t root, int32_t phase) {
@@ -150,9 +145,7 @@ class Compiler {
       }
       const Stage& stage = program.stages[stack[at].stage];
       if (stack[at].item == 0 && stack[at].step == 0)
-        for (const auto* items : {&stage.straight, &stage.late})
-          for (const Item& item : *items)
-            singly(plan_, item, [&](const Item& one) { straight(stack[at].region, one); });
+        each_straight(plan_, stage, [&](const Item& item) { straight(stack[at].region, item); });
       if (stack[at].item == stage.entered.size()) {
         ++stack[at].stage;
         stack[at].item = 0;
@@ -196,7 +189,7 @@ class Compiler {
         if (stack[at].step == 2) {
           for (const Merge& merge : branch.merges)
             move(cell(branch.regions[0], merge.sides[0]), cells_[z(region)][z(merge.to)]);
-          emit(Code::Jump);
+          emit({.code = Code::Jump});
           stack[at].second = body_->code.size() - 1;
           body_->code[stack[at].patch].extra = label();
           stack[at].step = 3;
@@ -224,7 +217,7 @@ class Compiler {
     if (stack[at].step == 1) {
       stack[at].outer_loop = loop_;
       const int32_t counter = fresh();
-      zero(counter);
+      emit({.code = Code::Count, .to = counter, .extra = 1});  // set to zero
       for (const Transfer& t : item.variables) {
         need_numbers(region, {&t.from, 1});
         cells_[z(item.body)][z(t.to)] = fresh();
@@ -249,10 +242,8 @@ class Compiler {
     }
     for (size_t k = 0; k < item.variables.size(); ++k)
       move(temporary[k], cells_[z(item.body)][z(item.variables[k].to)]);
-    NarrowInstr& count = emit(Code::Count);
-    count.to = body_->loops[z(loop_)].counter;
-    NarrowInstr& again = emit(Code::Jump);
-    again.extra = static_cast<int32_t>(stack[at].patch);
+    emit({.code = Code::Count, .to = body_->loops[z(loop_)].counter});
+    emit({.code = Code::Jump, .extra = static_cast<int32_t>(stack[at].patch)});
     body_->code[leave].extra = label();
     loop_ = stack[at].outer_loop;
     for (const Exit& exit : item.exits) {
@@ -260,12 +251,6 @@ class Compiler {
       move(cell(item.body, exit.from), define(region, exit.to));
     }
     return false;
-  }
-
-  void zero(int32_t to) {
-    NarrowInstr& instr = emit(Code::Count);
-    instr.to = to;
-    instr.extra = 1;  // set to zero
   }
 
   void call(int32_t region, const CallItem& item) {
@@ -295,8 +280,7 @@ class Compiler {
     made.visits = item.visits;
     std::vector<int32_t> results;
     for (int32_t slot : item.results) results.push_back(slot == kNoSlot ? -1 : define(region, slot));
-    NarrowInstr& instr = emit(item.phase == 0 ? Code::Call : Code::Resume);
-    instr.extra = static_cast<int32_t>(program_.calls.size());
+    emit({.code = item.phase == 0 ? Code::Call : Code::Resume, .extra = static_cast<int32_t>(program_.calls.size())});
     program_.calls.push_back(std::move(made));
     items_.push_back(&item);
     result_cells_.push_back(std::move(results));
@@ -312,12 +296,9 @@ class Compiler {
         const bool is_array = slot.is_dynamic || slot.rank() > 0;
         const int32_t to = define(region, read.to);
         if (is_array) fresh();  // of its shape
-        NarrowInstr& instr = emit(is_array ? (read.is_shared ? Code::ReadSharedArray : Code::ReadArray)
-                                           : (read.is_shared ? Code::ReadShared : Code::ReadEntry));
-        instr.to = to;
-        instr.extra = read.index;
-        instr.a = static_cast<int32_t>(slot.bytes);
-        return;
+        const Code code = is_array ? (read.is_shared ? Code::ReadSharedArray : Code::ReadArray)
+                                   : (read.is_shared ? Code::ReadShared : Code::ReadEntry);
+        return emit({.code = code, .a = static_cast<int32_t>(slot.bytes), .to = to, .extra = read.index});
       }
       case Item::Kind::Collect: {
         const CollectItem& collect = plan_.collects[z(item.number)];
@@ -325,16 +306,14 @@ class Compiler {
         need(collect.kind != CollectKind::Product);
         need_numbers(region, collect.values);
         const Operand value = collect.values[is_at ? 1 : 0];
-        NarrowInstr& instr = emit(is_at ? Code::CollectAt : Code::Collect);
-        instr.a = cell(region, value);
-        instr.extra = collect.index;
-        instr.b = slot(region, value).dtype == DType::F32 ? 4 : 8;
-        instr.node = collect.node;
-        if (is_at) {
-          body_->asides.back().c = cell(region, collect.values[0]);
-          instr.constant = static_cast<uint64_t>(size_of(slot(region, collect.values[0]).dtype));
-        }
-        return;
+        const Operand number = collect.values[0];
+        return emit({.code = is_at ? Code::CollectAt : Code::Collect,
+                     .node = collect.node,
+                     .a = cell(region, value),
+                     .b = static_cast<int32_t>(size_of(slot(region, value).dtype)),
+                     .extra = collect.index,
+                     .constant = static_cast<uint64_t>(size_of(slot(region, number).dtype))},
+                    is_at ? cell(region, number) : 0);
       }
       default: {
         const CollectedItem& collected = plan_.collecteds[z(item.number)];
@@ -342,12 +321,11 @@ class Compiler {
         need_numbers(region, collected.to);
         const Slot& slot = plan_.regions[z(region)].slots[z(collected.to[0])];
         const int32_t to = define(region, collected.to[0]);
-        NarrowInstr& instr = emit(Code::Collected);
-        instr.to = to;
-        instr.a = entries_.at({region, collected.call});
-        instr.b = slot.dtype == DType::F32 ? 4 : 8;
-        instr.extra = collected.index;
-        return;
+        return emit({.code = Code::Collected,
+                     .a = entries_.at({region, collected.call}),
+                     .b = static_cast<int32_t>(size_of(slot.dtype)),
+                     .to = to,
+                     .extra = collected.index});
       }
     }
   }
@@ -360,25 +338,16 @@ class Compiler {
     if (name == "index") {
       NarrowPick pick{plan_.kernels[z(item.kernel)].get(), {}};
       for (Operand x : item.inputs) pick.inputs.push_back({cell(region, x), &slot(region, x)});
-      const int32_t to = define(region, item.outputs[0]);
-      NarrowInstr& instr = emit(Code::Pick);
-      instr.to = to;
-      instr.extra = static_cast<int32_t>(program_.picks.size());
-      instr.node = item.node;
+      const auto number = static_cast<int32_t>(program_.picks.size());
       program_.picks.push_back(std::move(pick));
-      return;
+      return emit({.code = Code::Pick, .node = item.node, .to = define(region, item.outputs[0]), .extra = number});
     }
     need(item.inputs.size() <= 3);
     Cell x[3] = {0, 0, 0};
     for (size_t k = 0; k < item.inputs.size(); ++k) x[k] = cell(region, item.inputs[k]);
     const int32_t to = define(region, item.outputs[0]);
-    if (name == "identity" || name == "stop_gradient" || name == "fill") {
-      NarrowInstr& instr = emit(Code::Move);
-      instr.a = x[0];
-      instr.to = to;
-      instr.node = item.node;
-      return;
-    }
+    if (name == "identity" || name == "stop_gradient" || name == "fill")
+      return emit({.code = Code::Move, .node = item.node, .a = x[0], .to = to});
     const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
     need(each != nullptr);
     Code code = code_of<Code>(name, *each);
@@ -396,14 +365,8 @@ class Compiler {
           x[1] = in_cell(x[1]);
       }
     }
-    NarrowInstr& instr = emit(code);
-    instr.a = x[0];
-    instr.b = x[1];
-    instr.to = to;
-    instr.extra = item.kernel;
-    instr.node = item.node;
-    if (code != Code::Flat && x[1] < 0) instr.constant = program_.constants[z(~x[1])];
-    body_->asides.back().c = x[2];
+    const uint64_t constant = code != Code::Flat && x[1] < 0 ? program_.constants[z(~x[1])] : 0;
+    emit({code, item.node, x[0], x[1], to, item.kernel, constant}, x[2]);
   }
 
   Cell in_cell(Cell x) {

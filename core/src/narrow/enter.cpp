@@ -15,7 +15,7 @@ void Narrow::enter(Invocation& invocation) {
     invocation.handle = frames;
   }
   for (Part* part : invocation.parts) {
-    run_.operate.doing = {-1, part->item->site};
+    run_.operators.position = {-1, part->item->site};
     place_ = {part, 0};
     now_ = nullptr;
     run_.deepen(invocation.depth, place_);

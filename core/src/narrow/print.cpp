@@ -13,22 +13,9 @@ std::string cell(Cell x) { return x >= 0 ? "c" + std::to_string(x) : "k" + std::
 
 /// The name of a code; of an operator on numbers with its dtype, and with what its second operand is.
 std::string name_of(Code code) {
-  constexpr const char* names[] = {"move",
-                                   "flat",
-                                   "jump",
-                                   "unless",
-                                   "call",
-                                   "resume",
-                                   "return",
-                                   "read entry",
-                                   "read shared",
-                                   "read array",
-                                   "read shared array",
-                                   "pick",
-                                   "collect",
-                                   "collect at",
-                                   "collected",
-                                   "count"};
+#define UNDERTOW_CODE(name, word) word,
+  constexpr const char* names[] = {UNDERTOW_NARROW_CODES(UNDERTOW_CODE)};
+#undef UNDERTOW_CODE
   if (code <= Code::Count) return names[static_cast<int>(code)];
   constexpr const char* dtypes[] = {"i32", "i64", "f32", "f64"};
   const auto within = [&](Code family, const char* word, const char* before) -> std::string {
@@ -102,8 +89,7 @@ std::string line_of(const Plan& plan, const NarrowBody& body, const NarrowInstr&
       break;
   }
   const bool is_jump = at.code >= Code::UnlessLess;
-  return to + " = " + name + " " + cell(at.a) + ", " + (at.b < 0 ? "k" + std::to_string(~at.b) : cell(at.b)) +
-         (is_jump ? " jump " + target : "");
+  return to + " = " + name + " " + cell(at.a) + ", " + cell(at.b) + (is_jump ? " jump " + target : "");
 }
 
 }  // namespace

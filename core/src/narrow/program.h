@@ -22,31 +22,30 @@ struct NarrowMove {
   int32_t to;
 };
 
+// clang-format off
+// What instructions do besides operators on numbers, and what that is called. ROW(code, name)
+#define UNDERTOW_NARROW_CODES(ROW)                                                                  \
+  ROW(Move, "move") ROW(Flat, "flat") /* any elementwise operator, by its kernel */                 \
+  ROW(Jump, "jump") ROW(Unless, "unless") ROW(Call, "call") ROW(Resume, "resume") ROW(Return, "return") \
+  ROW(ReadEntry, "read entry") ROW(ReadShared, "read shared")                                       \
+  ROW(ReadArray, "read array") ROW(ReadSharedArray, "read shared array") /* of the entry, of main */ \
+  ROW(Pick, "pick") /* an element of an array */                                                    \
+  ROW(Collect, "collect") ROW(CollectAt, "collect at") /* for an element of an array */             \
+  ROW(Collected, "collected") ROW(Count, "count")
+// clang-format on
+
 /// What an instruction does. Operators on numbers have a code for each dtype (I32, I64, F32, F64, in this order), and
 /// for each dtype two: the second operand is a cell, or it is a constant that stands in the instruction. See
 /// undertow/scalar.h.
 enum class NarrowCode : uint16_t {
-  Move,
-  Flat,  // any elementwise operator, by its kernel
-  Jump,
-  Unless,
-  Call,
-  Resume,
-  Return,
-  ReadEntry,
-  ReadShared,
-  ReadArray,        // of the entry
-  ReadSharedArray,  // of main
-  Pick,             // an element of an array
-  Collect,
-  CollectAt,  // for an element of an array
-  Collected,
-  Count,
+#define UNDERTOW_CODE(name, word) name,
+  UNDERTOW_NARROW_CODES(UNDERTOW_CODE)
+#undef UNDERTOW_CODE
 #define UNDERTOW_SINGLE(name, ...) name,
 #define UNDERTOW_ROW(name, ...) name, Last##name = name + 7,
 #define UNDERTOW_JUMP(name, ...) Unless##name, LastUnless##name = Unless##name + 7,
-  UNDERTOW_SINGLES(UNDERTOW_SINGLE) UNDERTOW_ARITHMETIC(UNDERTOW_ROW) UNDERTOW_DIVISIONS(UNDERTOW_ROW)
-      UNDERTOW_TESTS(UNDERTOW_ROW)
+      UNDERTOW_SINGLES(UNDERTOW_SINGLE) UNDERTOW_ARITHMETIC(UNDERTOW_ROW) UNDERTOW_DIVISIONS(UNDERTOW_ROW)
+          UNDERTOW_TESTS(UNDERTOW_ROW)
   // The same tests, and a jump if it is not so.
   UNDERTOW_TESTS(UNDERTOW_JUMP)
 #undef UNDERTOW_JUMP

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory/lanes.h"
+#include "run/values.h"
 #include "run/waves.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
@@ -18,6 +19,38 @@ void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
   if (loops.empty()) return;
   for (int32_t loop = frame.body->asides[z(frame.pc)].loop; loop >= 0; loop = loops[z(loop)].outer)
     labels.push_back({loops[z(loop)].site, static_cast<int64_t>(frame.cells[loops[z(loop)].counter])});
+}
+
+// What is done seldom stands apart, never inline: the loop over instructions needs the registers.
+
+[[gnu::noinline]] void poll(Run& run) { run.poll.look(); }
+
+[[gnu::noinline]] bool has_fault(const Elementwise& op, uint64_t second) {
+  return op.scan != nullptr && op.scan(&second, 1) >= 0;
+}
+
+[[gnu::noinline]] uint64_t apply(const Elementwise& op, uint64_t a, uint64_t b, uint64_t c) {
+  alignas(64) std::byte cells[4][128];
+  lanes::put_cell(cells[0], a, 8);
+  lanes::put_cell(cells[1], b, 8);
+  lanes::put_cell(cells[2], c, 8);
+  op.flat[0](cells[0], cells[1], cells[2], cells[3], 1);
+  return lanes::cell_at(cells[3], size_of(op.output));
+}
+
+[[gnu::noinline]] uint64_t read_shared(const Run& run, int32_t slot, int64_t bytes) {
+  const Column column = run.shared(slot);
+  if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
+  return lanes::cell_at(column.data, bytes);
+}
+
+[[gnu::noinline]] void collect(Tables& tables, Sum& sum, uint64_t value, int64_t bytes) {
+  if (sum.whole == nullptr) {
+    sum.whole = tables.pool.take(8);
+    sum.bytes = bytes;
+    lanes::put_cell(sum.whole->data(), 0, 8);
+  }
+  add_floats(bytes == 4 ? DType::F32 : DType::F64, sum.whole->data(), &value, 1);
 }
 
 }  // namespace
@@ -38,7 +71,7 @@ Narrow::~Narrow() {
 void Narrow::drop_entry(NarrowFrame& frame, int32_t cell) {
   auto* entry = reinterpret_cast<Entry*>(frame.cells[cell]);
   if (entry == nullptr) return;
-  for (Sum& sum : entry->sums) tables_.pool.drop(sum.whole);
+  tables_.drop_sums(*entry);
   entry->sums.clear();
   entry->values.clear();
   entries_.give(entry);
@@ -116,7 +149,7 @@ NarrowFrame* Narrow::call(const Invocation& invocation, const Part& part, int64_
 void Narrow::end(NarrowFrame* frame) { pop(frame); }
 
 /// What it is at, after something was thrown.
-Doing Narrow::doing() const {
+Position Narrow::position() const {
   const NarrowInstr& at = now_->body->code[z(now_->pc)];
   const int32_t loop = now_->body->asides[z(now_->pc)].loop;
   if (at.code == Code::Call || at.code == Code::Resume) return {-1, program_.calls[z(at.extra)].site};
@@ -147,20 +180,12 @@ void Narrow::climb() {
 }
 
 void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
-  Stop stop{Stop::Kind::Fault};
-  stop.node = at.node;
   const Elementwise* each = plan_.kernels[z(at.extra)]->elementwise();
-  const Cell x[3] = {at.a, at.b, frame.body->asides[z(&at - frame.body->code.data())].c};
-  for (int k = 0; k < each->arity; ++k) {
-    Value operand;
-    const uint64_t cell = value(frame, x[k]);
-    operand.bytes.resize(z(size_of(each->inputs[k])));
-    lanes::put_cell(operand.bytes.data(), cell, size_of(each->inputs[k]));
-    stop.values.push_back(std::move(operand));
-    stop.types.push_back({each->inputs[k], 0});
-  }
-  stop.tag = {};
-  throw stop;
+  uint64_t cells[3] = {value(frame, at.a), value(frame, at.b),
+                       value(frame, frame.body->asides[z(&at - frame.body->code.data())].c)};
+  View views[3];
+  for (int k = 0; k < each->arity; ++k) views[k] = {&cells[k], 0, nullptr, 0, each->inputs[k]};
+  throw stop_of(Stop::Kind::Fault, at.node, {views, z(each->arity)});
 }
 
 /// What an operator that takes an element of an array is given.
@@ -189,13 +214,7 @@ uint64_t Narrow::pick(const NarrowFrame& frame, const NarrowInstr& at) {
   alignas(64) uint64_t found[16] = {};
   const View out{found, 8, nullptr, 0, views[0].dtype};
   if (!pick.kernel->run(1, views, &out, tables_.scratch())) return found[0];
-  Stop stop{Stop::Kind::Fault};
-  stop.node = at.node;
-  for (size_t k = 0; k < pick.inputs.size(); ++k) {
-    stop.values.push_back(value_of(views[k]));
-    stop.types.push_back({views[k].dtype, views[k].rank});
-  }
-  throw stop;
+  throw stop_of(Stop::Kind::Fault, at.node, {views, pick.inputs.size()});
 }
 
 /// Where an array is, and its shape: that of a box, or that of the slot that gave it.
@@ -244,7 +263,6 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
   const NarrowCall* const calls = program_.calls.data();
   int64_t* const fired = stats_.fired.data();
   const auto cell = [&](Cell x) -> const uint64_t& { return x >= 0 ? cells[x] : constants[~x]; };
-  alignas(64) std::byte scratch[4][128] = {};
   try {
     for (;;) {
       switch (at->code) {
@@ -253,13 +271,9 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           if (at->node >= 0) ++fired[at->node];
           break;
         case Code::Flat: {
-          const Elementwise* each = plan_.kernels[z(at->extra)]->elementwise();
-          lanes::put_cell(scratch[0], cell(at->a), 8);
-          lanes::put_cell(scratch[1], cell(at->b), 8);
-          lanes::put_cell(scratch[2], cell(frame->body->asides[z(at - code)].c), 8);
-          if (each->scan != nullptr && each->scan(scratch[1], 1) >= 0) fault(*frame, *at);
-          each->flat[0](scratch[0], scratch[1], scratch[2], scratch[3], 1);
-          cells[at->to] = lanes::cell_at(scratch[3], size_of(each->output));
+          const Elementwise& op = *plan_.kernels[z(at->extra)]->elementwise();
+          if (has_fault(op, cell(at->b))) fault(*frame, *at);
+          cells[at->to] = apply(op, cell(at->a), cell(at->b), cell(frame->body->asides[z(at - code)].c));
           ++fired[at->node];
           break;
         }
@@ -274,13 +288,13 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           break;
         case Code::Count:
           cells[at->to] = at->extra == 1 ? 0 : cells[at->to] + 1;
-          if (at->extra != 1 && (++polls_ & 0xfff) == 0) run_.poll.look();
+          if (at->extra != 1 && (++polls_ & 0xfff) == 0) poll(run_);
           break;
         case Code::Call: {
           const NarrowCall& call = calls[at->extra];
           frame->pc = static_cast<int32_t>(at - code);
           if ((++polls_ & 0xfff) == 0) [[unlikely]]
-            run_.poll.look();
+            poll(run_);
           NarrowFrame* child = push(*call.body);
           child->caller = frame;
           child->call = &call;
@@ -309,7 +323,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           const NarrowCall& call = calls[at->extra];
           frame->pc = static_cast<int32_t>(at - code);
           if ((++polls_ & 0xfff) == 0) [[unlikely]]
-            run_.poll.look();
+            poll(run_);
           auto* child = reinterpret_cast<NarrowFrame*>(cells[call.frame]);
           for (const NarrowMove& move : call.arguments) child->cells[move.to] = cell(move.from);
           child->call = &call;
@@ -335,12 +349,9 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
         case Code::ReadEntry:
           cells[at->to] = lanes::cell_at(frame->entry->values[z(at->extra)].data, at->a);
           break;
-        case Code::ReadShared: {
-          const Column column = run_.shared(at->extra);
-          if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
-          cells[at->to] = lanes::cell_at(column.data, at->a);
+        case Code::ReadShared:
+          cells[at->to] = read_shared(run_, at->extra, at->a);
           break;
-        }
         case Code::ReadArray:
           read_array(given(*frame->entry, at->extra), frame->entry->values[z(at->extra)], &cells[at->to]);
           break;
@@ -355,20 +366,10 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           collect_at(*frame->entry, *at, cell(at->a), cell(frame->body->asides[z(at - code)].c));
           ++fired[at->node];
           break;
-        case Code::Collect: {
-          Sum& sum = frame->entry->sums[z(at->extra)];
-          if (sum.whole == nullptr) {
-            sum.whole = tables_.pool.take(8);
-            sum.bytes = at->b;
-            lanes::put_cell(sum.whole->data(), 0, 8);
-          }
-          if (at->b == 4)
-            *reinterpret_cast<float*>(sum.whole->data()) += as<float>(cell(at->a));
-          else
-            *reinterpret_cast<double*>(sum.whole->data()) += as<double>(cell(at->a));
+        case Code::Collect:
+          collect(tables_, frame->entry->sums[z(at->extra)], cell(at->a), at->b);
           ++fired[at->node];
           break;
-        }
         case Code::Collected: {
           const Sum& sum = reinterpret_cast<Entry*>(cells[at->a])->sums[z(at->extra)];
           cells[at->to] = sum.whole != nullptr ? lanes::cell_at(sum.whole->data(), at->b) : 0;
@@ -424,7 +425,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
     frame->pc = static_cast<int32_t>(at - code);
     now_ = frame;
     deepest_ = nullptr;  // of a run that fails, nobody asks for it
-    run_.operate.doing = doing();
+    run_.operators.position = position();
     throw;
   }
 }

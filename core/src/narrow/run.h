@@ -5,7 +5,7 @@
 
 #include "narrow/program.h"
 #include "run/door.h"
-#include "run/operate.h"
+#include "run/operators.h"
 
 namespace undertow {
 
@@ -49,7 +49,7 @@ class Narrow final : public Runner {
   uint64_t value(const NarrowFrame& frame, Cell x) const {
     return x >= 0 ? frame.cells[x] : program_.constants[static_cast<size_t>(~x)];
   }
-  Doing doing() const;
+  Position position() const;
   NarrowFrame* push(const NarrowBody& body);
   void pop(NarrowFrame* frame);
   void open_segment(int64_t bytes);

@@ -1,8 +1,8 @@
 // Numbers are in range, and values go where their types fit.
 #include "plan/check.h"
 
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
 
 namespace undertow {
 namespace {
@@ -34,12 +34,8 @@ class Checker {
     if (static_cast<size_t>(~x) >= plan_.constants.size()) not_a_plan("there is no such constant");
     return plan_.constants[static_cast<size_t>(~x)].slot;
   }
-  /// May a value of one slot be put into another? Lengths that only the run knows may meet any.
   static void accept(const Slot& to, const Slot& from) {
-    if (to.dtype != from.dtype || to.rank() != from.rank()) not_a_plan("a value of another type goes into a column");
-    for (size_t axis = 0; axis < to.shape.size(); ++axis)
-      if (to.shape[axis] != kUnknown && to.shape[axis] != from.shape[axis])
-        not_a_plan("a value of another shape goes there");
+    if (!is_fitting(to, from)) not_a_plan("a value of another type goes into a column");
   }
   /// A lane of an array, or an array of lanes: which of them may know less of its lengths?
   static void accept_row(const Slot& lane, const Slot& stack, bool is_mapped) {
@@ -60,16 +56,13 @@ class Checker {
     if (z(in.group) >= plan_.groups.size()) not_a_plan("there is no such group");
     for (const Slot& slot : in.slots)
       if (slot.kind != SlotKind::Value) not_a_plan("a column is of a kind that nothing makes yet");
-    for (const auto& params : in.params)
-      for (int32_t number : params)
-        if (number != kNoSlot) slot(in, number);
-    for (const auto& results : in.results)
-      for (int32_t number : results)
-        if (number != kNoSlot) slot(in, number);
+    for (const auto* phases : {&in.params, &in.results})
+      for (const auto& slots : *phases)
+        for (int32_t number : slots)
+          if (number != kNoSlot) slot(in, number);
     for (const Program& program : in.programs)
       for (const Stage& stage : program.stages) {
-        for (const auto* items : {&stage.straight, &stage.late})
-          for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { check_item(in, one, true); });
+        each_straight(plan_, stage, [&](const Item& item) { check_item(in, item, true); });
         for (const Item& item : stage.entered) check_item(in, item, false);
         check_drops(in, stage.drops);
         check_families(stage);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -13,7 +13,7 @@ namespace {
 constexpr int32_t kNever = INT32_MAX;
 
 /// What is known of a region.
-struct Facts {
+struct RegionFlow {
   std::vector<int32_t> phase;                   ///< of each program: the phase of the body; -1: it never runs
   std::vector<std::vector<int32_t>> given;      ///< slots that are there when a program begins
   std::vector<int32_t> written;                 ///< by slot: in which program, or never
@@ -29,7 +29,7 @@ struct Facts {
 
 class Flow {
  public:
-  explicit Flow(const Plan& plan) : plan_(plan), facts_(plan.regions.size()) {}
+  explicit Flow(const Plan& plan) : plan_(plan), flows_(plan.regions.size()) {}
 
   void check() {
     for (size_t r = 0; r < plan_.regions.size(); ++r) open(r);
@@ -39,56 +39,56 @@ class Flow {
     check_entries();
   }
 
-  int32_t phase(size_t r, size_t program) const { return facts_[r].phase[program]; }
+  int32_t phase(size_t r, size_t program) const { return flows_[r].phase[program]; }
 
  private:
   const Region& region(size_t r) const { return plan_.regions[r]; }
 
   void open(size_t r) {
     const Region& in = region(r);
-    Facts& facts = facts_[r];
+    RegionFlow& flow = flows_[r];
     const bool is_root = in.kind == Region::Kind::Main || in.kind == Region::Kind::Function;
-    facts.phase.assign(in.programs.size(), -1);
-    facts.given.resize(in.programs.size());
-    facts.written.assign(in.slots.size(), kNever);
-    facts.branch_visits.assign(z(in.branches), 0);
-    facts.branch_items.assign(z(in.branches), nullptr);
-    facts.call_items.assign(z(in.calls), nullptr);
-    facts.call_phases.assign(z(in.calls), 0);
-    facts.map_items.assign(z(in.maps), nullptr);
-    facts.map_phases.assign(z(in.maps), 0);
-    facts.loops.assign(z(in.loops), false);
+    flow.phase.assign(in.programs.size(), -1);
+    flow.given.resize(in.programs.size());
+    flow.written.assign(in.slots.size(), kNever);
+    flow.branch_visits.assign(z(in.branches), 0);
+    flow.branch_items.assign(z(in.branches), nullptr);
+    flow.call_items.assign(z(in.calls), nullptr);
+    flow.call_phases.assign(z(in.calls), 0);
+    flow.map_items.assign(z(in.maps), nullptr);
+    flow.map_phases.assign(z(in.maps), 0);
+    flow.loops.assign(z(in.loops), false);
     for (size_t phase = 0; is_root && phase < in.programs.size(); ++phase) {
-      facts.phase[phase] = static_cast<int32_t>(phase);
+      flow.phase[phase] = static_cast<int32_t>(phase);
       for (int32_t slot : in.params[phase])
-        if (slot != kNoSlot) facts.given[phase].push_back(slot);
+        if (slot != kNoSlot) flow.given[phase].push_back(slot);
     }
   }
 
   /// A branch, loop or map stands in one place, and is entered from there only. What is inside comes later in the list.
-  Facts& enter(size_t from, int32_t inner, int32_t number, int32_t side) {
-    Facts& facts = facts_[z(inner)];
+  RegionFlow& enter(size_t from, int32_t inner, int32_t number, int32_t side) {
+    RegionFlow& flow = flows_[z(inner)];
     if (z(inner) <= from) not_a_plan("a region stands in one that comes after it");
-    if (facts.parent < 0) {
-      facts.parent = static_cast<int32_t>(from);
-      facts.number = number;
-      facts.side = side;
+    if (flow.parent < 0) {
+      flow.parent = static_cast<int32_t>(from);
+      flow.number = number;
+      flow.side = side;
     }
-    if (facts.parent != static_cast<int32_t>(from) || facts.number != number || facts.side != side)
+    if (flow.parent != static_cast<int32_t>(from) || flow.number != number || flow.side != side)
       not_a_plan("a region is entered from two places");
-    return facts;
+    return flow;
   }
 
-  void begin(Facts& facts, int32_t program, int32_t phase, const std::vector<Transfer>& transfers) {
-    if (facts.phase[z(program)] >= 0) not_a_plan("a program runs twice");
-    facts.phase[z(program)] = phase;
-    for (const Transfer& transfer : transfers) facts.given[z(program)].push_back(transfer.to);
+  void begin(RegionFlow& flow, int32_t program, int32_t phase, const std::vector<Transfer>& transfers) {
+    if (flow.phase[z(program)] >= 0) not_a_plan("a program runs twice");
+    flow.phase[z(program)] = phase;
+    for (const Transfer& transfer : transfers) flow.given[z(program)].push_back(transfer.to);
   }
 
   /// Tell the regions inside where they stand, when their programs run, and what they are given.
   void place(size_t r) {
     each_item(region(r), [&](int32_t program, const Item& item) {
-      const int32_t phase = facts_[r].phase[z(program)];
+      const int32_t phase = flows_[r].phase[z(program)];
       if (phase < 0) return;  // it never runs, nor does what is inside
       if (item.kind == Item::Kind::Branch) {
         const BranchItem& branch = plan_.branches[z(item.number)];
@@ -97,14 +97,14 @@ class Flow {
                 branch.transfers[side]);
       } else if (item.kind == Item::Kind::Loop) {
         const LoopItem& loop = plan_.loops[z(item.number)];
-        Facts& facts = enter(r, loop.body, loop.loop, 2);
-        begin(facts, 0, 0, loop.variables);
-        for (const Transfer& outer : loop.outers) facts.given[0].push_back(outer.to);
+        RegionFlow& flow = enter(r, loop.body, loop.loop, 2);
+        begin(flow, 0, 0, loop.variables);
+        for (const Transfer& outer : loop.outers) flow.given[0].push_back(outer.to);
       } else if (item.kind == Item::Kind::Map) {
         const MapItem& map = plan_.maps[z(item.number)];
-        Facts& facts = enter(r, map.body, map.map, 3);
-        begin(facts, map.phase, map.phase, map.mapped);
-        for (const Transfer& outer : map.outers) facts.given[z(map.phase)].push_back(outer.to);
+        RegionFlow& flow = enter(r, map.body, map.map, 3);
+        begin(flow, map.phase, map.phase, map.mapped);
+        for (const Transfer& outer : map.outers) flow.given[z(map.phase)].push_back(outer.to);
       }
     });
   }
@@ -112,24 +112,23 @@ class Flow {
   // -- in a region ---------------------------------------------------------------------------------------------
 
   void read(size_t r, Operand x) const {
-    if (x >= 0 && facts_[r].written[z(x)] == kNever) not_a_plan("a column is read before it is written");
+    if (x >= 0 && flows_[r].written[z(x)] == kNever) not_a_plan("a column is read before it is written");
   }
 
   void write(size_t r, int32_t slot, int32_t program) {
     if (slot == kNoSlot) return;
-    if (facts_[r].written[z(slot)] != kNever) not_a_plan("a column is written twice");
-    facts_[r].written[z(slot)] = program;
+    if (flows_[r].written[z(slot)] != kNever) not_a_plan("a column is written twice");
+    flows_[r].written[z(slot)] = program;
   }
 
   void walk(size_t r) {
     const Region& in = region(r);
     for (size_t number = 0; number < in.programs.size(); ++number) {
       const auto program = static_cast<int32_t>(number);
-      if (facts_[r].phase[number] < 0) continue;
-      for (int32_t slot : facts_[r].given[number]) write(r, slot, program);
+      if (flows_[r].phase[number] < 0) continue;
+      for (int32_t slot : flows_[r].given[number]) write(r, slot, program);
       for (const Stage& stage : in.programs[number].stages) {
-        for (const auto* items : {&stage.straight, &stage.late})
-          for (const Item& item : *items) singly(plan_, item, [&](const Item& one) { straight(r, program, one); });
+        each_straight(plan_, stage, [&](const Item& item) { straight(r, program, item); });
         // What is entered together sees nothing of each other.
         for (const Item& item : stage.entered) entered(r, program, item);
         for (const Item& item : stage.entered) come_back(r, program, item);
@@ -141,7 +140,7 @@ class Flow {
     if (item.kind == Item::Kind::Collected) {
       const CollectedItem& collected = plan_.collecteds[z(item.number)];
       const CallItem* call =
-          z(collected.call) < facts_[r].call_items.size() ? facts_[r].call_items[z(collected.call)] : nullptr;
+          z(collected.call) < flows_[r].call_items.size() ? flows_[r].call_items[z(collected.call)] : nullptr;
       if (call == nullptr || !call->makes_entry || z(collected.index) >= call->hoists.size())
         not_a_plan("nothing was collected for that");
     }
@@ -157,12 +156,12 @@ class Flow {
   }
 
   void entered(size_t r, int32_t program, const Item& item) {
-    Facts& facts = facts_[r];
+    RegionFlow& flow = flows_[r];
     switch (item.kind) {
       case Item::Kind::Branch: {
         const BranchItem& branch = plan_.branches[z(item.number)];
-        const BranchItem*& first = facts.branch_items[z(branch.branch)];
-        const int32_t visits = facts.branch_visits[z(branch.branch)]++;
+        const BranchItem*& first = flow.branch_items[z(branch.branch)];
+        const int32_t visits = flow.branch_visits[z(branch.branch)]++;
         if (branch.visit != visits) not_a_plan("the visits to a branch are not in order");
         if (first == nullptr) first = &branch;
         if (first->pred != branch.pred || first->regions[0] != branch.regions[0] ||
@@ -172,27 +171,27 @@ class Flow {
       }
       case Item::Kind::Call: {
         const CallItem& call = plan_.calls[z(item.number)];
-        const CallItem*& first = facts.call_items[z(call.call)];
-        if (facts.call_phases[z(call.call)]++ != call.phase) not_a_plan("the phases of a call are not in order");
+        const CallItem*& first = flow.call_items[z(call.call)];
+        if (flow.call_phases[z(call.call)]++ != call.phase) not_a_plan("the phases of a call are not in order");
         if (call.phase > 0 && call.makes_entry) not_a_plan("an entry is made in a later phase");
         if (first == nullptr) first = &call;
         if (first->body != call.body) not_a_plan("another function is resumed than was called");
-        check_visits(first->visits, facts.phase[z(program)], call.phase);
+        check_visits(first->visits, flow.phase[z(program)], call.phase);
         break;
       }
       case Item::Kind::Loop: {
         const LoopItem& loop = plan_.loops[z(item.number)];
-        if (facts.loops[z(loop.loop)]) not_a_plan("a loop is entered twice");
-        facts.loops[z(loop.loop)] = true;
+        if (flow.loops[z(loop.loop)]) not_a_plan("a loop is entered twice");
+        flow.loops[z(loop.loop)] = true;
         break;
       }
       default: {
         const MapItem& map = plan_.maps[z(item.number)];
-        const MapItem*& first = facts.map_items[z(map.map)];
-        if (facts.map_phases[z(map.map)]++ != map.phase) not_a_plan("the phases of a map are not in order");
+        const MapItem*& first = flow.map_items[z(map.map)];
+        if (flow.map_phases[z(map.map)]++ != map.phase) not_a_plan("the phases of a map are not in order");
         if (first == nullptr) first = &map;
         if (first->body != map.body) not_a_plan("another map is resumed than was entered");
-        check_visits(first->visits, facts.phase[z(program)], map.phase);
+        check_visits(first->visits, flow.phase[z(program)], map.phase);
         if (map.phase > 0 && !map.outers.empty()) not_a_plan("what is around a map comes in a later phase");
       }
     }
@@ -213,24 +212,24 @@ class Flow {
 
   /// Is a value of a region there when a program of it is over?
   void find(int32_t r, Operand x, int32_t program) const {
-    if (x >= 0 && facts_[z(r)].written[z(x)] > program) not_a_plan("a region does not give what is taken from it");
+    if (x >= 0 && flows_[z(r)].written[z(x)] > program) not_a_plan("a region does not give what is taken from it");
   }
 
   void look_inside(size_t r) const {
     const Region& in = region(r);
-    for (size_t phase = 0; phase < in.results.size() && phase < facts_[r].phase.size(); ++phase)
+    for (size_t phase = 0; phase < in.results.size() && phase < flows_[r].phase.size(); ++phase)
       for (int32_t slot : in.results[phase])
-        if (slot != kNoSlot && facts_[r].phase[phase] >= 0)
+        if (slot != kNoSlot && flows_[r].phase[phase] >= 0)
           find(static_cast<int32_t>(r), slot, static_cast<int32_t>(phase));
     each_item(region(r), [&](int32_t program, const Item& item) {
-      if (facts_[r].phase[z(program)] < 0) return;
+      if (flows_[r].phase[z(program)] < 0) return;
       if (item.kind == Item::Kind::Branch) {
         const BranchItem& branch = plan_.branches[z(item.number)];
         for (const Merge& merge : branch.merges)
           for (size_t side = 0; side < 2; ++side) find(branch.regions[side], merge.sides[side], branch.visit);
       } else if (item.kind == Item::Kind::Loop) {
         const LoopItem& loop = plan_.loops[z(item.number)];
-        const BranchItem* decides = facts_[z(loop.body)].branch_items[z(loop.branch)];
+        const BranchItem* decides = flows_[z(loop.body)].branch_items[z(loop.branch)];
         if (decides == nullptr) not_a_plan("nothing decides whether a loop goes on");
         for (const LoopItem::Exit& exit : loop.exits) find(loop.body, exit.from, 0);
         for (Operand x : loop.next) find(decides->regions[0], x, kNever - 1);
@@ -276,7 +275,8 @@ class Flow {
         for (size_t r = 0; r < plan_.regions.size(); ++r)
           if (region(r).body == body)
             for (const ReadItem* read : reads[r])
-              accept(region(r).slots[z(read->to)], hoisted(from, *call, read->index));
+              if (!is_fitting(region(r).slots[z(read->to)], hoisted(from, *call, read->index)))
+                not_a_plan("an entry is given another type than is read");
         todo.insert(todo.end(), enters[z(body)].begin(), enters[z(body)].end());
       }
     }
@@ -284,19 +284,11 @@ class Flow {
 
   const Slot& hoisted(size_t from, const CallItem& call, int32_t index) const {
     if (z(index) >= call.hoists.size()) not_a_plan("an entry is not given what is read");
-    const Operand x = call.hoists[z(index)];
-    return x < 0 ? plan_.constants[z(~x)].slot : region(from).slots[z(x)];
-  }
-
-  static void accept(const Slot& to, const Slot& from) {
-    bool fits = to.dtype == from.dtype && to.rank() == from.rank();
-    for (size_t axis = 0; fits && axis < to.shape.size(); ++axis)
-      fits = to.shape[axis] == kUnknown || to.shape[axis] == from.shape[axis];
-    if (!fits) not_a_plan("an entry is given another type than is read");
+    return plan_.slot(region(from), call.hoists[z(index)]);
   }
 
   const Plan& plan_;
-  std::vector<Facts> facts_;
+  std::vector<RegionFlow> flows_;
 };
 
 }  // namespace
@@ -322,7 +314,7 @@ void check_kernels(Plan& plan, std::span<const KernelTypes> types) {
     op.is_open = false;
     for (size_t k = 0; k < op.inputs.size(); ++k) {
       const Operand x = op.inputs[k];
-      const Slot& slot = x < 0 ? plan.constants[z(~x)].slot : in.slots[z(x)];
+      const Slot& slot = plan.slot(in, x);
       if (slot.dtype != wanted.inputs[k].dtype || slot.rank() != wanted.inputs[k].rank)
         not_a_plan("an operator has operands of other types than its kernel");
       if (slot.is_dynamic || (x >= 0 && k < 64 && (kernel.deciding() >> k & 1) != 0)) op.is_open = true;

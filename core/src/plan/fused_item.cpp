@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
 #include "undertow/isa.h"
 
 namespace undertow {
 namespace {
 
 /// Checks and writes one pass.
-class Maker {
+class FusedBuilder {
  public:
-  Maker(const Plan& plan, const Region& region, const FusedFields& from, FusedItem& to)
+  FusedBuilder(const Plan& plan, const Region& region, const FusedFields& from, FusedItem& to)
       : plan_(plan), region_(region), from_(from), to_(to) {}
 
   void make() {
@@ -33,7 +33,7 @@ class Maker {
   }
 
  private:
-  const Slot& slot(Operand x) const { return x < 0 ? plan_.constants[z(~x)].slot : region_.slots[z(x)]; }
+  const Slot& slot(Operand x) const { return plan_.slot(region_, x); }
 
   /// The number of the operator that gives a slot.
   size_t maker(int32_t slot) const {
@@ -164,7 +164,7 @@ void make_fused(Plan& plan, std::span<const std::pair<size_t, FusedFields>> fuse
   for (const Region& region : plan.regions)
     each_item(region, [&](int32_t, const Item& item) {
       if (item.kind == Item::Kind::Fused)
-        Maker(plan, region, *fields[z(item.number)], plan.fuseds[z(item.number)]).make();
+        FusedBuilder(plan, region, *fields[z(item.number)], plan.fuseds[z(item.number)]).make();
     });
 }
 

@@ -21,7 +21,7 @@ inline bool is_straight(Item::Kind kind) {
 /// Every item of a stage: see(item).
 template <class See>
 void each_item(const Stage& stage, See&& see) {
-  for (const auto* items : {&stage.straight, &stage.late, &stage.entered})
+  for (const auto* items : {&stage.straight, &stage.deferred, &stage.entered})
     for (const Item& item : *items) see(item);
 }
 
@@ -38,6 +38,13 @@ template <class See>
 void singly(const Plan& plan, const Item& item, See&& see) {
   if (item.kind != Item::Kind::Fused) return see(item);
   for (int32_t op : plan.fuseds[z(item.number)].ops) see(Item{Item::Kind::Op, op});
+}
+
+/// All of the straight run of a stage, one by one: see(item).
+template <class See>
+void each_straight(const Plan& plan, const Stage& stage, See&& see) {
+  for (const auto* items : {&stage.straight, &stage.deferred})
+    for (const Item& item : *items) singly(plan, item, see);
 }
 
 /// The branch that decides whether a loop goes on; null, in plans that are not checked.

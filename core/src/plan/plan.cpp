@@ -8,9 +8,9 @@
 #include "plan/check.h"
 #include "plan/flow.h"
 #include "plan/fused_item.h"
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
-#include "run/late.h"
+#include "run/deferred.h"
 
 namespace undertow {
 namespace {
@@ -20,7 +20,7 @@ constexpr int64_t kVersion = 4;
 /// Reads records by their fields.
 class Decoder {
  public:
-  Decoder(Rows& in, Plan& plan, std::vector<std::pair<size_t, FusedFields>>& fused)
+  Decoder(IntReader& in, Plan& plan, std::vector<std::pair<size_t, FusedFields>>& fused)
       : in_(in), plan_(plan), fused_(fused) {}
 
   void operator()(int32_t& to) { to = in_.any(); }
@@ -99,7 +99,7 @@ class Decoder {
     not_a_plan("there is no such item");
   }
 
-  Rows& in_;
+  IntReader& in_;
   Plan& plan_;
   std::vector<std::pair<size_t, FusedFields>>& fused_;
 };
@@ -183,9 +183,9 @@ std::vector<int64_t> lane_bytes_of(const Plan& plan) {
 
 Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> given)
     : constants(std::move(given)) {
-  Rows in(rows);
+  IntReader in(rows);
   if (in.next() != kVersion) not_a_plan("it is of another version");
-  nodes = in.between(0, Rows::kMost);
+  nodes = in.between(0, IntReader::kMost);
   if (in.count() != static_cast<int32_t>(constants.size())) not_a_plan("constants are missing");
   const int32_t kernel_count = in.count();
   std::vector<KernelTypes> kernel_types;
@@ -237,7 +237,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
       });
     });
   make_fused(*this, fused);
-  find_lates(*this);
+  find_deferrals(*this);
   count_uses(*this);
   for (Region& region : regions) place_slots(*this, region);
   lane_bytes = lane_bytes_of(*this);

@@ -8,11 +8,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "memory/lanes.h"
 #include "memory/table.h"
+#include "run/clock.h"
+#include "run/operators.h"
+#include "run/values.h"
 #include "undertow/run.h"
 
 namespace undertow {
 
+class Run;
 struct Invocation;
 
 /// The lanes of one call, what they are given, and what they are below of.
@@ -82,8 +87,8 @@ class Runner {
 struct Invocation {
   Caller* caller;
   int32_t group;
-  int32_t visits;  ///< phases that there will be
-  int32_t asks;    ///< see CallItem
+  int32_t visits;        ///< phases that there will be
+  int32_t resume_group;  ///< see CallItem
   int32_t phase;
   int64_t depth;
   std::vector<Part*> parts;
@@ -111,19 +116,19 @@ struct TablePart : Part {
   Table* table;
 };
 
-/// A caller whose calls are those of tables.
-class TableCaller : public Caller {
+/// A runner whose calls are those of tables, and all that it does besides entering regions.
+class TableRunner : public Runner, public Caller {
  public:
-  TableCaller(const TableCaller&) = delete;
-  TableCaller& operator=(const TableCaller&) = delete;
+  TableRunner(const TableRunner&) = delete;
+  TableRunner& operator=(const TableRunner&) = delete;
 
   Column room(Part& part, size_t result) override;
   void take(Part& part, size_t result, const Slot& slot, const Column& column) override;
   void taken(Part& part) override;
 
  protected:
-  explicit TableCaller(Tables& tables) : tables_(tables) {}
-  ~TableCaller() = default;
+  explicit TableRunner(Run& run);
+  ~TableRunner() = default;
 
   /// Begin a part: a call of a table, whose arguments are lent later.
   static void begin(TablePart& part, Table& table, const CallItem& item);
@@ -131,7 +136,68 @@ class TableCaller : public Caller {
   void join(std::vector<Invocation*>& waiting, Store<Invocation>& store, Part& part, int32_t visits, int64_t depth);
   void lend_arguments(TablePart& part) const;
 
+  /// Run an item that enters nothing.
+  void straight(Table& table, const Item& item);
+  /// Some of them, in order; one by one, where each result is looked at.
+  void straight_in_order(Table& table, std::span<const Item> items);
+  /// The entry that a lane of a table made when it called.
+  virtual Entry* made_entry(const Table& table, int32_t call, int64_t lane) const = 0;
+  /// The results of the lanes of a map as one array, in a slot of who entered it: in a box, or as elements at a place.
+  /// `lane(k)` is a column that begins with the value of lane k; `locate()` says where the map is that stops the run.
+  template <class Lane, class Locate>
+  void stack_lanes(const Slot& to, std::byte* at, bool is_box, const Slot& from, int64_t count, int32_t site,
+                   Lane&& lane, Locate&& locate);
+
+  Run& run_;
+  const Plan& plan_;
+  const RunOptions& options_;
+  RunStats& stats_;
+  OperatorRunner& operators_;
+  StepClock& clock_;
   Tables& tables_;
+
+ private:
+  void read(Table& table, const ReadItem& item);
 };
+
+template <class Lane, class Locate>
+void TableRunner::stack_lanes(const Slot& to, std::byte* at, bool is_box, const Slot& from, int64_t count, int32_t site,
+                              Lane&& lane, Locate&& locate) {
+  std::vector<int64_t> shape{count};
+  if (count > 0) {
+    const int64_t* row = shape_of(from, lane(0), 0);
+    shape.insert(shape.end(), row, row + from.rank());
+  }
+  for (size_t axis = 1; count == 0 && axis < to.shape.size(); ++axis)
+    shape.push_back(to.shape[axis] == kUnknown ? 0 : to.shape[axis]);
+  const auto is_alike = [&](int64_t k) {
+    return std::equal(shape.begin() + 1, shape.end(), shape_of(from, lane(k), 0));
+  };
+  for (int64_t k = 1; from.is_dynamic && k < count; ++k) {
+    if (is_alike(k)) continue;
+    std::vector<View> views;
+    for (int64_t n = 0; n < count; ++n) {
+      const Box* box = lane(n).template lane<Box>(0);
+      views.push_back({box->data, 0, box->shape, from.rank(), from.dtype});
+    }
+    locate();
+    Stop stop = stop_of(Stop::Kind::UnequalResults, -1, views);
+    stop.site = site;
+    throw stop;
+  }
+  if (!to.is_dynamic && shape != to.shape) throw Stop{Stop::Kind::Internal};
+  const int64_t bytes = row_bytes(to.dtype, shape.data(), to.rank());
+  if (is_box) {
+    Box* box = reinterpret_cast<Box*>(at);
+    Block* block = tables_.pool.take(bytes * count, to.home);
+    tables_.pool.drop(box->block);
+    *box = {block, block->data(), tables_.shape(shape)};
+    at = block->data();
+  }
+  lanes::join(at, count, bytes, [&](int64_t k) {
+    const Column column = lane(k);
+    return from.is_dynamic ? column.template lane<Box>(0)->data : column.data;
+  });
+}
 
 }  // namespace undertow

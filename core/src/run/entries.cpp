@@ -1,6 +1,8 @@
 #include "run/entries.h"
 
 #include "memory/lanes.h"
+#include "run/values.h"
+#include "undertow/elementwise.h"
 #include "undertow/isa.h"
 #include "undertow/matmul.h"
 #include "undertow/size.h"
@@ -15,20 +17,6 @@ Entry& entry_at(const Table& table, int64_t lane, int32_t index) {
 }
 
 constexpr Home kHome = Home::Lanes;  // of sums, which are of floats: with the lanes that they are made of
-
-template <class T>
-void add(std::byte* to, const void* from, int64_t count) {
-  T* out = reinterpret_cast<T*>(to);
-  const T* in = static_cast<const T*>(from);
-  for (int64_t k = 0; k < count; ++k) out[k] += in[k];
-}
-
-void add(DType dtype, std::byte* to, const void* from, int64_t count) {
-  if (dtype == DType::F32)
-    add<float>(to, from, count);
-  else
-    add<double>(to, from, count);
-}
 
 Block* copy_of(Tables& tables, const void* data, int64_t bytes, Home home) {
   Block* block = tables.pool.take(bytes, home);
@@ -60,7 +48,7 @@ void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
     lanes::copy(sum.whole->data(), value.data, bytes);
     done = 1;
   }
-  for (; done < lanes; ++done) add(value.dtype, sum.whole->data(), value.lane<void>(done), count);
+  for (; done < lanes; ++done) add_floats(value.dtype, sum.whole->data(), value.lane<void>(done), count);
 }
 
 template <class T>
@@ -157,7 +145,7 @@ void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t l
     for (int64_t k = 0; k < rows.count; ++k) {
       const int64_t n = numbers[k] < 0 ? numbers[k] + length : numbers[k];
       if (n < 0 || n >= length) throw Stop{Stop::Kind::Internal};
-      add(like.dtype, total->data() + n * row_bytes, rows.rows->data() + k * row_bytes, row);
+      add_floats(like.dtype, total->data() + n * row_bytes, rows.rows->data() + k * row_bytes, row);
     }
   }
   put_block(tables, table, item.to[0], lane, total, {like.shape, z(like.rank)});
@@ -167,8 +155,8 @@ void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t l
 void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Sum& sum,
                const View& like) {
   const int64_t length = like.shape[0];
-  int64_t row_bytes = size_of(like.dtype), count = sum.whole != nullptr ? length : 0;
-  for (int axis = 1; axis < like.rank; ++axis) row_bytes *= like.shape[axis];
+  const int64_t row_bytes = undertow::row_bytes(like.dtype, like.shape, like.rank);
+  int64_t count = sum.whole != nullptr ? length : 0;
   for (const Sum::Rows& rows : sum.rows) {
     if (rows.bytes != rows.count * row_bytes) throw Stop{Stop::Kind::Internal};
     count += rows.count;
@@ -282,18 +270,15 @@ void collect_into_entries(Tables& tables, Table& table, const CollectItem& item,
   }
 }
 
-void take_collected(Tables& tables, Table& table, const CollectedItem& item, std::span<Entry* const> entries) {
-  for (int64_t lane = 0; lane < table.lanes; ++lane) {
-    if (entries.size() <= z(lane) || entries[z(lane)] == nullptr || entries[z(lane)]->sums.size() <= z(item.index))
-      throw Stop{Stop::Kind::Internal};
-    const Sum& sum = entries[z(lane)]->sums[z(item.index)];
-    const View like = tables.view(table, item.like, lane);
-    if (sum.whole != nullptr && sum.bytes != like.bytes()) throw Stop{Stop::Kind::Internal};
-    if (item.to[1] != kNoSlot)
-      give_rows(tables, table, item, lane, sum, like);
-    else
-      give_sum(tables, table, item, lane, sum, like);
-  }
+void take_collected(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Entry* entry) {
+  if (entry == nullptr || entry->sums.size() <= z(item.index)) throw Stop{Stop::Kind::Internal};
+  const Sum& sum = entry->sums[z(item.index)];
+  const View like = tables.view(table, item.like, lane);
+  if (sum.whole != nullptr && sum.bytes != like.bytes()) throw Stop{Stop::Kind::Internal};
+  if (item.to[1] != kNoSlot)
+    give_rows(tables, table, item, lane, sum, like);
+  else
+    give_sum(tables, table, item, lane, sum, like);
 }
 
 }  // namespace undertow

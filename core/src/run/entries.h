@@ -9,7 +9,7 @@ namespace undertow {
 /// The entry that a lane is below of.
 inline Entry* entry_of(const Table& table, int64_t lane) {
   if (table.entry != nullptr) return table.entry;
-  return table.entries == nullptr ? nullptr : reinterpret_cast<Entry**>(table.entries->data())[lane];
+  return table.entries == nullptr ? nullptr : table.below()[lane];
 }
 
 void read_entry(Tables& tables, Table& table, const ReadItem& item);
@@ -34,7 +34,7 @@ struct Partial {
 void take_partials(Tables& tables, Entry& from, Entry& entry, std::vector<Partial>& partials);
 void add_partial(Tables& tables, const Partial& partial);
 
-/// What was collected by the entries that the lanes of a table made, one for each lane.
-void take_collected(Tables& tables, Table& table, const CollectedItem& item, std::span<Entry* const> entries);
+/// What was collected by the entry that a lane of a table made.
+void take_collected(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Entry* entry);
 
 }  // namespace undertow

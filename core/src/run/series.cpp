@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "run/entries.h"
-#include "run/operate.h"
+#include "run/operators.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -19,19 +19,19 @@ constexpr int64_t kLarge = int64_t{1} << 20;  // bytes of a matrix that all lane
 }  // namespace
 
 /// Are all operands there, the same for all lanes?
-bool Operate::is_known(const Table& table, const OpItem& item) const {
+bool OperatorRunner::is_known(const Table& table, const OpItem& item) const {
   return std::ranges::all_of(item.inputs, [&](Operand x) {
     return x < 0 || (table.columns[x].data != nullptr && table.columns[x].stride == 0);
   });
 }
 
-void Operate::count_uses(std::span<const Operand> operands) {
+void OperatorRunner::count_uses(std::span<const Operand> operands) {
   for (Operand x : operands)
     if (x >= 0) ++uses_[z(x)];
 }
 
 /// Add an operator to the series; false where it must run alone. What is the same for all lanes runs now.
-bool Operate::add(Table& table, const OpItem& item) {
+bool OperatorRunner::add(Table& table, const OpItem& item) {
   if (item.kernel < 0 || item.is_effect || item.is_open) return false;
   if (is_known(table, item)) {
     run(table, item);
@@ -61,7 +61,7 @@ bool Operate::add(Table& table, const OpItem& item) {
 
 /// A sum over lanes, of each piece while it is in the cache. False for rows, which are kept as they are, and for sums
 /// that would themselves go in and out of the cache with each piece.
-bool Operate::add(Table& table, const CollectItem& item) {
+bool OperatorRunner::add(Table& table, const CollectItem& item) {
   if (item.kind == CollectKind::Rows || table.entry == nullptr) return false;
   int64_t bytes = 0, sum = 1;
   for (Operand x : item.values) {
@@ -81,7 +81,7 @@ bool Operate::add(Table& table, const CollectItem& item) {
   return true;
 }
 
-void Operate::add(Table& table, const FusedItem& item) {
+void OperatorRunner::add(Table& table, const FusedItem& item) {
   const bool is_known = std::ranges::all_of(item.inputs, [&](const FusedItem::Input& input) {
     const Column column = tables_.peek(table, input.from);
     return column.data != nullptr && column.stride == 0;
@@ -98,11 +98,11 @@ void Operate::add(Table& table, const FusedItem& item) {
   next_step().fused = &item;
 }
 
-void Operate::begin(const Table& table) {
+void OperatorRunner::begin(const Table& table) {
   if (count_ == 0) uses_.assign(table.region->slots.size(), 0);
 }
 
-Operate::Step& Operate::next_step() {
+OperatorRunner::Step& OperatorRunner::next_step() {
   if (count_ == steps_.size()) steps_.emplace_back();
   Step& step = steps_[count_++];
   step.op = nullptr;
@@ -115,7 +115,7 @@ Operate::Step& Operate::next_step() {
 
 /// Which results does nobody else use? What others see a view of is used by them. (A view of what has room for all
 /// lanes has it too; which ones these are shows when the steps are prepared.)
-void Operate::find_inner(Table& table) {
+void OperatorRunner::find_inner(Table& table) {
   inner_.clear();
   if (options_.threads > 1) return;  // each would need room of its own
   const auto may_be = [&](int32_t to) {
@@ -137,7 +137,7 @@ void Operate::find_inner(Table& table) {
 }
 
 /// Room for a result: of all lanes, or of a piece of them.
-std::byte* Operate::room(Table& table, int32_t number, bool is_uniform) {
+std::byte* OperatorRunner::room(Table& table, int32_t number, bool is_uniform) {
   if (is_uniform || piece_ == 0 || !is_inner(number)) return tables_.own(table, number, is_uniform);
   const Slot& slot = table.region->slots[z(number)];
   Block* block = tables_.pool.take(slot.bytes * piece_, slot.home);
@@ -145,10 +145,10 @@ std::byte* Operate::room(Table& table, int32_t number, bool is_uniform) {
   return block->data();
 }
 
-bool Operate::is_inner(Operand x) const { return std::ranges::find(inner_, x) != inner_.end(); }
+bool OperatorRunner::is_inner(Operand x) const { return std::ranges::find(inner_, x) != inner_.end(); }
 
 /// Find what a step works on, and how far that moves from lane to lane: what has room for a piece does not.
-void Operate::prepare(Table& table, Step& step) {
+void OperatorRunner::prepare(Table& table, Step& step) {
   step.moves.clear();
   if (step.fused != nullptr) {
     const FusedItem& item = *step.fused;
@@ -177,7 +177,7 @@ void Operate::prepare(Table& table, Step& step) {
   }
   const OpItem& item = *step.op;
   const Kernel& kernel = *plan_.kernels[z(item.kernel)];
-  doing = {item.node, -1};
+  position = {item.node, -1};
   step.is_done = true;
   if (is_known(table, item)) return run(table, item);
   stats_.fired[z(item.node)] += table.lanes;
@@ -201,7 +201,7 @@ void Operate::prepare(Table& table, Step& step) {
 }
 
 /// Run all that was added.
-void Operate::finish(Table& table) {
+void OperatorRunner::finish(Table& table) {
   if (count_ == 0) return;
   const std::span<Step> steps(steps_.data(), count_);
   const int64_t bytes = std::exchange(lane_bytes_, 0) + 64;
@@ -235,11 +235,11 @@ void Operate::finish(Table& table) {
     else if (step.fused != nullptr)
       run(table, *step.fused);
   }
-  throw Stop{Stop::Kind::Internal, doing.node};
+  throw Stop{Stop::Kind::Internal, position.node};
 }
 
 /// One step for some lanes; false where it fails.
-bool Operate::run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch) {
+bool OperatorRunner::run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch) {
   if (step.is_done) return true;
   const Access access;
   const int64_t* moves = step.moves.data();
@@ -267,8 +267,8 @@ bool Operate::run_step(const Table& table, const Step& step, int64_t done, int64
     }
     std::copy(step.outputs.begin(), step.outputs.end(), std::copy(step.inputs.begin(), step.inputs.end(), views));
     for (size_t k = 0; k < all; ++k) views[k].data = static_cast<std::byte*>(views[k].data) + done * moves[k];
-    KeptFor kept(kept_, table, *step.op);
-    return !plan_.kernels[z(step.op->kernel)]->run(now, views, views + inputs, scratch, kept);
+    OperatorCache cache(cache_, table, *step.op);
+    return !plan_.kernels[z(step.op->kernel)]->run(now, views, views + inputs, scratch, cache);
   }
   Fused::Lanes given[Fused::kMostRegisters], made[Fused::kMostRegisters];
   const auto moved = [&](Fused::Lanes at) {

@@ -2,6 +2,7 @@
 
 #include "memory/lanes.h"
 #include "run/guard.h"
+#include "run/values.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -12,10 +13,10 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
       host(by),
       stats(counts),
       tables(of, with.memory),
-      operate(of, tables, by, with, counts),
+      operators(of, tables, by, with, counts),
       poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()) {
-  operate.context = this;
-  operate.tick = [](void* self) { static_cast<Run*>(self)->poll.look(); };
+  operators.context = this;
+  operators.tick = [](void* self) { static_cast<Run*>(self)->poll.look(); };
   tables.most_frames = options.frames;
   stats.fired.assign(z(plan.nodes), 0);
   clock.start(options.is_timed);
@@ -222,8 +223,8 @@ std::vector<Label> Run::where() const {
 void Run::locate(Stop& stop) const {
   if (stop.tag.empty()) stop.tag = where();
   if (stop.node < 0 && stop.site < 0) {
-    stop.node = operate.doing.node;
-    stop.site = operate.doing.site;
+    stop.node = operators.position.node;
+    stop.site = operators.position.site;
   }
 }
 

@@ -11,7 +11,7 @@
 #include "narrow/run.h"
 #include "run/clock.h"
 #include "run/door.h"
-#include "run/operate.h"
+#include "run/operators.h"
 #include "run/poll.h"
 
 namespace undertow {
@@ -70,7 +70,7 @@ class Run final : private Caller {
   Host& host;
   RunStats& stats;
   Tables tables;
-  Operate operate;
+  OperatorRunner operators;
   StepClock clock;
   Poll poll;
   Column* main_columns = nullptr;  ///< where lockstep runs main, or another thread

@@ -11,7 +11,7 @@
 
 namespace undertow {
 
-struct Hand::Thread {
+struct Helper::Thread {
   std::mutex mutex;  // of all that follows
   std::condition_variable changed;
   std::function<void()> work;  // empty: there is nothing to do
@@ -49,7 +49,7 @@ constexpr size_t kMost = 64;  // that are kept
 /// forked at a bad moment does not wait for ever.)
 struct Idlers {
   std::mutex mutex;
-  std::vector<Hand::Thread*> threads;
+  std::vector<Helper::Thread*> threads;
   pid_t process = getpid();
   Idlers() { threads.reserve(kMost); }
 };
@@ -59,7 +59,7 @@ Idlers& idlers() {
   return all;
 }
 
-Hand::Thread* idler() {
+Helper::Thread* idler() {
   const std::unique_lock lock(idlers().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return nullptr;
   if (idlers().process != getpid()) {  // threads stay behind in the process that this one was forked from
@@ -67,14 +67,14 @@ Hand::Thread* idler() {
     idlers().process = getpid();
   }
   if (idlers().threads.empty()) return nullptr;
-  Hand::Thread* found = idlers().threads.back();
+  Helper::Thread* found = idlers().threads.back();
   idlers().threads.pop_back();
   return found;
 }
 
 }  // namespace
 
-Hand::Hand(std::function<void()> work) : thread_(idler()) {
+Helper::Helper(std::function<void()> work) : thread_(idler()) {
   if (thread_ == nullptr) {
     auto made = std::make_unique<Thread>();
     std::thread([thread = made.get()] { thread->live(); }).detach();
@@ -83,7 +83,7 @@ Hand::Hand(std::function<void()> work) : thread_(idler()) {
   thread_->begin(std::move(work));
 }
 
-void Hand::join() {
+void Helper::join() {
   if (thread_ == nullptr) return;
   Thread* thread = std::exchange(thread_, nullptr);
   std::unique_lock own(thread->mutex);

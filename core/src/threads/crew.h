@@ -6,14 +6,14 @@
 namespace undertow {
 
 /// Some work that another thread does. It must be waited for, and must not throw.
-class Hand {
+class Helper {
  public:
   /// Begin it on a thread that has nothing to do, or on a new one. Throws std::system_error where the system has no
   /// more.
-  explicit Hand(std::function<void()> work);
-  Hand(Hand&& other) noexcept : thread_(other.thread_) { other.thread_ = nullptr; }
-  Hand& operator=(Hand&&) = delete;
-  ~Hand() { join(); }
+  explicit Helper(std::function<void()> work);
+  Helper(Helper&& other) noexcept : thread_(other.thread_) { other.thread_ = nullptr; }
+  Helper& operator=(Helper&&) = delete;
+  ~Helper() { join(); }
 
   void join();  ///< wait until it is done
 

@@ -55,7 +55,7 @@ class Task final : public Caller {
   Task(const Plan& plan, const Invocation& owner, const std::vector<std::vector<Column>>& rooms, Range range,
        Tables& tables)
       : plan_(plan), rooms_(rooms), tables_(tables) {
-    made_ = {this, owner.group, owner.visits, owner.asks, 0, owner.depth, {}, nullptr, nullptr};
+    made_ = {this, owner.group, owner.visits, owner.resume_group, 0, owner.depth, {}, nullptr, nullptr};
     for (; range.count > 0; ++range.part, range.lane = 0) {
       const int64_t count = std::min(range.count, owner.parts[range.part]->lanes - range.lane);
       lend(*owner.parts[range.part], range.part, range.lane, count);
@@ -215,14 +215,14 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
       }
     }
   };
-  std::vector<Hand> hands;
+  std::vector<Helper> helpers;
   std::mutex mutex;
   std::condition_variable is_done;
   size_t running = 0;  // under the mutex
   for (size_t k = 1; k < count; ++k) {
     try {
       const std::lock_guard lock(mutex);
-      hands.emplace_back([&] {
+      helpers.emplace_back([&] {
         work(false);
         const std::lock_guard lock(mutex);
         if (--running == 0) is_done.notify_one();
@@ -247,7 +247,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
       first_failed = -1;
     }
   }
-  hands.clear();
+  helpers.clear();
   clock.start(options.is_timed);
   if (interrupted) std::rethrow_exception(interrupted);
   for (const std::exception_ptr& fault : failed)

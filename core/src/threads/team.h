@@ -68,7 +68,7 @@ class Team {
   void help();
 
   const int64_t threads_;
-  std::vector<Hand> helpers_;
+  std::vector<Helper> helpers_;
   std::mutex mutex_;  // of all that follows
   std::condition_variable has_job_, is_done_;
   Job* job_ = nullptr;

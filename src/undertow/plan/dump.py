@@ -35,21 +35,22 @@ from undertow.plan.walk import going_on
 VERSION = 1
 # Words of the text: what has such a name is written in quotes.
 _WORDS = frozenset((
-    "_", "ahead", "asks", "at", "below", "collect", "collected", "column", "count", "drop", "else", "end", "enter",
-    "entry", "for", "group", "last", "late", "like", "next", "node", "of", "on", "or", "order", "over", "pass",
-    "phase", "select", "shared", "sibling", "stage", "then", "unordered", "visit", "visits", "wait", "while", "with",
+    "_", "ahead", "at", "below", "collect", "collected", "column", "count", "deferred", "drop", "else", "end", "enter",
+    "entry", "for", "group", "last", "like", "next", "node", "of", "on", "or", "order", "over", "pass", "phase",
+    "resume_group", "select", "shared", "sibling", "stage", "then", "unordered", "visit", "visits", "wait", "while",
+    "with",
 ))  # fmt: skip
 _REGISTER = re.compile(r"r[0-9]+")
 LEGEND = """\
 # A body has a program for each phase, a side of a branch one for each visit. Stages run in order: operators first, then
 # everything under `enter`, together. Calls or resumes under one `enter` that go into one group and have the same number
-# behind `asks` (they ask for later phases at the same points) are the lanes of one wave. `resume#k` continues `call#k`
-# in a later phase; @n is the call site, its label in tags; `visits` says how many phases a callee will have if its
-# caller has one, two, ...; `last` is the last visit to a branch in its phase. Columns stay from phase to phase. `drop`
-# frees columns that nobody reads any more; those of at most 64 bytes a lane are freed with their table, after its last
-# visit. A pass runs the operators listed first as one loop over the lanes, by registers r; what it alone reads has no
-# column. `late` steps wait for those of other waves, in tables of fewer lanes. `host` columns are looked at by the
-# schedule, `lanes` by kernels only.
+# behind `resume_group` (they ask for later phases at the same points) are the lanes of one wave. `resume#k` continues
+# `call#k` in a later phase; @n is the call site, its label in tags; `visits` says how many phases a callee will have if
+# its caller has one, two, ...; `last` is the last visit to a branch in its phase. Columns stay from phase to phase.
+# `drop` frees columns that nobody reads any more; those of at most 64 bytes a lane are freed with their table, after
+# its last visit. A pass runs the operators listed first as one loop over the lanes, by registers r; what it alone reads
+# has no column. `deferred` steps wait for those of other waves, in tables of fewer lanes. `host` columns are looked at
+# by the schedule, `lanes` by kernels only.
 """
 
 
@@ -111,13 +112,13 @@ class _Printer:
     def stage(self, stage: Stage) -> Iterator[str]:
         for item in stage.straight:
             yield from self.item(item)
-        if stage.late:
-            yield f"      late {stage.late_kind} below {stage.wide}"
+        if stage.deferred:
+            yield f"      deferred {stage.deferred_kind} below {stage.wide}"
             first = 0
-            for late in stage.late:
+            for deferred in stage.deferred:
                 ahead = [k - first for k in stage.ahead]
-                yield from self.item(late, "        ", ahead)
-                first += len(late.ops) if isinstance(late, Fused) else 1
+                yield from self.item(deferred, "        ", ahead)
+                first += len(deferred.ops) if isinstance(deferred, Fused) else 1
         if stage.drops:
             yield f"      drop {self.slots(stage.drops)}"
         if stage.entered:
@@ -210,7 +211,7 @@ class _Printer:
             text += f" select {self.operand(item.selector)}"
         if item.hoists:
             text += f" entry ({self.operands(item.hoists)})"
-        text += f" -> ({self.slots(item.results)}) asks {item.asks}"
+        text += f" -> ({self.slots(item.results)}) resume_group {item.resume_group}"
         if item.phase == 0:
             text += f" visits {', '.join(map(str, item.visits))}"
         if item.siblings > 1:

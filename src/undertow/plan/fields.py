@@ -29,7 +29,7 @@ KINDS: tuple[type, ...] = (
 PARTS = (plan.Transfer, plan.Exit, plan.Merge, plan.FusedInput, plan.Instruction, plan.FusedOutput)
 FRAMES = (plan.Slot, plan.Group, plan.Stage, plan.Program, plan.Region)
 RECORDS = {cls.__name__: cls for cls in (*PARTS, *KINDS, *FRAMES)}
-_WORDS = ("RegionKind", "SlotKind", "Home", "LateKind", "CollectKind", "InstructionKind", "Schedule")
+_WORDS = ("RegionKind", "SlotKind", "Home", "DeferredKind", "CollectKind", "InstructionKind", "Schedule")
 WORDS: dict[str, tuple[str, ...]] = {name: get_args(getattr(plan, name)) for name in _WORDS}
 _LEFT_OUT = ("Name", "tuple[Item, ...]", "tuple[tuple[int, int], ...]")  # what is there before a plan is in order, too
 

@@ -75,7 +75,7 @@ class _Fusing:
         return replace(self.plan, regions=regions, kernels=tuple(self.kernels))
 
     def region(self, number: int, region: Region) -> Region:
-        if not any(len(s.straight) > 1 or len(s.late) > 1 for p in region.programs for s in p.stages):
+        if not any(len(s.straight) > 1 or len(s.deferred) > 1 for p in region.programs for s in p.stages):
             return region
         here = _InRegion(self, number, region)
         programs = [Program(p.phase, tuple([here.stage(stage) for stage in p.stages])) for p in region.programs]
@@ -104,15 +104,15 @@ class _InRegion:
         return self.counts[x] if x >= 0 else self.fusing.constants[~x]
 
     def stage(self, stage: Stage) -> Stage:
-        if len(stage.straight) < 2 and len(stage.late) < 2:
+        if len(stage.straight) < 2 and len(stage.deferred) < 2:
             return stage
-        ahead = {stage.late[k] for k in stage.ahead}
-        late = self.straight(stage.late)
+        ahead = {stage.deferred[k] for k in stage.ahead}
+        deferred = self.straight(stage.deferred)
         return replace(
             stage,
             straight=self.straight(stage.straight),
-            late=late,
-            ahead=tuple(k for k, op in enumerate(singly(late)) if op in ahead) if ahead else (),
+            deferred=deferred,
+            ahead=tuple(k for k, op in enumerate(singly(deferred)) if op in ahead) if ahead else (),
         )
 
     def straight(self, items: Sequence[Straight]) -> tuple[Straight, ...]:

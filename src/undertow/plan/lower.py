@@ -280,7 +280,7 @@ class _Lowering:
             phase=phase,
             callees=(callee,),
             selector=NO_SLOT,
-            asks=0,
+            resume_group=0,
             arguments=tuple(self.slot(arguments[index]) for index in sorted(self.bodies[callee].params[phase])),
             hoists=tuple(self.hoisted(nodes[n]) for _, n in self.by_index(visit.arguments, "hoist")),
             results=tuple(

@@ -182,8 +182,8 @@ def _number_asks(plan: Plan) -> Plan:
             entered: list[Entered] = []
             for item in stage.entered:
                 if isinstance(item, Call):
-                    asks = tuple(sorted(points.get(item.site, {}).items()))
-                    item = replace(item, asks=numbers.setdefault(tuple(at for _, at in asks), len(numbers)))
+                    resumed = tuple(sorted(points.get(item.site, {}).items()))
+                    item = replace(item, resume_group=numbers.setdefault(tuple(at for _, at in resumed), len(numbers)))
                 entered.append(item)
             stages.append(Stage(stage.straight, entered=tuple(entered)))
         changed[region, number] = Program(program.phase, tuple(stages))

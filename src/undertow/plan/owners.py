@@ -61,7 +61,7 @@ def _marked(stage: Stage, last: dict[str, set[int]]) -> Stage:
     if not any(isinstance(step, Op) and step.node in last for step in singly(run_of(stage))):
         return stage
     straight = tuple(_owning(step, last) for step in stage.straight)
-    return replace(stage, straight=straight, late=tuple(_owning(step, last) for step in stage.late))
+    return replace(stage, straight=straight, deferred=tuple(_owning(step, last) for step in stage.deferred))
 
 
 def _owning(step: Straight, last: dict[str, set[int]]) -> Straight:

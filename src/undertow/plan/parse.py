@@ -253,22 +253,22 @@ class _RegionReader:
 
     def stage(self) -> Stage:
         straight: list[data.Straight] = []
-        late: list[data.Straight] = []
+        deferred: list[data.Straight] = []
         ahead: list[int] = []
         entered: list[data.Entered] = []
         drops: tuple[int, ...] = ()
         kind, wide, count = "none", 0, 0
-        ends = ("", "stage", "phase", "visit", "late", "drop", "enter")
+        ends = ("", "stage", "phase", "visit", "deferred", "drop", "enter")
         while self.peek() not in ends:
             straight.append(self.item()[0])  # type: ignore[arg-type]
-        if (line := self.take("late")) is not None:
-            kind = line.expect(*get_args(data.LateKind)[1:])
+        if (line := self.take("deferred")) is not None:
+            kind = line.expect(*get_args(data.DeferredKind)[1:])
             line.expect("below")
             wide = line.integer()
             line.end()
             while self.peek() not in ends:
                 item, belongs = self.item()
-                late.append(item)  # type: ignore[arg-type]
+                deferred.append(item)  # type: ignore[arg-type]
                 ahead += [count + k for k, is_ahead in enumerate(belongs) if is_ahead]
                 count += len(belongs)
         if (line := self.take("drop")) is not None:
@@ -278,7 +278,7 @@ class _RegionReader:
             line.end()
             while self.peek() in _ENTERED:
                 entered.append(self.item()[0])  # type: ignore[arg-type]
-        return Stage(tuple(straight), tuple(late), tuple(ahead), kind, wide, drops, tuple(entered))  # type: ignore[arg-type]
+        return Stage(tuple(straight), tuple(deferred), tuple(ahead), kind, wide, drops, tuple(entered))  # type: ignore[arg-type]
 
     # -- items ---------------------------------------------------------------------------------------------
 
@@ -553,8 +553,8 @@ class _RegionReader:
         line.expect("->")
         line.expect("(")
         results = self.slots(line, ")")
-        line.expect("asks")
-        asks = line.integer()
+        line.expect("resume_group")
+        resume_group = line.integer()
         visits = self.visits(line)
         family, sibling, siblings = -1, 0, 1
         if line.take("sibling"):
@@ -564,7 +564,7 @@ class _RegionReader:
             line.expect("with")
             family = self.site(line)
         return data.Call(
-            site, number, phase, tuple(callees), selector, asks, arguments, hoists, results, visits,
+            site, number, phase, tuple(callees), selector, resume_group, arguments, hoists, results, visits,
             family, sibling, siblings, self.drops(line),
         )  # fmt: skip
 

@@ -3,7 +3,7 @@
 lower     every value a slot, every operator an item; no order yet
 products  a collect of x.T @ g takes x and g
 order     items become stages; calls that do not wait for each other stand in one
-put_off   steps that may wait for those of other waves
+defer     steps that may wait for those of other waves
 share     values that all lanes of all waves share
 fuse      operators that run in one pass
 siblings  calls whose lanes stand between each other
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from undertow.ir.graph import StaticGraph
+from undertow.plan.defer import defer
 from undertow.plan.fuse import fuse
 from undertow.plan.homes import find_homes
 from undertow.plan.kernels import TraitsOf
@@ -27,27 +28,26 @@ from undertow.plan.order import order
 from undertow.plan.owners import find_owners
 from undertow.plan.plan import Plan, Schedule
 from undertow.plan.products import find_products
-from undertow.plan.put_off import put_off
 from undertow.plan.schedule import choose_schedules
 from undertow.plan.share import share
 from undertow.plan.siblings import find_siblings
 
 
-def make_plan(graph: StaticGraph, traits_of: TraitsOf, is_put_off: bool = True, forced: Schedule | None = None) -> Plan:
+def make_plan(graph: StaticGraph, traits_of: TraitsOf, defers: bool = True, forced: Schedule | None = None) -> Plan:
     """The plan of a graph. Steps wait for others only if asked to; `forced` is the schedule of all groups."""
-    *_, (_, plan) = steps(graph, traits_of, is_put_off, forced)
+    *_, (_, plan) = steps(graph, traits_of, defers, forced)
     return plan
 
 
 def steps(
-    graph: StaticGraph, traits_of: TraitsOf, is_put_off: bool = True, forced: Schedule | None = None
+    graph: StaticGraph, traits_of: TraitsOf, defers: bool = True, forced: Schedule | None = None
 ) -> Iterator[tuple[str, Plan]]:
     """The plan after each pass, with the name of the pass."""
     yield "lower", (plan := lower(graph))
     yield "products", (plan := find_products(plan))
     yield "order", (plan := order(plan))
-    if is_put_off:
-        yield "put_off", (plan := put_off(plan))
+    if defers:
+        yield "defer", (plan := defer(plan))
     yield "share", (plan := share(plan))
     yield "fuse", (plan := fuse(plan, traits_of))
     yield "siblings", (plan := find_siblings(plan))

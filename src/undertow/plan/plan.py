@@ -30,7 +30,7 @@ NO_SLOT = -(2**31)  # where nobody uses a result, and for order tokens
 RegionKind = Literal["main", "function", "loop", "map", "branch"]
 SlotKind = Literal["value", "entry_handle", "run_handle", "order"]
 Home = Literal["host", "lanes"]
-LateKind = Literal["none", "held", "kept", "ahead"]
+DeferredKind = Literal["none", "held", "kept", "ahead"]
 CollectKind = Literal["whole", "rows", "product"]
 InstructionKind = Literal["each", "fold", "pick", "place"]
 Schedule = Literal["lockstep", "agenda"]
@@ -117,7 +117,7 @@ class Call:
     phase: int
     callees: tuple[RegionNumber, ...]  # one; of several, `selector` says which a lane calls
     selector: Operand
-    asks: int  # equal for calls that ask for later phases at the same points: their lanes may share chunks
+    resume_group: int  # equal for calls that ask for later phases at the same points: their lanes may share chunks
     arguments: tuple[Operand, ...]
     hoists: tuple[Operand, ...]  # given to the entry that it makes, if any
     results: tuple[SlotNumber, ...]
@@ -235,9 +235,9 @@ class Stage:
     """A straight run of operators, then what is entered together."""
 
     straight: tuple[Straight, ...] = ()
-    late: tuple[Straight, ...] = ()  # the end of the straight run, which may wait for those of other tables
+    deferred: tuple[Straight, ...] = ()  # the end of the straight run, which may wait for those of other tables
     ahead: tuple[int, ...] = ()  # of these, one by one, what belongs to the next phase, and runs only if that comes
-    late_kind: LateKind = "none"
+    deferred_kind: DeferredKind = "none"
     wide: int = 0  # a table with so many lanes does not wait
     drops: tuple[SlotNumber, ...] = ()  # slots that nobody reads behind the straight run
     entered: tuple[Entered, ...] = ()

@@ -85,7 +85,7 @@ class _Families:
                 source.stage == first.stage
                 and source.result == first.result
                 and source.call.callees == first.call.callees
-                and source.call.asks == first.call.asks
+                and source.call.resume_group == first.call.resume_group
                 and source.call.visits == first.call.visits
             )
             is_fit = is_large(slot) and _bytes(slot) == _bytes(slots[0]) and source.call.call not in self.members

@@ -59,7 +59,7 @@ def entered_of(program: Program) -> Iterator[Item]:
 
 def run_of(stage: Stage) -> tuple[Straight, ...]:
     """The straight run of a stage, with what may wait at its end."""
-    return stage.straight + stage.late
+    return stage.straight + stage.deferred
 
 
 def singly(items: Iterable[Item]) -> Iterator[Item]:

@@ -249,9 +249,9 @@ def test_what_the_core_compiles_prints_too() -> None:
 def test_names_that_are_words_of_the_text() -> None:
     @ut.function
     def f(stage: ut.i64, drop: ut.i64) -> ut.i64:
-        late = stage + drop
-        r0 = late * drop
-        enter = r0 + late
+        deferred = stage + drop
+        r0 = deferred * drop
+        enter = r0 + deferred
         return enter - stage if enter > drop else f(r0, enter)
 
     plan = f.plan(3, 4)

@@ -9,47 +9,12 @@
 namespace undertow::UNDERTOW_ISA {
 namespace {
 
-struct Add {
-  template <class T>
-  static T apply(T x, T y) {
-    return x + y;
-  }
-};
-
-struct Subtract {
-  template <class T>
-  static T apply(T x, T y) {
-    return x - y;
-  }
-};
-
-struct Multiply {
-  template <class T>
-  static T apply(T x, T y) {
-    return x * y;
-  }
-};
-
-struct Divide {
-  template <class T>
-  static T apply(T x, T y) {
-    return x / y;
-  }
-};
-
-struct Minimum {
-  template <class T>
-  static T apply(T x, T y) {
-    return x < y || x != x ? x : y;  // nan if either is
-  }
-};
-
-struct Maximum {
-  template <class T>
-  static T apply(T x, T y) {
-    return x > y || x != x ? x : y;
-  }
-};
+UNDERTOW_BINARY(Add, T, x + y)
+UNDERTOW_BINARY(Subtract, T, x - y)
+UNDERTOW_BINARY(Multiply, T, x* y)
+UNDERTOW_BINARY(Divide, T, x / y)
+UNDERTOW_BINARY(Minimum, T, x < y || x != x ? x : y)  // nan if either is
+UNDERTOW_BINARY(Maximum, T, x > y || x != x ? x : y)
 
 // Python's division: rounded down, and the remainder has the sign of the divisor. No divisor is 0 here.
 struct FloorDivide {
@@ -87,33 +52,17 @@ struct Remainder {
   }
 };
 
-/// Division by one power of two is a shift, as often as it is asked for in recursive functions (n // 2).
-template <class T>
-void floor_divide_by_one(const void* a, const void* b, const void* c, void* out, int64_t n) {
+/// Division by one power of two is a shift, and its remainder a mask, as often as they are asked for in recursive
+/// functions (n // 2).
+template <class F, class T, bool kRest>
+void divide_by_one(const void* a, const void* b, const void* c, void* out, int64_t n) {
   const T divisor = *static_cast<const T*>(b);
-  if (divisor <= 0 || (divisor & (divisor - 1)) != 0) {
-    each_pair<FloorDivide, T, T, false, true>(a, b, c, out, n);
-    return;
-  }
+  if (divisor <= 0 || (divisor & (divisor - 1)) != 0) return each_pair<F, T, T, false, true>(a, b, c, out, n);
   const T* x = static_cast<const T*>(a);
   T* z = static_cast<T*>(out);
   const int bits = __builtin_ctzll(static_cast<uint64_t>(divisor));
   UNDERTOW_INDEPENDENT
-  for (int64_t i = 0; i < n; ++i) z[i] = x[i] >> bits;
-}
-
-template <class T>
-void remainder_by_one(const void* a, const void* b, const void* c, void* out, int64_t n) {
-  const T divisor = *static_cast<const T*>(b);
-  if (divisor <= 0 || (divisor & (divisor - 1)) != 0) {
-    each_pair<Remainder, T, T, false, true>(a, b, c, out, n);
-    return;
-  }
-  const T* x = static_cast<const T*>(a);
-  T* z = static_cast<T*>(out);
-  const T mask = divisor - 1;
-  UNDERTOW_INDEPENDENT
-  for (int64_t i = 0; i < n; ++i) z[i] = x[i] & mask;
+  for (int64_t i = 0; i < n; ++i) z[i] = kRest ? x[i] & (divisor - 1) : x[i] >> bits;
 }
 
 struct Power {  // of integers: the exponent is not negative here
@@ -170,13 +119,6 @@ struct RightShift {
 
 // -- one operand -----------------------------------------------------------------------------------------------
 
-struct Negative {
-  template <class T>
-  static T apply(T x) {
-    return -x;
-  }
-};
-
 struct Abs {
   template <class T>
   static T apply(T x) {
@@ -188,69 +130,16 @@ struct Abs {
   }
 };
 
-struct Sign {
-  template <class T>
-  static T apply(T x) {
-    const T sign = T(x > 0) - T(x < 0);
-    return x == x ? sign : x;
-  }
-};
-
-struct Square {
-  template <class T>
-  static T apply(T x) {
-    return x * x;
-  }
-};
-
-struct Relu {
-  template <class T>
-  static T apply(T x) {
-    return x > 0 || x != x ? x : T(0);
-  }
-};
-
-struct Reciprocal {
-  template <class T>
-  static T apply(T x) {
-    return T(1) / x;
-  }
-};
-
-struct Floor {
-  template <class T>
-  static T apply(T x) {
-    return std::floor(x);
-  }
-};
-
-struct Ceil {
-  template <class T>
-  static T apply(T x) {
-    return std::ceil(x);
-  }
-};
-
-struct Trunc {
-  template <class T>
-  static T apply(T x) {
-    return std::trunc(x);
-  }
-};
-
-struct Round {
-  template <class T>
-  static T apply(T x) {
-    return std::nearbyint(x);  // halves to even, the mode that nobody changes
-  }
-};
-
-struct Sqrt {
-  template <class T>
-  static T apply(T x) {
-    return std::sqrt(x);
-  }
-};
+UNDERTOW_UNARY(Negative, T, -x)
+UNDERTOW_UNARY(Sign, T, x == x ? T(T(x > 0) - T(x < 0)) : x)
+UNDERTOW_UNARY(Square, T, x* x)
+UNDERTOW_UNARY(Relu, T, x > 0 || x != x ? x : T(0))
+UNDERTOW_UNARY(Reciprocal, T, T(1) / x)
+UNDERTOW_UNARY(Floor, T, std::floor(x))
+UNDERTOW_UNARY(Ceil, T, std::ceil(x))
+UNDERTOW_UNARY(Trunc, T, std::trunc(x))
+UNDERTOW_UNARY(Round, T, std::nearbyint(x))  // halves to even, the mode that nobody changes
+UNDERTOW_UNARY(Sqrt, T, std::sqrt(x))
 
 /// Floats that do not fit into an integer saturate, and nan becomes 0; integers wrap.
 template <class R>
@@ -270,31 +159,15 @@ struct Cast {
   }
 };
 
-template <class T>
-constexpr FlatRow floor_divide() {
-  FlatRow row = binary<FloorDivide, T>("floor_divide");
+template <class F, class T>
+constexpr FlatRow division(const char* name) {
+  FlatRow row = binary<F, T>(name);
   if constexpr (std::is_integral_v<T>) {
     row.op.scan = &scan_zero<T>;
     row.op.code = Fault::Code::DivisionByZero;
-    row.op.flat[2] = &floor_divide_by_one<T>;
+    row.op.flat[2] = &divide_by_one<F, T, std::is_same_v<F, Remainder>>;
   }
   return row;
-}
-
-template <class T>
-constexpr FlatRow remainder() {
-  FlatRow row = binary<Remainder, T>("remainder");
-  if constexpr (std::is_integral_v<T>) {
-    row.op.scan = &scan_zero<T>;
-    row.op.code = Fault::Code::DivisionByZero;
-    row.op.flat[2] = &remainder_by_one<T>;
-  }
-  return row;
-}
-
-template <class T>
-constexpr FlatRow integer_power() {
-  return binary<Power, T>("power", &scan_negative<T>, Fault::Code::NegativePower);
 }
 
 constexpr Fault::Code kShift = Fault::Code::NegativeShift;
@@ -312,16 +185,10 @@ constexpr FlatRow kRows[] = {
     UNDERTOW_NUMBERS(binary, "subtract", Subtract),
     UNDERTOW_NUMBERS(binary, "multiply", Multiply),
     UNDERTOW_FLOATS(binary, "divide", Divide),
-    floor_divide<int32_t>(),
-    floor_divide<int64_t>(),
-    floor_divide<float>(),
-    floor_divide<double>(),
-    remainder<int32_t>(),
-    remainder<int64_t>(),
-    remainder<float>(),
-    remainder<double>(),
-    integer_power<int32_t>(),
-    integer_power<int64_t>(),
+    UNDERTOW_NUMBERS(division, "floor_divide", FloorDivide),
+    UNDERTOW_NUMBERS(division, "remainder", Remainder),
+    binary<Power, int32_t>("power", &scan_negative<int32_t>, Fault::Code::NegativePower),
+    binary<Power, int64_t>("power", &scan_negative<int64_t>, Fault::Code::NegativePower),
     UNDERTOW_NUMBERS(binary, "minimum", Minimum),
     UNDERTOW_NUMBERS(binary, "maximum", Maximum),
     binary<LeftShift, int32_t>("bitwise_left_shift", &scan_negative<int32_t>, kShift),

@@ -9,62 +9,24 @@
 namespace undertow::UNDERTOW_ISA {
 namespace {
 
-#define UNDERTOW_COMPARE(Name, sign) \
-  struct Name {                      \
-    template <class T>               \
-    static bool apply(T x, T y) {    \
-      return x sign y;               \
-    }                                \
-  };
-UNDERTOW_COMPARE(Equal, ==)
-UNDERTOW_COMPARE(NotEqual, !=)
-UNDERTOW_COMPARE(Less, <)
-UNDERTOW_COMPARE(LessEqual, <=)
-UNDERTOW_COMPARE(Greater, >)
-UNDERTOW_COMPARE(GreaterEqual, >=)
-
-#define UNDERTOW_BITS(Name, sign) \
-  struct Name {                   \
-    template <class T>            \
-    static T apply(T x, T y) {    \
-      return x sign y;            \
-    }                             \
-  };
-UNDERTOW_BITS(And, &)
-UNDERTOW_BITS(Or, |)
-UNDERTOW_BITS(Xor, ^)
+UNDERTOW_BINARY(Equal, bool, x == y)
+UNDERTOW_BINARY(NotEqual, bool, x != y)
+UNDERTOW_BINARY(Less, bool, x < y)
+UNDERTOW_BINARY(LessEqual, bool, x <= y)
+UNDERTOW_BINARY(Greater, bool, x > y)
+UNDERTOW_BINARY(GreaterEqual, bool, x >= y)
+UNDERTOW_BINARY(And, T, T(x& y))
+UNDERTOW_BINARY(Or, T, x | y)
+UNDERTOW_BINARY(Xor, T, x ^ y)
 
 struct Not {  // of a boolean: a byte that is 0 or 1
   static uint8_t apply(uint8_t x) { return x ^ 1; }
 };
 
-struct Invert {
-  template <class T>
-  static T apply(T x) {
-    return ~x;
-  }
-};
-
-struct IsNan {
-  template <class T>
-  static bool apply(T x) {
-    return x != x;
-  }
-};
-
-struct IsInf {
-  template <class T>
-  static bool apply(T x) {
-    return std::fabs(x) == T(INFINITY);
-  }
-};
-
-struct IsFinite {
-  template <class T>
-  static bool apply(T x) {
-    return std::fabs(x) < T(INFINITY);
-  }
-};
+UNDERTOW_UNARY(Invert, T, ~x)
+UNDERTOW_UNARY(IsNan, bool, x != x)
+UNDERTOW_UNARY(IsInf, bool, std::fabs(x) == T(INFINITY))
+UNDERTOW_UNARY(IsFinite, bool, std::fabs(x) < T(INFINITY))
 
 struct FoldIn {
   static int64_t apply(int64_t key, int64_t data) { return std::bit_cast<int64_t>(fold_in(key, data)); }

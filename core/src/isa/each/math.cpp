@@ -7,48 +7,29 @@
 namespace undertow::UNDERTOW_ISA {
 namespace {
 
-#define UNDERTOW_OURS(Name, function) \
-  struct Name {                       \
-    template <class T>                \
-    static T apply(T x) {             \
-      return function(x);             \
-    }                                 \
-  };
-UNDERTOW_OURS(Exp, exp)
-UNDERTOW_OURS(Exp2, exp2)
-UNDERTOW_OURS(Expm1, expm1)
-UNDERTOW_OURS(Log, log)
-UNDERTOW_OURS(Log2, log2)
-UNDERTOW_OURS(Log1p, log1p)
-UNDERTOW_OURS(Tanh, tanh)
-UNDERTOW_OURS(Sigmoid, sigmoid)
-UNDERTOW_OURS(Softplus, softplus)
+UNDERTOW_UNARY(Exp, T, exp(x))
+UNDERTOW_UNARY(Exp2, T, exp2(x))
+UNDERTOW_UNARY(Expm1, T, expm1(x))
+UNDERTOW_UNARY(Log, T, log(x))
+UNDERTOW_UNARY(Log2, T, log2(x))
+UNDERTOW_UNARY(Log1p, T, log1p(x))
+UNDERTOW_UNARY(Tanh, T, tanh(x))
+UNDERTOW_UNARY(Sigmoid, T, sigmoid(x))
+UNDERTOW_UNARY(Softplus, T, softplus(x))
 // Seldom met in recursive networks, so these are the standard library's: exact to 1 ulp, and no vectors.
-UNDERTOW_OURS(Log10, std::log10)
-UNDERTOW_OURS(Tan, std::tan)
-UNDERTOW_OURS(Asin, std::asin)
-UNDERTOW_OURS(Acos, std::acos)
-UNDERTOW_OURS(Atan, std::atan)
-UNDERTOW_OURS(Sinh, std::sinh)
-UNDERTOW_OURS(Cosh, std::cosh)
-UNDERTOW_OURS(Asinh, std::asinh)
-UNDERTOW_OURS(Acosh, std::acosh)
-UNDERTOW_OURS(Atanh, std::atanh)
-UNDERTOW_OURS(Erf, std::erf)
-
-struct Atan2 {
-  template <class T>
-  static T apply(T y, T x) {
-    return std::atan2(y, x);
-  }
-};
-
-struct Power {
-  template <class T>
-  static T apply(T x, T y) {
-    return std::pow(x, y);
-  }
-};
+UNDERTOW_UNARY(Log10, T, std::log10(x))
+UNDERTOW_UNARY(Tan, T, std::tan(x))
+UNDERTOW_UNARY(Asin, T, std::asin(x))
+UNDERTOW_UNARY(Acos, T, std::acos(x))
+UNDERTOW_UNARY(Atan, T, std::atan(x))
+UNDERTOW_UNARY(Sinh, T, std::sinh(x))
+UNDERTOW_UNARY(Cosh, T, std::cosh(x))
+UNDERTOW_UNARY(Asinh, T, std::asinh(x))
+UNDERTOW_UNARY(Acosh, T, std::acosh(x))
+UNDERTOW_UNARY(Atanh, T, std::atanh(x))
+UNDERTOW_UNARY(Erf, T, std::erf(x))
+UNDERTOW_BINARY(Atan2, T, std::atan2(x, y))
+UNDERTOW_BINARY(Power, T, std::pow(x, y))
 
 /// All elements as vectors; then, alone, those that are too large for that.
 template <class T, uint64_t Quarter>
@@ -74,7 +55,7 @@ void sines(const void* a, const void*, const void*, void* out, int64_t n) {
 
 template <class T, uint64_t Quarter>
 constexpr FlatRow trigonometric(const char* name) {
-  return {name, {1, {kDType<T>, {}, {}}, kDType<T>, {&sines<T, Quarter>}, nullptr, Fault::Code::None}};
+  return one_operand<T>(name, &sines<T, Quarter>);
 }
 
 #define UNDERTOW_FLOATS(kind, name, F) kind<F, float>(name), kind<F, double>(name)

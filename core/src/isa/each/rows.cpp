@@ -40,33 +40,10 @@ T strands(const T* x, int64_t n, T start) {
   return out;
 }
 
-struct Sum {
-  template <class T>
-  static T apply(T x, T y) {
-    return x + y;
-  }
-};
-
-struct Prod {
-  template <class T>
-  static T apply(T x, T y) {
-    return x * y;
-  }
-};
-
-struct Max {
-  template <class T>
-  static T apply(T best, T x) {
-    return x > best || x != x ? x : best;  // nan if any is
-  }
-};
-
-struct Min {
-  template <class T>
-  static T apply(T best, T x) {
-    return x < best || x != x ? x : best;
-  }
-};
+UNDERTOW_BINARY(Sum, T, x + y)
+UNDERTOW_BINARY(Prod, T, x* y)
+UNDERTOW_BINARY(Max, T, y > x || y != y ? y : x)  // nan if any is
+UNDERTOW_BINARY(Min, T, y < x || y != y ? y : x)
 
 template <class T>
 T sum_of(const T* x, int64_t n) {
@@ -85,29 +62,21 @@ void prod(const void* x, void* out, int64_t n) {
   *static_cast<T*>(out) = strands<Prod, T>(static_cast<const T*>(x), n, T(1));
 }
 
-template <class T>
-void max(const void* x, void* out, int64_t n) {
+template <class F, class T>
+void extreme(const void* x, void* out, int64_t n) {
   const T* row = static_cast<const T*>(x);
-  *static_cast<T*>(out) = strands<Max, T>(row, n, row[0]);
+  *static_cast<T*>(out) = strands<F, T>(row, n, row[0]);
 }
-
 template <class T>
-void min(const void* x, void* out, int64_t n) {
-  const T* row = static_cast<const T*>(x);
-  *static_cast<T*>(out) = strands<Min, T>(row, n, row[0]);
-}
+constexpr ReduceRow max = &extreme<Max, T>;
+template <class T>
+constexpr ReduceRow min = &extreme<Min, T>;
 
-void any(const void* x, void* out, int64_t n) {
+template <bool kAll>
+void truth(const void* x, void* out, int64_t n) {
   const uint8_t* row = static_cast<const uint8_t*>(x);
-  uint8_t found = 0;
-  for (int64_t i = 0; i < n; ++i) found |= row[i];
-  *static_cast<uint8_t*>(out) = found;
-}
-
-void all(const void* x, void* out, int64_t n) {
-  const uint8_t* row = static_cast<const uint8_t*>(x);
-  uint8_t found = 1;
-  for (int64_t i = 0; i < n; ++i) found &= row[i];
+  uint8_t found = kAll;
+  for (int64_t i = 0; i < n; ++i) found = kAll ? found & row[i] : found | row[i];
   *static_cast<uint8_t*>(out) = found;
 }
 
@@ -179,7 +148,7 @@ void logsumexp(const void* x, void* out, int64_t n) {
   *static_cast<T*>(out) = log(sum_of_exp<T, false>(row, nullptr, n, top)) + top;
 }
 
-#define UNDERTOW_NUMBERS(f) {nullptr, &f<int32_t>, &f<int64_t>, &f<float>, &f<double>}
+#define UNDERTOW_NUMBERS(f) {nullptr, f<int32_t>, f<int64_t>, f<float>, f<double>}
 #define UNDERTOW_FLOATS(f) {nullptr, nullptr, nullptr, &f<float>, &f<double>}
 
 }  // namespace
@@ -189,8 +158,8 @@ extern const RowFunctions kRowFunctions = {
      UNDERTOW_NUMBERS(prod),
      UNDERTOW_NUMBERS(max),
      UNDERTOW_NUMBERS(min),
-     {&any},
-     {&all},
+     {&truth<false>},
+     {&truth<true>},
      UNDERTOW_FLOATS(logsumexp)},
     UNDERTOW_FLOATS(softmax),
     UNDERTOW_FLOATS(log_softmax),

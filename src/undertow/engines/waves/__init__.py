@@ -58,12 +58,12 @@ class WavesPlan(native.NativePlan):
         graph: StaticGraph,
         width: int = WIDTH,
         schedule: str = "auto",
-        put_off: bool = True,
+        defers: bool = True,
         plan: Plan | None = None,
     ) -> None:
         super().__init__(graph, "waves")
         self.width = width
-        plan = plan or make_plan(graph, native.traits_of, put_off, forced_of(schedule))
+        plan = plan or make_plan(graph, native.traits_of, defers, forced_of(schedule))
         self.is_free = schedule == "auto"
         self.plan = plan
         encoded = encode(plan, [node.name for node in graph.nodes])

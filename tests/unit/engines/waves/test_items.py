@@ -15,11 +15,11 @@ from undertow.engines.waves import WavesPlan
 from undertow.ir.graph import StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.passes.flatten import flatten
+from undertow.plan.defer import recursive_groups
 from undertow.plan.items import BRANCH, Items
 from undertow.plan.lower import lower
 from undertow.plan.order import order
 from undertow.plan.plan import Call
-from undertow.plan.put_off import recursive_groups
 from undertow.plan.walk import items_of
 
 # --------------------------------------------------------------------------------------------------------------
@@ -229,4 +229,4 @@ def test_calls_that_ask_at_the_same_points_are_one() -> None:
         for item in items_of(program)
         if isinstance(item, Call) and {region.group} == group
     ]
-    assert len({call.asks for call in calls}) == 1 and len(calls) == 4
+    assert len({call.resume_group for call in calls}) == 1 and len(calls) == 4

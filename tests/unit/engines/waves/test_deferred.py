@@ -13,10 +13,10 @@ from undertow.engines.contract import Options, Stats
 from undertow.engines.waves import WavesPlan
 from undertow.errors import RunError
 from undertow.ir.graph import StaticGraph
-from undertow.plan import put_off as passes
+from undertow.plan import defer as passes
 from undertow.plan.lower import lower
 from undertow.plan.order import order
-from undertow.plan.plan import Collect, LateKind, Op
+from undertow.plan.plan import Collect, DeferredKind, Op
 from undertow.plan.products import find_products
 
 LEAVES = 40
@@ -57,8 +57,8 @@ class Counting:
         return found
 
 
-def plan_of(graph: StaticGraph, put_off: bool = True, width: int = 4096) -> tuple[WavesPlan, Counting]:
-    plan = WavesPlan(graph, width, put_off=put_off)
+def plan_of(graph: StaticGraph, defers: bool = True, width: int = 4096) -> tuple[WavesPlan, Counting]:
+    plan = WavesPlan(graph, width, defers=defers)
     counting = Counting(plan.core)
     plan.core = counting  # type: ignore[assignment]
     return plan, counting
@@ -77,32 +77,32 @@ def counters(stats: Stats) -> tuple[Any, ...]:
     return stats.activations, stats.firings, stats.per_node, stats.max_depth, stats.deepest_tag, stats.waves
 
 
-def late_ops(graph: StaticGraph) -> dict[tuple[str, LateKind], list[str]]:
+def deferred_ops(graph: StaticGraph) -> dict[tuple[str, DeferredKind], list[str]]:
     """The operators that may wait, by region, and how."""
-    plan = passes.put_off(order(find_products(lower(graph))))
-    found: dict[tuple[str, LateKind], list[str]] = {}
+    plan = passes.defer(order(find_products(lower(graph))))
+    found: dict[tuple[str, DeferredKind], list[str]] = {}
     for region in plan.regions:
         for program in region.programs:
             for stage in program.stages:
                 names = [
                     plan.kernels[step.kernel].op if isinstance(step, Op) else f"collect_{step.kind}"
-                    for step in stage.late
+                    for step in stage.deferred
                     if isinstance(step, (Op, Collect))
                 ]
                 if names:
-                    found.setdefault((region.name, stage.late_kind), []).extend(names)
+                    found.setdefault((region.name, stage.deferred_kind), []).extend(names)
     return found
 
 
 class TestPlan:
     def test_leaves_are_held(self):
-        found = late_ops(graph_of(loss, params(), 6))
+        found = deferred_ops(graph_of(loss, params(), 6))
         assert list(found) == [("encode/if1.then", "held")]
         (ops,) = found.values()
         assert "matmul" in ops and "tanh" in ops
 
     def test_what_is_only_collected_is_kept(self):
-        found = late_ops(graph_of(ut.grad(loss), params(), 6))
+        found = deferred_ops(graph_of(ut.grad(loss), params(), 6))
         kept = {name: ops for (name, kind), ops in found.items() if kind == "kept"}
         assert kept and all(set(ops) <= {"collect_product"} for ops in kept.values())
         assert any("collect_rows" in ops for (_, kind), ops in found.items() if kind == "held")
@@ -114,7 +114,7 @@ class TestPlan:
                 return (n * 3 + 1) * n - n * n
             return collatz(n // 2) + collatz(n - 1)
 
-        assert late_ops(graph_of(collatz, 5)) == {}
+        assert deferred_ops(graph_of(collatz, 5)) == {}
 
     def test_what_acts_on_the_world_does_not_wait(self):
         @ut.function
@@ -124,7 +124,7 @@ class TestPlan:
                 return ut.tanh(x * 2.0 + 1.0) * x
             return speaks(x, n - 1) + speaks(x, n - 2)
 
-        assert late_ops(graph_of(speaks, np.ones(3), 3)) == {}
+        assert deferred_ops(graph_of(speaks, np.ones(3), 3)) == {}
 
 
 @pytest.mark.parametrize("width", [1, 7, 4096])
@@ -167,8 +167,8 @@ def test_who_fails_is_known():
 
     graph = graph_of(f, np.ones(3), 8, 0)
     found = []
-    for put_off in (True, False):
-        plan, _ = plan_of(graph, put_off)
+    for defers in (True, False):
+        plan, _ = plan_of(graph, defers)
         with pytest.raises(RunError) as caught:
             plan.run([np.ones(3), 8, 0])
         found.append(str(caught.value))
@@ -177,9 +177,9 @@ def test_who_fails_is_known():
 
 def test_values_that_are_not_finite_are_found():
     graph = graph_of(ut.grad(loss), {**params(), "w": np.full((3, 3), np.inf)}, 6)
-    for put_off in (True, False):
+    for defers in (True, False):
         with pytest.raises(RunError, match="finite"):
-            plan_of(graph, put_off)[0].run(
+            plan_of(graph, defers)[0].run(
                 flat({**params(), "w": np.full((3, 3), np.inf)}, 6), Options(check_finite=True)
             )
 
@@ -226,7 +226,7 @@ def total(params, node: ut.i64) -> ut.f64:
 
 class TestAhead:
     def test_the_gradient_of_a_nodes_own_loss_does_not_wait_for_others(self):
-        found = late_ops(graph_of(ut.grad(total), params(), 6))
+        found = deferred_ops(graph_of(ut.grad(total), params(), 6))
         ahead = [ops for (name, kind), ops in found.items() if kind == "ahead"]
         assert ahead and all("scatter_add" in ops and "matmul" in ops for ops in ahead)
         assert not any("tanh" in ops for ops in ahead)

@@ -1,10 +1,10 @@
-#include "plan/reader.h"
+#include "plan/int_reader.h"
 
 #include <optional>
 
 namespace undertow {
 
-ValueType read_type(Rows& in) {
+ValueType read_type(IntReader& in) {
   constexpr int64_t kMostBytes = int64_t{1} << 40;
   ValueType type;
   type.dtype = static_cast<DType>(in.between(0, kDTypes));
@@ -22,7 +22,7 @@ ValueType read_type(Rows& in) {
   return type;
 }
 
-BoundKernel read_kernel(Rows& in, std::span<const std::string> words) {
+BoundKernel read_kernel(IntReader& in, std::span<const std::string> words) {
   const auto word = [&]() -> const std::string& {
     return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];
   };

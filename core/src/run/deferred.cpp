@@ -1,10 +1,10 @@
-#include "run/late.h"
+#include "run/deferred.h"
 
 #include <algorithm>
 
 #include "memory/lanes.h"
+#include "plan/int_reader.h"
 #include "plan/items.h"
-#include "plan/reader.h"
 #include "run/entries.h"
 #include "undertow/size.h"
 
@@ -42,14 +42,14 @@ class Readers {
 };
 
 /// What a run of operators takes from before it, and what of it others read.
-Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& stage, Readers& readers) {
-  Late late{};
-  late.region = static_cast<int32_t>(r);
-  late.kind = stage.late_kind;
-  late.items = stage.late;
-  late.wide = stage.wide;
+Deferral deferral_of(const Plan& plan, size_t r, const Program& program, const Stage& stage, Readers& readers) {
+  Deferral deferral{};
+  deferral.region = static_cast<int32_t>(r);
+  deferral.kind = stage.deferred_kind;
+  deferral.items = stage.deferred;
+  deferral.wide = stage.wide;
   std::vector<int32_t> reads, writes;
-  for (const Item& item : late.items) {
+  for (const Item& item : deferral.items) {
     singly(plan, item, [&](const Item& one) {
       if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].is_effect) not_a_plan("what acts on the world waits");
       if (one.kind == Item::Kind::Collected) not_a_plan("what belongs to one table waits");
@@ -66,36 +66,37 @@ Late late_of(const Plan& plan, size_t r, const Program& program, const Stage& st
   };
   unique(reads);
   unique(writes);
-  std::ranges::set_difference(reads, writes, std::back_inserter(late.takes));
-  for (int32_t slot : writes) late.bytes += plan.regions[r].slots[z(slot)].bytes;
+  std::ranges::set_difference(reads, writes, std::back_inserter(deferral.takes));
+  for (int32_t slot : writes) deferral.bytes += plan.regions[r].slots[z(slot)].bytes;
   const auto others = [&](Readers& all) {
-    for (const Item& item : late.items) all.note(r, item, -1);
+    for (const Item& item : deferral.items) all.note(r, item, -1);
     std::vector<int32_t> read;
     for (int32_t slot : writes)
       if (all.count(r, slot) > 0) read.push_back(slot);
-    for (const Item& item : late.items) all.note(r, item, 1);
+    for (const Item& item : deferral.items) all.note(r, item, 1);
     return read;
   };
-  late.gives = others(readers);
-  if (late.is_held()) return late;
+  deferral.gives = others(readers);
+  if (deferral.is_held()) return deferral;
   // Nobody waits for these, so their tables may be gone when they run; but for those that have a phase to come.
   Readers now(plan, program.phase);
-  if (late.kind == LateKind::Kept ? !late.gives.empty() : !others(now).empty())
+  if (deferral.kind == DeferredKind::Kept ? !deferral.gives.empty() : !others(now).empty())
     not_a_plan("a result is waited for that comes at any time");
-  for (const auto* slots : {&late.takes, &late.gives})
+  for (const auto* slots : {&deferral.takes, &deferral.gives})
     for (int32_t slot : *slots)
       if (plan.regions[r].slots[z(slot)].is_dynamic) not_a_plan("a value without a known shape is kept");
-  return late;
+  return deferral;
 }
 
 /// It is said how steps wait, and which of them, one by one and in order, belong to the next phase.
 void find_runs(const Plan& plan, Stage& stage) {
-  if ((stage.late_kind == LateKind::None) != stage.late.empty()) not_a_plan("it is not said how steps wait");
+  if ((stage.deferred_kind == DeferredKind::None) != stage.deferred.empty())
+    not_a_plan("it is not said how steps wait");
   stage.run = stage.straight;
-  stage.run.insert(stage.run.end(), stage.late.begin(), stage.late.end());
+  stage.run.insert(stage.run.end(), stage.deferred.begin(), stage.deferred.end());
   int32_t number = 0;
   auto ahead = stage.ahead.begin();
-  for (const Item& item : stage.late)
+  for (const Item& item : stage.deferred)
     singly(plan, item, [&](const Item& one) {
       if (ahead != stage.ahead.end() && *ahead == number)
         ++ahead;
@@ -103,7 +104,7 @@ void find_runs(const Plan& plan, Stage& stage) {
         stage.now.push_back(one);
       ++number;
     });
-  if (ahead != stage.ahead.end() || (!stage.ahead.empty() && stage.late_kind != LateKind::Ahead))
+  if (ahead != stage.ahead.end() || (!stage.ahead.empty() && stage.deferred_kind != DeferredKind::Ahead))
     not_a_plan("what belongs to the next phase does not wait");
 }
 
@@ -116,43 +117,43 @@ bool is_same(const Slot& slot, const Column& a, const Column& b) {
 
 }  // namespace
 
-void find_lates(Plan& plan) {
+void find_deferrals(Plan& plan) {
   Readers readers(plan);
   for (size_t r = 0; r < plan.regions.size(); ++r) {
     std::vector<int32_t> given;  // by earlier joint runs
     for (Program& program : plan.regions[r].programs)
       for (Stage& stage : program.stages) {
         find_runs(plan, stage);
-        if (stage.late.empty() || program.phase < 0) continue;
-        Late late = late_of(plan, r, program, stage, readers);
-        for (int32_t slot : late.takes)
-          if (std::ranges::find(given, slot) != given.end()) late.order = slot;
-        given.insert(given.end(), late.gives.begin(), late.gives.end());
-        stage.waits = static_cast<int32_t>(plan.lates.size());
-        plan.lates.push_back(std::move(late));
+        if (stage.deferred.empty() || program.phase < 0) continue;
+        Deferral deferral = deferral_of(plan, r, program, stage, readers);
+        for (int32_t slot : deferral.takes)
+          if (std::ranges::find(given, slot) != given.end()) deferral.order = slot;
+        given.insert(given.end(), deferral.gives.begin(), deferral.gives.end());
+        stage.deferral = static_cast<int32_t>(plan.deferrals.size());
+        plan.deferrals.push_back(std::move(deferral));
       }
   }
 }
 
-void Waiting::hold(const Late& late, Table& table, void* fiber, size_t wave) {
+void DeferredRows::hold(const Deferral& deferral, Table& table, void* fiber, size_t wave) {
   parts.push_back({&table, fiber, wave, table.lanes, 0, table.entry, table.entries});
   if (table.entries != nullptr) ++table.entries->refs;
-  for (int32_t slot : late.takes) {
+  for (int32_t slot : deferral.takes) {
     const Column column = table.columns[slot];
     if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
     if (column.block != nullptr) ++column.block->refs;
     columns_.push_back(column);
     bytes += column.stride * table.lanes;
   }
-  bytes += late.bytes * table.lanes;
+  bytes += deferral.bytes * table.lanes;
   lanes += table.lanes;
 }
 
-bool Waiting::keep(Tables& tables, const Late& late, Table& table) {
-  const size_t takes = late.takes.size();
+bool DeferredRows::keep(Tables& tables, const Deferral& deferral, Table& table) {
+  const size_t takes = deferral.takes.size();
   const bool is_first = parts.empty();
   for (size_t k = 0; k < takes; ++k) {  // what all lanes share is not copied, so it must be the same for all tables
-    const Column& column = table.columns[late.takes[k]];
+    const Column& column = table.columns[deferral.takes[k]];
     if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
     if (is_first) continue;
     if ((columns_[k].stride == 0) != (column.stride == 0)) return false;
@@ -163,14 +164,14 @@ bool Waiting::keep(Tables& tables, const Late& late, Table& table) {
     room_.assign(takes, 0);
   }
   for (size_t k = 0; k < takes; ++k) {
-    const Column& from = table.columns[late.takes[k]];
+    const Column& from = table.columns[deferral.takes[k]];
     Column& to = columns_[k];
     if (from.stride == 0) {
       if (is_first && from.block != nullptr) ++from.block->refs;
       to = from;
       continue;
     }
-    const Slot& slot = table.region->slots[z(late.takes[k])];
+    const Slot& slot = table.region->slots[z(deferral.takes[k])];
     const int64_t used = lanes * slot.bytes, more = table.lanes * slot.bytes;
     if (used + more > room_[k]) {
       room_[k] = std::max({2 * room_[k], used + more, 16 * slot.bytes});
@@ -184,15 +185,15 @@ bool Waiting::keep(Tables& tables, const Late& late, Table& table) {
   }
   parts.push_back({&table, nullptr, 0, table.lanes, lanes, table.entry, table.entries});
   if (table.entries != nullptr) ++table.entries->refs;
-  bytes += late.bytes * table.lanes;
+  bytes += deferral.bytes * table.lanes;
   lanes += table.lanes;
   return true;
 }
 
 /// As an earlier run put them side by side, so that they still lie so.
-void Waiting::sort(const Late& late) {
-  const size_t takes = late.takes.size();
-  const size_t key = z(std::ranges::find(late.takes, late.order) - late.takes.begin());
+void DeferredRows::sort(const Deferral& deferral) {
+  const size_t takes = deferral.takes.size();
+  const size_t key = z(std::ranges::find(deferral.takes, deferral.order) - deferral.takes.begin());
   std::vector<size_t> order(parts.size());
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
   std::ranges::stable_sort(order, [&](size_t a, size_t b) {
@@ -209,18 +210,18 @@ void Waiting::sort(const Late& late) {
   columns_ = std::move(columns);
 }
 
-Table* Waiting::join(Tables& tables, const Plan& plan, const Late& late) {
-  const size_t takes = late.takes.size();
-  if (late.is_held() && late.order >= 0) sort(late);
-  Table* joint = tables.make(plan.regions[z(late.region)], lanes, 1, false);
+Table* DeferredRows::join(Tables& tables, const Plan& plan, const Deferral& deferral) {
+  const size_t takes = deferral.takes.size();
+  if (deferral.is_held() && deferral.order >= 0) sort(deferral);
+  Table* joint = tables.make(plan.regions[z(deferral.region)], lanes, 1, false);
   int64_t at = 0;
   for (Part& part : parts) {
     part.at = at;
     at += part.lanes;
   }
   for (size_t k = 0; k < takes; ++k) {
-    const int32_t slot = late.takes[k];
-    if (late.is_held())
+    const int32_t slot = deferral.takes[k];
+    if (deferral.is_held())
       join_column(tables, *joint, slot, k, takes);
     else
       tables.take(*joint, slot, joint->region->slots[z(slot)], columns_[k], nullptr, lanes);
@@ -229,7 +230,7 @@ Table* Waiting::join(Tables& tables, const Plan& plan, const Late& late) {
   return joint;
 }
 
-void Waiting::join_column(Tables& tables, Table& joint, int32_t number, size_t take, size_t takes) {
+void DeferredRows::join_column(Tables& tables, Table& joint, int32_t number, size_t take, size_t takes) {
   const Slot& slot = joint.region->slots[z(number)];
   const Column first = columns_[take];
   bool is_one = true, is_row = first.stride != 0 && !slot.is_dynamic;
@@ -249,7 +250,7 @@ void Waiting::join_column(Tables& tables, Table& joint, int32_t number, size_t t
                parts[k].lanes);
 }
 
-void Waiting::join_entries(Tables& tables, Table& joint) {
+void DeferredRows::join_entries(Tables& tables, Table& joint) {
   Entry* one = parts[0].entry;
   const bool is_one = std::ranges::all_of(
       parts, [&](const Part& part) { return part.entry == one && (one != nullptr || part.entries == nullptr); });
@@ -258,16 +259,15 @@ void Waiting::join_entries(Tables& tables, Table& joint) {
     return;
   }
   joint.entries = tables.pool.take(lanes * 8);
-  Entry** to = reinterpret_cast<Entry**>(joint.entries->data());
   for (const Part& part : parts)
     for (int64_t k = 0; k < part.lanes; ++k)
-      to[part.at + k] = part.entry != nullptr || part.entries == nullptr
-                            ? part.entry
-                            : reinterpret_cast<Entry**>(part.entries->data())[k];
+      joint.below()[part.at + k] = part.entry != nullptr || part.entries == nullptr
+                                       ? part.entry
+                                       : reinterpret_cast<Entry**>(part.entries->data())[k];
 }
 
-void Waiting::share(Tables& tables, const Late& late, const Table& joint) {
-  for (int32_t number : late.gives) {
+void DeferredRows::share(Tables& tables, const Deferral& deferral, const Table& joint) {
+  for (int32_t number : deferral.gives) {
     const Slot& slot = joint.region->slots[z(number)];
     const Column column = joint.columns[number];
     if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
@@ -279,7 +279,7 @@ void Waiting::share(Tables& tables, const Late& late, const Table& joint) {
   }
 }
 
-void Waiting::clear(Tables& tables) {
+void DeferredRows::clear(Tables& tables) {
   for (const Column& column : columns_) tables.pool.drop(column.block);
   for (const Part& part : parts) tables.pool.drop(part.entries);
   columns_.clear();

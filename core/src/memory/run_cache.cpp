@@ -1,11 +1,11 @@
-#include "memory/kept.h"
+#include "memory/run_cache.h"
 
 #include "undertow/isa.h"
 #include "undertow/size.h"
 
 namespace undertow {
 
-Kept::~Kept() {
+RunCache::~RunCache() {
   for (Result& result : results_) forget(result);
   for (const auto& matrix : matrices_) {
     tables_.pool.drop(matrix->source);
@@ -13,12 +13,12 @@ Kept::~Kept() {
   }
 }
 
-void Kept::forget(Result& result) {
+void RunCache::forget(Result& result) {
   for (const Column& column : result.inputs) tables_.pool.drop(column.block);
   tables_.pool.drop(result.output.block);
 }
 
-bool Kept::recall(Table& table, const OpItem& item) {
+bool RunCache::recall(Table& table, const OpItem& item) {
   for (const Result& result : results_) {
     if (result.item != &item) continue;
     for (size_t k = 0; k < item.inputs.size(); ++k)
@@ -30,7 +30,7 @@ bool Kept::recall(Table& table, const OpItem& item) {
   return false;
 }
 
-void Kept::remember(Table& table, const OpItem& item) {
+void RunCache::remember(Table& table, const OpItem& item) {
   const Column output = table.columns[item.outputs[0]];
   // A small value stands in the block of its table, all of which would stay; and costs little.
   if (output.stride != 0 || output.block == table.block || !has_room(table.region->slots[z(item.outputs[0])].bytes))
@@ -53,8 +53,8 @@ void Kept::remember(Table& table, const OpItem& item) {
     forget(made);
 }
 
-const PackedMatrix* Kept::packed(const Table& table, const OpItem& item, int operand, const View& matrix, int64_t k,
-                                 int64_t n, int64_t row_stride, int64_t column_stride) {
+const PackedMatrix* RunCache::packed(const Table& table, const OpItem& item, int operand, const View& matrix, int64_t k,
+                                     int64_t n, int64_t row_stride, int64_t column_stride) {
   if ((item.shared >> operand & 1) == 0) return nullptr;
   for (const auto& known : matrices_)
     if (known->data == matrix.data && known->k == k && known->n == n && known->row_stride == row_stride)

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-#include "memory/kept.h"
+#include "memory/run_cache.h"
 #include "memory/table.h"
 #include "threads/team.h"
 #include "undertow/run.h"
@@ -12,15 +12,15 @@
 namespace undertow {
 
 /// What a run is at: an operator, or a site that is being entered.
-struct Doing {
+struct Position {
   int32_t node = -1;
   int32_t site = -1;
 };
 
-class Operate {
+class OperatorRunner {
  public:
-  Operate(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), kept_(tables, stats) {}
+  OperatorRunner(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
+      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), cache_(tables, stats) {}
 
   /// Throws Stop, with the lane of the table that it happened to in `lane`.
   void run(Table& table, const OpItem& item);
@@ -35,7 +35,7 @@ class Operate {
   void finish(Table& table);
 
   int64_t lane = 0;  ///< of the last fault
-  Doing doing;
+  Position position;
   void (*tick)(void*) = nullptr;  ///< called after every few milliseconds of work; may throw
   void* context = nullptr;
 
@@ -118,7 +118,7 @@ class Operate {
   Host& host_;
   const RunOptions& options_;
   RunStats& stats_;
-  Kept kept_;
+  RunCache cache_;
   /// How many rows a piece of a product has at least, by the bytes of the matrix: with fewer it is read too often.
   static int64_t fewest_rows(int64_t matrix) { return matrix > (int64_t{1} << 18) ? 256 : 64; }
   static int64_t pieces_of(int64_t lanes, int64_t bytes, int64_t fewest) {
@@ -151,7 +151,7 @@ class Operate {
 /// Do something for some lanes after the other, with a look at the clock now and then; by several threads, if there are
 /// any. How they are cut into pieces depends on nothing but their number, so that results do not either.
 template <class Work>
-void Operate::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work) {
+void OperatorRunner::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work) {
   const int64_t pieces = pieces_of(lanes, bytes, fewest), most = (lanes + pieces - 1) / std::max<int64_t>(pieces, 1);
   const auto first = [&](int64_t piece) { return first_of(piece, pieces, lanes); };
   const auto one = [&](int64_t piece, Scratch& scratch) {
@@ -172,8 +172,5 @@ void Operate::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& wor
     worked(most * bytes);
   }
 }
-
-/// A value of one lane, copied out.
-Value value_of(const View& view);
 
 }  // namespace undertow

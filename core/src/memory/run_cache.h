@@ -12,12 +12,12 @@
 
 namespace undertow {
 
-class Kept {
+class RunCache {
  public:
-  Kept(Tables& tables, RunStats& stats) : tables_(tables), stats_(stats) {}
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-  ~Kept();
+  RunCache(Tables& tables, RunStats& stats) : tables_(tables), stats_(stats) {}
+  RunCache(const RunCache&) = delete;
+  RunCache& operator=(const RunCache&) = delete;
+  ~RunCache();
 
   /// Give an operator the result that it had on these operands; false where it must be computed.
   bool recall(Table& table, const OpItem& item);
@@ -55,17 +55,18 @@ class Kept {
 };
 
 /// What is kept, for the kernel of one operator.
-class KeptFor final : public Keeper {
+class OperatorCache final : public Keeper {
  public:
-  KeptFor(Kept& kept, const Table& table, const OpItem& item) : kept_(&kept), table_(&table), item_(&item) {}
+  OperatorCache(RunCache& cache, const Table& table, const OpItem& item)
+      : cache_(&cache), table_(&table), item_(&item) {}
 
   const PackedMatrix* packed(int operand, const View& matrix, int64_t k, int64_t n, int64_t row_stride,
                              int64_t column_stride) override {
-    return kept_->packed(*table_, *item_, operand, matrix, k, n, row_stride, column_stride);
+    return cache_->packed(*table_, *item_, operand, matrix, k, n, row_stride, column_stride);
   }
 
  private:
-  Kept* kept_;
+  RunCache* cache_;
   const Table* table_;
   const OpItem* item_;
 };

@@ -12,10 +12,10 @@
 namespace undertow {
 
 /// Find what the operators that may wait take and give; throws where they may not wait.
-void find_lates(Plan& plan);
+void find_deferrals(Plan& plan);
 
 /// Rows that wait for one run of operators.
-class Waiting {
+class DeferredRows {
  public:
   struct Part {
     Table* table;  ///< alive where it is held, or visited again
@@ -28,16 +28,16 @@ class Waiting {
   };
 
   /// Remember a table whose fiber waits.
-  void hold(const Late& late, Table& table, void* fiber, size_t wave);
+  void hold(const Deferral& deferral, Table& table, void* fiber, size_t wave);
 
   /// Copy what the operators will need of a table; false where it does not go together with what is here already.
-  bool keep(Tables& tables, const Late& late, Table& table);
+  bool keep(Tables& tables, const Deferral& deferral, Table& table);
 
   /// All rows side by side, in a table of their own. Columns that lie side by side already are not copied.
-  Table* join(Tables& tables, const Plan& plan, const Late& late);
+  Table* join(Tables& tables, const Plan& plan, const Deferral& deferral);
 
   /// Give every table its rows of the results.
-  void share(Tables& tables, const Late& late, const Table& joint);
+  void share(Tables& tables, const Deferral& deferral, const Table& joint);
 
   /// Forget them; tables and fibers are others'.
   void clear(Tables& tables);
@@ -47,7 +47,7 @@ class Waiting {
   int64_t bytes = 0;  ///< of all rows, when they run
 
  private:
-  void sort(const Late& late);
+  void sort(const Deferral& deferral);
   void join_column(Tables& tables, Table& joint, int32_t slot, size_t take, size_t takes);
   void join_entries(Tables& tables, Table& joint);
 

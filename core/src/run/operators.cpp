@@ -1,84 +1,63 @@
-#include "run/operate.h"
+#include "run/operators.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 
 #include "memory/lanes.h"
+#include "run/values.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"
 
 namespace undertow {
 namespace {
 
-template <class T>
-bool is_finite(const std::byte* data, int64_t count) {
-  const T* values = reinterpret_cast<const T*>(data);
-  for (int64_t k = 0; k < count; ++k)
-    if (!std::isfinite(values[k])) return false;
-  return true;
-}
-
 /// Does the value of an operand decide the shape of a result?
 bool decides(const Kernel& kernel, size_t k) { return k < 64 && ((kernel.deciding() >> k) & 1) != 0; }
 
 }  // namespace
 
-Value value_of(const View& view) {
-  Value value;
-  value.shape.assign(view.shape, view.shape + view.rank);
-  value.bytes.resize(z(view.bytes()));
-  lanes::copy(value.bytes.data(), view.data, view.bytes());
-  return value;
-}
-
-void Operate::fault(const Table& table, const OpItem& item, int64_t at) {
+void OperatorRunner::fault(const Table& table, const OpItem& item, int64_t at) {
   lane = at;
-  Stop stop{Stop::Kind::Fault};
-  stop.node = item.node;
-  for (Operand x : item.inputs) {
-    const View view = tables_.view(table, x, at);
-    stop.values.push_back(value_of(view));
-    stop.types.push_back({view.dtype, view.rank});
-  }
-  throw stop;
+  std::vector<View> views;
+  for (Operand x : item.inputs) views.push_back(tables_.view(table, x, at));
+  throw stop_of(Stop::Kind::Fault, item.node, views);
 }
 
-void Operate::run(Table& table, const OpItem& item) {
+void OperatorRunner::run(Table& table, const OpItem& item) {
   bool is_uniform = true;
   for (Operand x : item.inputs) is_uniform = is_uniform && (x < 0 || table.columns[x].stride == 0);
   if (item.is_effect) is_uniform = false;
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   stats_.fired[z(item.node)] += table.lanes;
-  doing = {item.node, -1};
+  position = {item.node, -1};
   if (item.kernel < 0) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
     const bool is_same = item.is_same && is_uniform;
-    const bool is_there = !item.is_open && (share(table, item, kernel) || (is_same && kept_.recall(table, item)));
+    const bool is_there = !item.is_open && (share(table, item, kernel) || (is_same && cache_.recall(table, item)));
     if (!is_there) {
       if (item.is_open)
         run_boxed(table, item, kernel, lanes, is_uniform);
       else if (!run_flat(table, item, kernel, lanes, is_uniform))
         run_static(table, item, kernel, lanes, is_uniform);
-      if (is_same) kept_.remember(table, item);
+      if (is_same) cache_.remember(table, item);
     }
   }
   if (options_.check_finite) check_finite(table, item);
 }
 
-void Operate::run(Table& table, const FusedItem& item) {
+void OperatorRunner::run(Table& table, const FusedItem& item) {
   Fused::Lanes given[Fused::kMostRegisters], outputs[Fused::kMostRegisters];
   if (!run_pieces(item, prepare(table, item, given, outputs), given, outputs).fault) return;
   for (int32_t op : item.ops) run(table, plan_.ops[z(op)]);  // the one at fault says so
-  throw Stop{Stop::Kind::Internal, doing.node};
+  throw Stop{Stop::Kind::Internal, position.node};
 }
 
 /// Where some that run together find their operands, and room for their results; in how many lanes. What is the same
 /// for all lanes, as the others are not, is computed.
-int64_t Operate::prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs) {
-  doing = {plan_.ops[z(item.ops[0])].node, -1};
+int64_t OperatorRunner::prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs) {
+  position = {plan_.ops[z(item.ops[0])].node, -1};
   const size_t inputs = item.inputs.size();
   uint64_t varying = 0;  // inputs that are not the same for all lanes
   for (size_t k = 0; k < inputs; ++k) {
@@ -108,8 +87,8 @@ int64_t Operate::prepare(Table& table, const FusedItem& item, Fused::Lanes* give
 }
 
 /// Piece by piece, maybe by several threads.
-Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given,
-                                const Fused::Lanes* outputs) {
+Fused::Stop OperatorRunner::run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given,
+                                       const Fused::Lanes* outputs) {
   const Access access;
   if (lanes * item.bytes <= kPiece) {
     worked(lanes * item.bytes);
@@ -137,8 +116,8 @@ Fused::Stop Operate::run_pieces(const FusedItem& item, int64_t lanes, const Fuse
 }
 
 /// An operator on each element, where its operands are as flat as its result; its result has room then.
-bool Operate::find_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform,
-                        FlatStep& step) {
+bool OperatorRunner::find_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform,
+                               FlatStep& step) {
   const Elementwise* each = kernel.elementwise();
   if (each == nullptr || item.outputs[0] == kNoSlot) return false;
   const Slot& out = table.region->slots[z(item.outputs[0])];
@@ -173,7 +152,7 @@ bool Operate::find_flat(Table& table, const OpItem& item, const Kernel& kernel, 
   return true;
 }
 
-bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+bool OperatorRunner::run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
   FlatStep step;
   if (!find_flat(table, item, kernel, lanes, is_uniform, step)) return false;
   const Access access;
@@ -187,7 +166,7 @@ bool Operate::run_flat(Table& table, const OpItem& item, const Kernel& kernel, i
 
 /// Where the result is a part of its operand, and may stay there: how many elements come before it; else -1. What only
 /// calls read may be rows that stand apart.
-int64_t Operate::part_at(const Table& table, const OpItem& item, const Kernel& kernel) const {
+int64_t OperatorRunner::part_at(const Table& table, const OpItem& item, const Kernel& kernel) const {
   if (item.inputs.size() != 1 || item.outputs[0] == kNoSlot) return -1;
   const Slot& from = tables_.slot(*table.region, item.inputs[0]);
   const Slot& to = table.region->slots[z(item.outputs[0])];
@@ -196,7 +175,7 @@ int64_t Operate::part_at(const Table& table, const OpItem& item, const Kernel& k
 }
 
 /// Do its operands stand side by side, as its result has them?
-bool Operate::are_row(const Table& table, const OpItem& item, const Kernel& kernel) const {
+bool OperatorRunner::are_row(const Table& table, const OpItem& item, const Kernel& kernel) const {
   if (item.inputs.size() < 2 || item.outputs[0] == kNoSlot) return false;
   const Slot& to = table.region->slots[z(item.outputs[0])];
   if (to.offset >= 0 || !kernel.is_row({nullptr, 0, to.shape.data(), to.rank(), to.dtype})) return false;
@@ -212,12 +191,12 @@ bool Operate::are_row(const Table& table, const OpItem& item, const Kernel& kern
 }
 
 /// Is the result a view of its operands?
-bool Operate::is_view(const Table& table, const OpItem& item, const Kernel& kernel) const {
+bool OperatorRunner::is_view(const Table& table, const OpItem& item, const Kernel& kernel) const {
   return part_at(table, item, kernel) >= 0 || are_row(table, item, kernel);
 }
 
 /// Make it one, if it is.
-bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
+bool OperatorRunner::share(Table& table, const OpItem& item, const Kernel& kernel) {
   if (!is_view(table, item, kernel)) return false;
   const Slot& slot = tables_.slot(*table.region, item.inputs[0]);
   Column column = tables_.column(table, item.inputs[0]);
@@ -227,14 +206,14 @@ bool Operate::share(Table& table, const OpItem& item, const Kernel& kernel) {
 }
 
 /// What a kernel works on, of each lane.
-int64_t Operate::bytes_of(const Kernel& kernel, std::span<const View> inputs, std::span<const View> outputs) {
+int64_t OperatorRunner::bytes_of(const Kernel& kernel, std::span<const View> inputs, std::span<const View> outputs) {
   int64_t bytes = 64, shared = 0;
   for (const auto& views : {inputs, outputs})
     for (const View& view : views) (view.stride == 0 ? shared : bytes) += view.bytes();
   return kernel.is_product() ? bytes + shared / kReused : bytes;
 }
 
-int64_t Operate::fewest_of(const Kernel& kernel, std::span<const View> inputs) {
+int64_t OperatorRunner::fewest_of(const Kernel& kernel, std::span<const View> inputs) {
   if (!kernel.is_product()) return 1;
   int64_t shared = 0;
   for (const View& view : inputs)
@@ -243,13 +222,13 @@ int64_t Operate::fewest_of(const Kernel& kernel, std::span<const View> inputs) {
 }
 
 /// Run a kernel on all lanes.
-Fault Operate::run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
-                         std::span<const View> inputs, std::span<const View> outputs) {
+Fault OperatorRunner::run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
+                                std::span<const View> inputs, std::span<const View> outputs) {
   const Access access;
-  KeptFor kept(kept_, table, item);
+  OperatorCache cache(cache_, table, item);
   const int64_t bytes = bytes_of(kernel, inputs, outputs);
   if (bytes * lanes <= kPiece) {
-    const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), kept);
+    const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), cache);
     if (!found) worked(lanes * bytes);
     return found;
   }
@@ -259,7 +238,7 @@ Fault Operate::run_lanes(const Table& table, const OpItem& item, const Kernel& k
     std::vector<View> from(inputs.begin(), inputs.end()), to(outputs.begin(), outputs.end());
     for (auto* views : {&from, &to})
       for (View& view : *views) view.data = view.lane<std::byte>(done);
-    const Fault found = kernel.run(now, from.data(), to.data(), scratch, kept);
+    const Fault found = kernel.run(now, from.data(), to.data(), scratch, cache);
     if (!found) return;
     const std::lock_guard lock(mutex);
     if (!first || done + found.lane < first.lane) first = {found.code, done + found.lane};
@@ -268,8 +247,8 @@ Fault Operate::run_lanes(const Table& table, const OpItem& item, const Kernel& k
 }
 
 /// What a kernel reads and writes of all lanes; its results have room then.
-void Operate::find_views(Table& table, const OpItem& item, bool is_uniform, std::vector<View>& inputs,
-                         std::vector<View>& outputs) {
+void OperatorRunner::find_views(Table& table, const OpItem& item, bool is_uniform, std::vector<View>& inputs,
+                                std::vector<View>& outputs) {
   inputs.clear();
   for (Operand x : item.inputs) {
     const Slot& slot = tables_.slot(*table.region, x);
@@ -286,13 +265,14 @@ void Operate::find_views(Table& table, const OpItem& item, bool is_uniform, std:
   }
 }
 
-void Operate::run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+void OperatorRunner::run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
+                                bool is_uniform) {
   find_views(table, item, is_uniform, inputs_, outputs_);
   if (const Fault found = run_lanes(table, item, kernel, lanes, inputs_, outputs_)) fault(table, item, found.lane);
 }
 
 /// Are the shapes of operands and results the same in all lanes, at first sight?
-bool Operate::is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const {
+bool OperatorRunner::is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const {
   if (lanes == 1) return true;
   for (size_t k = 0; k < item.inputs.size(); ++k)
     if ((tables_.slot(*table.region, item.inputs[k]).is_dynamic || decides(kernel, k)) &&
@@ -301,7 +281,7 @@ bool Operate::is_alike(const Table& table, const OpItem& item, const Kernel& ker
   return true;
 }
 
-void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
+void OperatorRunner::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
   if (is_alike(table, item, kernel, lanes)) {
     run_group(table, item, kernel, nullptr, lanes, is_uniform);
     return;
@@ -336,8 +316,8 @@ void Operate::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, 
 }
 
 /// Run a kernel on lanes whose operands have the same shapes: those that `index` names, or all.
-void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index, int64_t lanes,
-                        bool is_uniform) {
+void OperatorRunner::run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index,
+                               int64_t lanes, bool is_uniform) {
   const bool is_all = index == nullptr;
   const auto at = [index](int64_t k) { return index != nullptr ? index[k] : k; };
   struct Temporary {  // blocks that go when all is done
@@ -421,7 +401,7 @@ void Operate::run_group(Table& table, const OpItem& item, const Kernel& kernel, 
   }
 }
 
-void Operate::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform) {
+void OperatorRunner::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform) {
   for (int64_t k = 0; k < lanes; ++k) {
     lane = k;
     std::vector<View> inputs;
@@ -453,24 +433,16 @@ void Operate::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_
   }
 }
 
-void Operate::check_finite(const Table& table, const OpItem& item) {
+void OperatorRunner::check_finite(const Table& table, const OpItem& item) {
   const Access access;
   for (int32_t to : item.outputs) {
     if (to == kNoSlot) continue;
-    const Slot& slot = table.region->slots[z(to)];
-    if (slot.dtype != DType::F32 && slot.dtype != DType::F64) continue;
     const int64_t lanes = table.columns[to].stride == 0 ? 1 : table.lanes;
     for (int64_t k = 0; k < lanes; ++k) {
       const View view = tables_.view(table, to, k);
-      const std::byte* data = static_cast<const std::byte*>(view.data);
-      if (slot.dtype == DType::F32 ? is_finite<float>(data, view.count()) : is_finite<double>(data, view.count()))
-        continue;
+      if (is_finite(view)) continue;
       lane = k;
-      Stop stop{Stop::Kind::NotFinite};
-      stop.node = item.node;
-      stop.values.push_back(value_of(view));
-      stop.types.push_back({view.dtype, view.rank});
-      throw stop;
+      throw stop_of(Stop::Kind::NotFinite, item.node, {&view, 1});
     }
   }
 }

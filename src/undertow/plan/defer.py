@@ -50,7 +50,7 @@ _ELSEWHERE = _User("", -1)  # another frame, at a time that is not known
 _NOBODY: frozenset[_User] = frozenset()
 
 
-def put_off(plan: Plan) -> Plan:
+def defer(plan: Plan) -> Plan:
     """The plan with the steps that may wait at the ends of straight runs."""
     recursive = recursive_groups(plan)
     if not any(slot.type.shape for region in plan.regions if region.group in recursive for slot in region.slots):
@@ -86,7 +86,7 @@ class _PutOff:
             if at in held:
                 stages = tuple(self._hold(at[0], stage) for stage in program.stages)
                 self.programs[at] = replace(program, stages=stages)
-            elif not any(stage.late for stage in program.stages):
+            elif not any(stage.deferred for stage in program.stages):
                 self.programs[at] = replace(program, stages=self._keep(at[0], program.stages))
         return {at: program for at, program in self.programs.items() if program is not before[at]}
 
@@ -113,7 +113,7 @@ class _PutOff:
         steps = stage.straight
         if not all(self._is_pure(step) for step in steps) or not self._is_worth_it(region, steps):
             return stage
-        return replace(stage, straight=(), late=steps, late_kind="held", wide=_MOST)
+        return replace(stage, straight=(), deferred=steps, deferred_kind="held", wide=_MOST)
 
     def _is_worth_it(self, region: int, steps: Iterable[Straight]) -> bool:
         """A product, or several operators of which some make arrays."""
@@ -128,20 +128,20 @@ class _PutOff:
 
     def _keep(self, region: int, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """Move what only collects need to the end of the last stage that has some of it."""
-        late: set[str] = set()
+        deferred: set[str] = set()
         for stage in reversed(stages):
             for step in reversed(stage.straight):
                 if not isinstance(step, (Op, Collect)):
                     continue
-                is_needed = isinstance(step, Op) and not {user.node for user in self._users_of(region, step)} <= late
+                is_needed = isinstance(step, Op) and not {user.node for user in self._users_of(region, step)} <= deferred
                 if not is_needed and self._is_static(region, step) and not self._faults(step):
-                    late.add(step.node)
-        kept = [step for stage in stages for step in stage.straight if _name(step) in late]
+                    deferred.add(step.node)
+        kept = [step for stage in stages for step in stage.straight if _name(step) in deferred]
         if not any(isinstance(step, Collect) and self._takes_array(region, step) for step in kept):
             return stages
-        last = max(n for n, stage in enumerate(stages) for step in stage.straight if _name(step) in late)
-        left = list(_without(stages, late))
-        left[last] = replace(left[last], late=tuple(kept), late_kind="kept", wide=self._wide(region, kept))
+        last = max(n for n, stage in enumerate(stages) for step in stage.straight if _name(step) in deferred)
+        left = list(_without(stages, deferred))
+        left[last] = replace(left[last], deferred=tuple(kept), deferred_kind="kept", wide=self._wide(region, kept))
         return tuple(left)
 
     def _wide(self, region: int, steps: Iterable[Straight]) -> int:
@@ -197,7 +197,7 @@ class _PutOff:
         now = tuple(step for step, is_now in chosen if is_now)
         then = tuple(step for step, is_now in chosen if not is_now)
         ahead = tuple(range(len(now), len(now) + len(then)))
-        last = Stage(late=now + then, ahead=ahead, late_kind="ahead", wide=self._wide(region, now + then))
+        last = Stage(deferred=now + then, ahead=ahead, deferred_kind="ahead", wide=self._wide(region, now + then))
         here, there = self.programs[at], self.programs[after]
         self.programs[at] = replace(here, stages=(*_without(here.stages, ready), last))
         self.programs[after] = replace(there, stages=_without(there.stages, ready))

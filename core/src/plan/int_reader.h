@@ -19,16 +19,17 @@ namespace undertow {
   throw std::invalid_argument(std::string("not a plan: ") + what);
 }
 
-class Rows {
+class IntReader {
  public:
   static constexpr int64_t kMost = int64_t{1} << 24;  // of anything that is counted
 
-  explicit Rows(std::span<const int64_t> rows) : rows_(rows) {}
+  explicit IntReader(std::span<const int64_t> rows) : rows_(rows) {}
 
   int64_t next() {
     if (at_ >= rows_.size()) not_a_plan("it ends too early");
     return rows_[at_++];
   }
+  int64_t peek() const { return at_ < rows_.size() ? rows_[at_] : 0; }
   int32_t between(int64_t low, int64_t high) {
     const int64_t value = next();
     if (value < low || value >= high) not_a_plan("a number is out of range");
@@ -42,11 +43,6 @@ class Rows {
   }
   bool flag() { return between(0, 2) != 0; }
   int32_t any() { return between(INT32_MIN, int64_t{INT32_MAX} + 1); }
-  std::vector<int32_t> list() {
-    std::vector<int32_t> found(static_cast<size_t>(count()));
-    for (int32_t& value : found) value = any();
-    return found;
-  }
   bool at_end() const { return at_ == rows_.size(); }
 
  private:
@@ -62,9 +58,9 @@ struct BoundKernel {
 };
 
 /// The type of a value; it has no bytes where only the run knows how many.
-ValueType read_type(Rows& in);
+ValueType read_type(IntReader& in);
 
 /// A kernel: its operator, attributes and types.
-BoundKernel read_kernel(Rows& in, std::span<const std::string> words);
+BoundKernel read_kernel(IntReader& in, std::span<const std::string> words);
 
 }  // namespace undertow

@@ -1,0 +1,27 @@
+// Values that leave a run: copies, and what a run that stops says of its operands.
+#pragma once
+
+#include "undertow/run.h"
+
+namespace undertow {
+
+/// A value of one lane, copied out.
+Value value_of(const View& view);
+
+/// Why a run stops: these operands, or results, of that node.
+Stop stop_of(Stop::Kind kind, int32_t node, std::span<const View> values);
+
+/// A map finds arrays of several lengths.
+Stop unequal_lanes(int32_t phase, int64_t lanes, int64_t length);
+
+/// Is every element finite, where these are floats?
+bool is_finite(const View& view);
+
+/// The bytes of one row of an array.
+inline int64_t row_bytes(DType dtype, const int64_t* shape, int rank) {
+  int64_t bytes = size_of(dtype);
+  for (int axis = 1; axis < rank; ++axis) bytes *= shape[axis];
+  return bytes;
+}
+
+}  // namespace undertow
