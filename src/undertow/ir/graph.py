@@ -71,6 +71,9 @@ class Attrs(Mapping[str, Attr]):
     def __getitem__(self, key: str) -> Attr:
         return self._items[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._items  # Mapping's own raises and catches a KeyError, for every node that has no phase
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
 

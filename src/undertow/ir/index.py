@@ -6,7 +6,7 @@ after the rows that it relies on.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -231,13 +231,13 @@ class StaticIndex(GraphIndex):
     @cached_property
     def visits(self) -> dict[tuple[int, int], Visit]:
         """The operators of each (site, phase)."""
-        visits: dict[tuple[int, int], Visit] = {}
+        visits: defaultdict[tuple[int, int], Visit] = defaultdict(Visit)
         for number, node in enumerate(self.nodes):
             if node.op in SITED and node.op != "next":
-                visit = visits.setdefault(self.visit_key(node), Visit())
+                visit = visits[self.visit_key(node)]
                 parts = visit.starts if node.op in STARTS else visit.backs if node.op in BACK else visit.arguments
                 parts.append(number)
-        return visits
+        return dict(visits)
 
     @cached_property
     def starts(self) -> dict[tuple[int, int], list[int]]:
@@ -254,7 +254,8 @@ class StaticIndex(GraphIndex):
         """The number of phases of each body: those that nodes wait for, and those that are visited for nothing."""
         counts = [1] * len(self.regions)
         for body, phase in zip(self.bodies, self.phases, strict=True):
-            counts[body] = max(counts[body], phase + 1)
+            if phase >= counts[body]:
+                counts[body] = phase + 1
         for site, phase in self.visits:
             callee = self.sites[site - 1].callee
             counts[callee] = max(counts[callee], phase + 1)
