@@ -38,10 +38,10 @@ void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
   return lanes::cell_at(cells[3], size_of(op.output));
 }
 
-[[gnu::noinline]] uint64_t read_shared(const Run& run, int32_t slot, int64_t bytes) {
+[[gnu::noinline]] const std::byte* find_shared(const Run& run, int32_t slot) {
   const Column column = run.shared(slot);
   if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
-  return lanes::cell_at(column.data, bytes);
+  return column.data;
 }
 
 [[gnu::noinline]] void collect(Tables& tables, Sum& sum, uint64_t value, int64_t bytes) {
@@ -262,6 +262,10 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
   const uint64_t* const constants = program_.constants.data();
   const NarrowCall* const calls = program_.calls.data();
   int64_t* const fired = stats_.fired.data();
+  const Column* const main = run_.main_columns;
+  const auto number = [](const std::byte* from, int64_t bytes) {  // of 1, 4 or 8 bytes
+    return bytes == 8 ? lanes::cell_at(from, 8) : bytes == 4 ? lanes::cell_at(from, 4) : lanes::cell_at(from, 1);
+  };
   const auto cell = [&](Cell x) -> const uint64_t& { return x >= 0 ? cells[x] : constants[~x]; };
   try {
     for (;;) {
@@ -347,10 +351,12 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           continue;
         }
         case Code::ReadEntry:
-          cells[at->to] = lanes::cell_at(frame->entry->values[z(at->extra)].data, at->a);
+          cells[at->to] = number(frame->entry->values[z(at->extra)].data, at->a);
           break;
         case Code::ReadShared:
-          cells[at->to] = read_shared(run_, at->extra, at->a);
+          cells[at->to] = number(
+              main != nullptr && main[at->extra].data != nullptr ? main[at->extra].data : find_shared(run_, at->extra),
+              at->a);
           break;
         case Code::ReadArray:
           read_array(given(*frame->entry, at->extra), frame->entry->values[z(at->extra)], &cells[at->to]);
