@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.h"
+#include "host.h"
 #include "parts.h"
 
 namespace nb = nanobind;
@@ -20,8 +20,6 @@ namespace undertow {
 namespace {
 
 using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // to be named to
-using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Indices = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 int number_of(const std::string& name, size_t places, size_t settings) {
   const auto rows = update_rows();
@@ -62,7 +60,7 @@ void update(const std::string& name, const Array& gradient, const std::vector<Ar
                                                   updated.out, settings.data());
 }
 
-bool update_some(const std::string& name, const Numbers& indices, const Array& rows, const std::vector<Place>& tables,
+bool update_some(const std::string& name, const Ints& indices, const Array& rows, const std::vector<Place>& tables,
                  const std::vector<double>& settings, const std::string& isa) {
   const int number = number_of(name, tables.size(), settings.size());
   const DType dtype = dtype_of(rows);
@@ -101,7 +99,7 @@ bool are_alike(const A& a, const B& b) {
 
 /// The numbers of rows, from 0 on; false where one is out of range, or they are no integers.
 bool take_indices(const nb::handle& given, int64_t length, std::vector<int64_t>& out) {
-  Indices found;
+  Array found;
   if (!nb::try_cast(given, found, false)) return false;
   out.resize(found.size());
   if (found.dtype() == nb::dtype<int64_t>())

@@ -135,7 +135,9 @@ class _PutOff:
             for step in reversed(stage.straight):
                 if not isinstance(step, (Op, Collect)):
                     continue
-                is_needed = isinstance(step, Op) and not {user.node for user in self._users_of(region, step)} <= deferred
+                is_needed = (
+                    isinstance(step, Op) and not {user.node for user in self._users_of(region, step)} <= deferred
+                )
                 if not is_needed and self._is_static(region, step) and not self._faults(step):
                     deferred.add(step.node)
         kept = [step for stage in stages for step in stage.straight if _name(step) in deferred]

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from undertow.ir.graph import StaticGraph
+from undertow.plan.defer import defer
 from undertow.plan.fuse import fuse
 from undertow.plan.homes import find_homes
 from undertow.plan.kernels import TraitsOf
@@ -27,7 +28,6 @@ from undertow.plan.order import order
 from undertow.plan.owners import find_owners
 from undertow.plan.plan import Plan, Schedule
 from undertow.plan.products import find_products
-from undertow.plan.defer import defer
 from undertow.plan.schedule import choose_schedules
 from undertow.plan.share import share
 from undertow.plan.siblings import find_siblings

@@ -13,6 +13,7 @@ import pytest
 
 import undertow as ut
 from undertow.engines.native import traits_of
+from undertow.plan.defer import defer
 from undertow.plan.dump import dump
 from undertow.plan.fuse import fuse
 from undertow.plan.homes import find_homes
@@ -22,7 +23,6 @@ from undertow.plan.owners import find_owners
 from undertow.plan.parse import parse
 from undertow.plan.plan import Plan
 from undertow.plan.products import find_products
-from undertow.plan.defer import defer
 from undertow.plan.schedule import choose_schedules
 from undertow.plan.share import share
 from undertow.plan.siblings import find_siblings

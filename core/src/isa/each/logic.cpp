@@ -15,7 +15,7 @@ UNDERTOW_BINARY(Less, bool, x < y)
 UNDERTOW_BINARY(LessEqual, bool, x <= y)
 UNDERTOW_BINARY(Greater, bool, x > y)
 UNDERTOW_BINARY(GreaterEqual, bool, x >= y)
-UNDERTOW_BINARY(And, T, T(x & y))
+UNDERTOW_BINARY(And, T, T(x& y))
 UNDERTOW_BINARY(Or, T, x | y)
 UNDERTOW_BINARY(Xor, T, x ^ y)
 

@@ -14,11 +14,11 @@ from undertow.engines.reference import ReferencePlan
 from undertow.engines.waves import WavesPlan
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
+from undertow.plan.defer import recursive_groups
 from undertow.plan.items import BRANCH, Items
 from undertow.plan.lower import lower
 from undertow.plan.order import order
 from undertow.plan.plan import Call
-from undertow.plan.defer import recursive_groups
 from undertow.plan.walk import items_of
 
 # --------------------------------------------------------------------------------------------------------------
