@@ -1,34 +1,23 @@
 #include "host.h"
 
+#include <nanobind/stl/vector.h>
+
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
 
 #include "parts.h"
+#include "run/values.h"
 
 namespace nb = nanobind;
 
 namespace undertow {
 namespace {
 
-/// A NumPy array with memory of its own.
-nb::object numpy_of(const void* data, std::span<const int64_t> shape, DType dtype) {
-  int64_t bytes = size_of(dtype);
-  std::vector<size_t> sizes;
-  for (int64_t length : shape) {
-    bytes *= length;
-    sizes.push_back(static_cast<size_t>(length));
-  }
-  auto* copy = new std::byte[static_cast<size_t>(bytes) + 1];
-  if (bytes > 0) std::memcpy(copy, data, static_cast<size_t>(bytes));
-  nb::capsule owner(copy, [](void* block) noexcept { delete[] static_cast<std::byte*>(block); });
-  return nb::cast(nb::ndarray<nb::numpy>(copy, sizes.size(), sizes.data(), owner, nullptr, dlpack_of(dtype)));
-}
-
 /// A NumPy array that takes over the memory of a value.
 nb::object numpy_from(Value&& value, DType dtype) {
-  if (value.bytes.empty()) return numpy_of(nullptr, value.shape, dtype);
+  if (value.bytes.empty()) value.bytes.resize(1);
   std::vector<size_t> sizes(value.shape.begin(), value.shape.end());
   void* data = value.bytes.data();
   const nb::capsule owner(value.bytes.leave(),
@@ -53,8 +42,7 @@ class PythonHost : public Host {
   void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) override {
     nb::gil_scoped_acquire lock;
     nb::list values;
-    for (const View& view : inputs)
-      values.append(numpy_of(view.data, {view.shape, static_cast<size_t>(view.rank)}, view.dtype));
+    for (const View& view : inputs) values.append(numpy_from(value_of(view), view.dtype));
     const nb::object found = apply_(node, values);
     size_t k = 0;
     for (nb::handle value : found)
@@ -107,13 +95,6 @@ nb::object labels_of(std::vector<Label>&& labels) {
   return nb::cast(nb::ndarray<nb::numpy>(all->data(), 2, sizes, owner, nullptr, nb::dtype<int64_t>()));
 }
 
-/// Counts of lanes, by node.
-nb::list fired_of(const RunStats& stats) {
-  nb::list fired;
-  for (int64_t count : stats.fired) fired.append(count);
-  return fired;
-}
-
 int64_t firings_of(const RunStats& stats) {
   return std::accumulate(stats.fired.begin(), stats.fired.end(), int64_t{0});
 }
@@ -138,16 +119,11 @@ nb::object number_of(const std::byte* data, DType dtype) {
     return value;
   };
   switch (dtype) {
-    case DType::Bool:
-      return nb::bool_(read(uint8_t{}) != 0);
-    case DType::I32:
-      return nb::int_(read(int32_t{}));
-    case DType::I64:
-      return nb::int_(read(int64_t{}));
-    case DType::F32:
-      return nb::float_(static_cast<double>(read(float{})));
-    default:
-      return nb::float_(read(double{}));
+    case DType::Bool: return nb::bool_(read(uint8_t{}) != 0);
+    case DType::I32: return nb::int_(read(int32_t{}));
+    case DType::I64: return nb::int_(read(int64_t{}));
+    case DType::F32: return nb::float_(static_cast<double>(read(float{})));
+    default: return nb::float_(read(double{}));
   }
 }
 
@@ -214,7 +190,7 @@ nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> 
   if (stopped) {
     nb::list operands;
     for (size_t k = 0; k < stopped->values.size(); ++k)
-      operands.append(numpy_of(stopped->values[k].bytes.data(), stopped->values[k].shape, stopped->types[k].dtype));
+      operands.append(numpy_from(std::move(stopped->values[k]), stopped->types[k].dtype));
     const nb::object type = nb::module_::import_("undertow._core").attr("Stopped");
     const nb::object error = type(name_of_stop(stopped->kind), stopped->node, labels_of(std::move(stopped->tag)),
                                   operands, stopped->a, stopped->b, stopped->site);
@@ -251,7 +227,7 @@ void bind_host(nb::module_& module) {
       .def_prop_ro("mean_width", &mean_width_of)
       .def_prop_ro("step_seconds", &seconds_of)
       .def_prop_ro("firings", &firings_of)
-      .def_prop_ro("fired", &fired_of)
+      .def_ro("fired", &RunStats::fired)
       .def_prop_ro("deepest", [](const RunStats& stats) { return tag_of(stats.deepest); });
 }
 

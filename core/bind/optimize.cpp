@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.h"
+#include "host.h"
 #include "parts.h"
 
 namespace nb = nanobind;
@@ -20,7 +20,6 @@ namespace undertow {
 namespace {
 
 using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // to be written to
-using Indices = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 /// The rule of a name, for so many arrays and settings; by the number that it has for every dtype.
 int number_of(const Functions& isa, const std::string& name, size_t arrays, size_t settings) {
@@ -53,7 +52,7 @@ bool are_alike(const A& a, const B& b) {
 
 /// The numbers of rows; false where one is out of range, or they are no integers.
 bool take_indices(const nb::handle& given, int64_t length, std::vector<int64_t>& out) {
-  Indices found;
+  Array found;
   if (!nb::try_cast(given, found, false)) return false;
   out.resize(found.size());
   if (found.dtype() == nb::dtype<int64_t>())

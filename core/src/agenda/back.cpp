@@ -13,8 +13,7 @@ Frame* Agenda::go_back(Frame* frame) {
     return nullptr;
   }
   switch (frame->plan->region->kind) {
-    case Region::Kind::Main:
-      throw Stop{Stop::Kind::Internal};
+    case Region::Kind::Main: throw Stop{Stop::Kind::Internal};
     case Region::Kind::Branch: {
       const BranchPlan& plan = outline_.branches[z(frame->item)];
       const BranchItem& item = *plan.item;

@@ -10,12 +10,9 @@ namespace undertow::agenda {
 void Agenda::enter(Table& table, const Item& item) {
   clock_.to(item.kind);
   switch (item.kind) {
-    case Item::Kind::Branch:
-      return enter_branch(table, item.number);
-    case Item::Kind::Call:
-      return enter_call(table, item.number);
-    case Item::Kind::Loop:
-      return enter_loop(table, item.number);
+    case Item::Kind::Branch: return enter_branch(table, item.number);
+    case Item::Kind::Call: return enter_call(table, item.number);
+    case Item::Kind::Loop: return enter_loop(table, item.number);
     default:
       for (size_t k = 0; k < batch_.size(); ++k) enter_map(*batch_[k], table, static_cast<int32_t>(k), item.number);
   }
@@ -55,14 +52,20 @@ void Agenda::enter_call(Table& table, int32_t number) {
     call_out(table, plan);
     return;
   }
+  enter_each(table, plan.in, plan.item->phase, [&](Frame& frame) { return call(frame, number); });
+}
+
+/// Every frame enters one, that it makes or has.
+template <class Make>
+void Agenda::enter_each(Table& table, const Carries& in, int32_t phase, Make&& make) {
   entered_[0].clear();
   for (Frame* frame : batch_) {
     now_ = frame;
-    entered_[0].push_back(call(*frame, number));
+    entered_[0].push_back(make(*frame));
     ++frame->pending;
   }
-  carry(entered_[0], table, nullptr, plan.in);
-  for (Frame* frame : entered_[0]) begin(frame, plan.item->phase);
+  carry(entered_[0], table, nullptr, in);
+  for (Frame* frame : entered_[0]) begin(frame, phase);
 }
 
 /// The frame of a call: a new one, or, in later phases, that which is there.
@@ -96,17 +99,12 @@ Entry* Agenda::make_entry(Frame& frame, const CallItem& item) {
 void Agenda::enter_loop(Table& table, int32_t number) {
   const LoopPlan& plan = outline_.loops[z(number)];
   operators_.position = {-1, plan.item->site};
-  entered_[0].clear();
-  for (Frame* frame : batch_) {
-    now_ = frame;
-    Frame* inside = frames_.make(plan.item->body, frame, number, 1);
+  enter_each(table, plan.in, 0, [&](Frame& frame) {
+    Frame* inside = frames_.make(plan.item->body, &frame, number, 1);
     inside->site = plan.item->site;
     inside->index = 0;
-    ++frame->pending;
-    entered_[0].push_back(inside);
-  }
-  carry(entered_[0], table, nullptr, plan.in);
-  for (Frame* frame : entered_[0]) begin(frame, 0);
+    return inside;
+  });
 }
 
 void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number) {
@@ -166,12 +164,7 @@ void Agenda::carry_mapped(std::span<Frame* const> lanes, const Table& table, int
     return;
   }
   const int64_t* inner = tables_.shape({shape + 1, z(slot.rank() - 1)});
-  for (size_t k = 0; k < lanes.size(); ++k) {
-    if (block != nullptr) ++block->refs;
-    Box* to = reinterpret_cast<Box*>(lanes[k]->at(place));
-    tables_.pool.drop(to->block);
-    *to = {block, data + static_cast<int64_t>(k) * bytes, inner};
-  }
+  for (int64_t k = 0; k < count; ++k) frames_.hold(lanes[z(k)]->at(place), {block, data + k * bytes, inner});
 }
 
 }  // namespace undertow::agenda

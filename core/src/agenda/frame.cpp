@@ -90,16 +90,9 @@ void Frames::carry(Frame& to, Frame& from, const Carry& carry) {
     case Carry::Kind::Fetch:
       lanes::copy(to.at(carry.to_place), reinterpret_cast<const Box*>(from.at(carry.from_place))->data, carry.bytes);
       return;
-    case Carry::Kind::Array: {
-      const Box box = *reinterpret_cast<const Box*>(from.at(carry.from_place));
-      Box* place = reinterpret_cast<Box*>(to.at(carry.to_place));
-      if (box.block != nullptr) ++box.block->refs;
-      tables_.pool.drop(place->block);
-      *place = box;
-      return;
-    }
-    case Carry::Kind::Other:
-      put(to, carry, column(from, carry.from), 0);
+    case Carry::Kind::Array:
+      return hold(to.at(carry.to_place), *reinterpret_cast<const Box*>(from.at(carry.from_place)));
+    case Carry::Kind::Other: put(to, carry, column(from, carry.from), 0);
   }
 }
 
@@ -115,12 +108,9 @@ void Frames::carry(std::span<Frame* const> to, const Column& from, const int32_t
       return;
     case Carry::Kind::Array:
       for (size_t k = 0; k < to.size(); ++k) {
-        Box* place = reinterpret_cast<Box*>(to[k]->at(carry.to_place));
         Box box{from.block, from.data + lane(k) * from.stride, carry.to_slot->shape.data()};
         if (carry.to_slot->is_dynamic) box = *from.lane<Box>(lane(k));
-        if (box.block != nullptr) ++box.block->refs;
-        tables_.pool.drop(place->block);
-        *place = box;
+        hold(to[k]->at(carry.to_place), box);
       }
       return;
     case Carry::Kind::Other:

@@ -73,6 +73,14 @@ class Frames {
   MapLanes* make_lanes() { return map_store_.take(); }
   Entry* make_entry() { return entry_store_.take(); }
 
+  /// Put a value into a box of a frame, whose users are one more.
+  void hold(std::byte* place, const Box& value) {
+    Box* box = reinterpret_cast<Box*>(place);
+    if (value.block != nullptr) ++value.block->refs;
+    tables_.pool.drop(box->block);
+    *box = value;
+  }
+
   /// A value of a frame, or a constant, as a column of one lane.
   Column column(Frame& frame, Operand x) const;
 

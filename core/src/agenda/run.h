@@ -96,6 +96,8 @@ class Agenda final : public TableRunner {
   }
   void enter_branch(Table& table, int32_t number);
   void enter_call(Table& table, int32_t number);
+  template <class Make>
+  void enter_each(Table& table, const Carries& in, int32_t phase, Make&& make);
   Frame* call(Frame& frame, int32_t number);
   Entry* make_entry(Frame& frame, const CallItem& item);
   void enter_loop(Table& table, int32_t number);

@@ -145,9 +145,7 @@ class Decoder {
     const int32_t kind = in_.between(0, 7);
     step.program = read_program(made);
     switch (kind) {
-      case 0:
-        read_op(made, step);
-        break;
+      case 0: read_op(made, step); break;
       case 1: {
         step.code = StepCode::Branch;
         step.a = operand(made);
@@ -161,9 +159,7 @@ class Decoder {
         step.extra = added(plan_.branches, branch);
         break;
       }
-      case 2:
-        read_entering(made, step);
-        break;
+      case 2: read_entering(made, step); break;
       case 3: {
         step.code = StepCode::Again;
         std::vector<Pair> pairs;
@@ -195,8 +191,7 @@ class Decoder {
         step.extra = added(plan_.collecteds, collected);
         break;
       }
-      default:
-        step.code = StepCode::Pass;
+      default: step.code = StepCode::Pass;
     }
   }
 

@@ -1,6 +1,7 @@
 // Operators that are more than one instruction: kernels, the host, and sums over all activations below an entry.
 #include <algorithm>
 
+#include "kernel/sizes.h"
 #include "run.h"
 #include "run/values.h"
 #include "undertow/elementwise.h"
@@ -136,9 +137,7 @@ void Run::collect(Copy& copy, const Collect& row) {
   if (row.is_rows) {
     const View numbers = view(copy, row.values[0], 0), rows = view(copy, row.values[1], 1);
     const int64_t count = numbers.count(), bytes = rows.bytes();
-    for (int64_t k = 0; k < count; ++k)
-      sum.numbers.push_back(numbers.dtype == DType::I32 ? static_cast<const int32_t*>(numbers.data)[k]
-                                                        : static_cast<const int64_t*>(numbers.data)[k]);
+    for (int64_t k = 0; k < count; ++k) sum.numbers.push_back(integer_at(numbers, 0, k));
     if (sum.rows == nullptr || sum.used + bytes > sum.rows->size - 192) {
       Block* more = pool_.take(std::max<int64_t>(256, 2 * (sum.used + bytes)));
       if (sum.used > 0) std::memcpy(more->data(), sum.rows->data(), z(sum.used));

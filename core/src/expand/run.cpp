@@ -192,32 +192,15 @@ void Run::loop() {
           break;
         }
         case StepCode::Call:
-        case StepCode::Loop:
-          call(copy, plan_.enterings[z(step.extra)]);
-          break;
-        case StepCode::Map:
-          map(copy, plan_.enterings[z(step.extra)]);
-          break;
-        case StepCode::Again:
-          again(copy, copy.made_of->again[z(step.extra)]);
-          break;
-        case StepCode::Op:
-          operate(copy, step);
-          break;
-        case StepCode::Flat:
-          flat(copy, step);
-          break;
-        case StepCode::Host:
-          ask_host(copy, step);
-          break;
-        case StepCode::Collect:
-          collect(copy, plan_.collects[z(step.extra)]);
-          break;
-        case StepCode::Collected:
-          collected(copy, plan_.collecteds[z(step.extra)]);
-          break;
-        case StepCode::Pass:
-          break;
+        case StepCode::Loop: call(copy, plan_.enterings[z(step.extra)]); break;
+        case StepCode::Map: map(copy, plan_.enterings[z(step.extra)]); break;
+        case StepCode::Again: again(copy, copy.made_of->again[z(step.extra)]); break;
+        case StepCode::Op: operate(copy, step); break;
+        case StepCode::Flat: flat(copy, step); break;
+        case StepCode::Host: ask_host(copy, step); break;
+        case StepCode::Collect: collect(copy, plan_.collects[z(step.extra)]); break;
+        case StepCode::Collected: collected(copy, plan_.collecteds[z(step.extra)]); break;
+        case StepCode::Pass: break;
       }
 #pragma GCC diagnostic pop
       if (step.node >= 0) ++stats_.fired[z(step.node)];
@@ -233,8 +216,7 @@ void Run::loop() {
 
 std::vector<Value> run(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
                        RunStats& stats) {
-  Run made(plan, options, host, stats);
-  return made.run(inputs);
+  return Run(plan, options, host, stats).run(inputs);
 }
 
 }  // namespace undertow::expand

@@ -123,21 +123,13 @@ class Run {
 inline void Run::set_off(Copy& copy, const Program& program) {
   const Edge* edge = edges_ + program.first;
   for (const Edge* end = edge + program.count; edge != end; ++edge) switch (edge->code) {
-      case Edge::Code::Ready:
-        push(&copy, copy.made_of->steps.data() + edge->a);
-        break;
+      case Edge::Code::Ready: push(&copy, copy.made_of->steps.data() + edge->a); break;
       case Edge::Code::Count:
         if (--copy.counts()[edge->a] == 0) push(&copy, copy.made_of->steps.data() + edge->b);
         break;
-      case Edge::Code::Move:
-        copy.slots[edge->b] = cell(copy, edge->a);
-        break;
-      case Edge::Code::Share:
-        copy.slots[edge->b] = shared(cell(copy, edge->a));
-        break;
-      case Edge::Code::Up:
-        up(copy, edge->a, edge->b);
-        break;
+      case Edge::Code::Move: copy.slots[edge->b] = cell(copy, edge->a); break;
+      case Edge::Code::Share: copy.slots[edge->b] = shared(cell(copy, edge->a)); break;
+      case Edge::Code::Up: up(copy, edge->a, edge->b); break;
     }
 }
 

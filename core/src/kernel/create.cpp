@@ -66,24 +66,11 @@ class Arange final : public Kernel {
 
 double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-struct Bits64 {
-  using Result = int64_t;
-  static int64_t from(uint64_t bits) { return static_cast<int64_t>(bits); }
-};
-struct Bits32 {
-  using Result = int32_t;
-  static int32_t from(uint64_t bits) { return static_cast<int32_t>(bits >> 32); }
-};
-struct Uniform64 {
-  using Result = double;
-  static double from(uint64_t bits) { return unit(bits); }
-};
-struct Uniform32 {
-  using Result = float;
-  static float from(uint64_t bits) { return static_cast<float>(bits >> 40) * 0x1p-24f; }
-};
+float unit_f32(uint64_t bits) { return static_cast<float>(bits >> 40) * 0x1p-24f; }
+int64_t all_bits(uint64_t bits) { return static_cast<int64_t>(bits); }
+int32_t high_bits(uint64_t bits) { return static_cast<int32_t>(bits >> 32); }
 
-template <class D>
+template <class T, T (*kFrom)(uint64_t)>
 class Draw final : public OpenShape {
  public:
   using OpenShape::OpenShape;
@@ -92,8 +79,8 @@ class Draw final : public OpenShape {
     const int64_t count = outputs[0].count();
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const uint64_t start = start_of(*inputs[0].lane<uint64_t>(lane));
-      auto* out = outputs[0].lane<typename D::Result>(lane);
-      for (int64_t n = 0; n < count; ++n) out[n] = D::from(draw(start, static_cast<uint64_t>(n)));
+      T* out = outputs[0].lane<T>(lane);
+      for (int64_t n = 0; n < count; ++n) out[n] = kFrom(draw(start, static_cast<uint64_t>(n)));
     }
     return {};
   }
@@ -144,8 +131,8 @@ std::unique_ptr<Kernel> make_by_width(const Binding& binding) {
 constexpr KernelRow kRows[] = {
     {"fill", make_kernel<Fill>},
     {"arange", make_by_dtype<Arange<int32_t>, Arange<int64_t>, Arange<float>, Arange<double>>},
-    {"random_bits", make_by_width<Draw<Bits32>, Draw<Bits64>>},
-    {"random_uniform", make_by_width<Draw<Uniform32>, Draw<Uniform64>>},
+    {"random_bits", make_by_width<Draw<int32_t, high_bits>, Draw<int64_t, all_bits>>},
+    {"random_uniform", make_by_width<Draw<float, unit_f32>, Draw<double, unit>>},
     {"random_normal", make_by_width<Normal<float>, Normal<double>>},
 };
 

@@ -142,8 +142,7 @@ struct Fused::Planes {
     const Instruction& instruction = plan.instructions_[z(number)];
     const Place& out = places[plan.inputs_ + number];
     switch (instruction.kind) {
-      case Kind::Each:
-        return each(number, lane, some);
+      case Kind::Each: return each(number, lane, some);
       case Kind::Fold: {
         const Place& row = places[instruction.inputs[0]];
         const std::byte zero[8] = {};

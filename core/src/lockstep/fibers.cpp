@@ -48,9 +48,7 @@ void Lockstep::advance(Wave& wave, Fiber* self) {
 /// A fiber is at its end.
 void Lockstep::over(Wave& wave, Fiber* self) {
   Fiber* waiter = self->parent;
-  if (self->kind == Fiber::Kind::Loop) {
-    if (go_round(wave, self)) return;
-  }
+  if (self->kind == Fiber::Kind::Loop && go_round(wave, self)) return;
   space_.fibers.give(self);
   if (waiter != nullptr) come_back(wave, waiter);
 }
@@ -81,9 +79,7 @@ void Lockstep::straight(Table& table, std::span<const Item> items) {
 void Lockstep::enter(Wave& wave, Fiber* self, const Item& item) {
   clock_.to(item.kind);
   switch (item.kind) {
-    case Item::Kind::Branch:
-      enter_branch(wave, self, plan_.branches[z(item.number)]);
-      break;
+    case Item::Kind::Branch: enter_branch(wave, self, plan_.branches[z(item.number)]); break;
     case Item::Kind::Call: {
       const CallItem& entered = plan_.calls[z(item.number)];
       ++self->pending;
@@ -93,14 +89,9 @@ void Lockstep::enter(Wave& wave, Fiber* self, const Item& item) {
         ask(wave, self, entered);
       break;
     }
-    case Item::Kind::Loop:
-      enter_loop(wave, self, plan_.loops[z(item.number)]);
-      break;
-    case Item::Kind::Map:
-      enter_map(wave, self, plan_.maps[z(item.number)]);
-      break;
-    default:
-      throw Stop{Stop::Kind::Internal};
+    case Item::Kind::Loop: enter_loop(wave, self, plan_.loops[z(item.number)]); break;
+    case Item::Kind::Map: enter_map(wave, self, plan_.maps[z(item.number)]); break;
+    default: throw Stop{Stop::Kind::Internal};
   }
 }
 

@@ -14,8 +14,7 @@ template <class To, class From>
 void each(int64_t count, int64_t bytes, To&& to, From&& from) {
   const Access access;
   switch (bytes) {
-    case 0:
-      return;
+    case 0: return;
     case 1:
       for (int64_t k = 0; k < count; ++k) std::memcpy(to(k), from(k), 1);
       return;
@@ -79,17 +78,10 @@ inline void put_cell(void* to, uint64_t cell, int64_t bytes) { std::memcpy(to, &
 /// A value of a few bytes.
 inline void copy_few(std::byte* to, const std::byte* from, int64_t bytes) {
   switch (bytes) {
-    case 1:
-      std::memcpy(to, from, 1);
-      return;
-    case 4:
-      std::memcpy(to, from, 4);
-      return;
-    case 8:
-      std::memcpy(to, from, 8);
-      return;
-    default:
-      std::memcpy(to, from, z(bytes));
+    case 1: std::memcpy(to, from, 1); return;
+    case 4: std::memcpy(to, from, 4); return;
+    case 8: std::memcpy(to, from, 8); return;
+    default: std::memcpy(to, from, z(bytes));
   }
 }
 

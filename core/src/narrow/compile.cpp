@@ -186,9 +186,10 @@ class Compiler {
           stack.push_back({branch.regions[0], branch.visit});
           return true;
         }
-        if (stack[at].step == 2) {
-          for (const Merge& merge : branch.merges)
-            move(cell(branch.regions[0], merge.sides[0]), cells_[z(region)][z(merge.to)]);
+        const auto side = z(stack[at].step - 2);  // that has been written
+        for (const Merge& merge : branch.merges)
+          move(cell(branch.regions[side], merge.sides[side]), cells_[z(region)][z(merge.to)]);
+        if (side == 0) {
           emit({.code = Code::Jump});
           stack[at].second = body_->code.size() - 1;
           body_->code[stack[at].patch].extra = label();
@@ -196,19 +197,12 @@ class Compiler {
           stack.push_back({branch.regions[1], branch.visit});
           return true;
         }
-        for (const Merge& merge : branch.merges)
-          move(cell(branch.regions[1], merge.sides[1]), cells_[z(region)][z(merge.to)]);
         body_->code[stack[at].second].extra = label();
         return false;
       }
-      case Item::Kind::Call:
-        call(region, plan_.calls[z(item.number)]);
-        return false;
-      case Item::Kind::Loop:
-        return loop(stack, at, plan_.loops[z(item.number)]);
-      default:
-        need(false);
-        return false;
+      case Item::Kind::Call: call(region, plan_.calls[z(item.number)]); return false;
+      case Item::Kind::Loop: return loop(stack, at, plan_.loops[z(item.number)]);
+      default: need(false); return false;
     }
   }
 
@@ -288,8 +282,7 @@ class Compiler {
 
   void straight(int32_t region, const Item& item) {
     switch (item.kind) {
-      case Item::Kind::Op:
-        return op(region, plan_.ops[z(item.number)]);
+      case Item::Kind::Op: return op(region, plan_.ops[z(item.number)]);
       case Item::Kind::Read: {
         const ReadItem& read = plan_.reads[z(item.number)];
         const Slot& slot = this->slot(region, read.to);

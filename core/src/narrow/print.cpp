@@ -51,32 +51,24 @@ std::string line_of(const Plan& plan, const NarrowBody& body, const NarrowInstr&
   const NarrowProgram& program = *plan.narrow;
   const std::string name = name_of(at.code), to = cell(at.to), target = std::to_string(at.extra);
   switch (at.code) {
-    case Code::Move:
-      return to + " = " + cell(at.a);
-    case Code::Jump:
-      return name + " " + target;
-    case Code::Unless:
-      return name + " " + cell(at.a) + " jump " + target;
-    case Code::Return:
-      return name;
+    case Code::Move: return to + " = " + cell(at.a);
+    case Code::Jump: return name + " " + target;
+    case Code::Unless: return name + " " + cell(at.a) + " jump " + target;
+    case Code::Return: return name;
     case Code::Call:
     case Code::Resume: {
       const NarrowCall& call = program.calls[z(at.extra)];
       return name + " @" + std::to_string(call.site) + " region " + std::to_string(call.region) + " phase " +
              std::to_string(call.phase) + " (" + moves(call.arguments) + ") -> (" + moves(call.results) + ")";
     }
-    case Code::Count:
-      return to + (at.extra == 1 ? " = 0" : " = " + to + " + 1");
+    case Code::Count: return to + (at.extra == 1 ? " = 0" : " = " + to + " + 1");
     case Code::Collect:
-    case Code::CollectAt:
-      return name + " " + target + ", " + cell(at.a);
-    case Code::Collected:
-      return to + " = " + name + " " + target + " of " + cell(at.a);
+    case Code::CollectAt: return name + " " + target + ", " + cell(at.a);
+    case Code::Collected: return to + " = " + name + " " + target + " of " + cell(at.a);
     case Code::ReadEntry:
     case Code::ReadShared:
     case Code::ReadArray:
-    case Code::ReadSharedArray:
-      return to + " = " + name + " " + target;
+    case Code::ReadSharedArray: return to + " = " + name + " " + target;
     case Code::Pick: {
       std::string text = to + " = " + name;
       for (const NarrowPick::Input& input : program.picks[z(at.extra)].inputs) text += " " + cell(input.cell);
@@ -85,8 +77,7 @@ std::string line_of(const Plan& plan, const NarrowBody& body, const NarrowInstr&
     case Code::Flat:
       return to + " = " + plan.kernel_ops[z(at.extra)] + " " + cell(at.a) + ", " + cell(at.b) + ", " +
              cell(body.asides[z(&at - body.code.data())].c);
-    default:
-      break;
+    default: break;
   }
   const bool is_jump = at.code >= Code::UnlessLess;
   return to + " = " + name + " " + cell(at.a) + ", " + cell(at.b) + (is_jump ? " jump " + target : "");

@@ -281,9 +281,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           ++fired[at->node];
           break;
         }
-        case Code::Jump:
-          at = code + at->extra;
-          continue;
+        case Code::Jump: at = code + at->extra; continue;
         case Code::Unless:
           if ((cell(at->a) & 0xff) == 0) {
             at = code + at->extra;
@@ -350,9 +348,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           at = code + frame->pc + 1;
           continue;
         }
-        case Code::ReadEntry:
-          cells[at->to] = number(frame->entry->values[z(at->extra)].data, at->a);
-          break;
+        case Code::ReadEntry: cells[at->to] = number(frame->entry->values[z(at->extra)].data, at->a); break;
         case Code::ReadShared:
           cells[at->to] = number(
               main != nullptr && main[at->extra].data != nullptr ? main[at->extra].data : find_shared(run_, at->extra),
@@ -421,8 +417,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
 #undef UNDERTOW_GIVES
 #undef UNDERTOW_CASE
           // clang-format on
-        default:
-          throw Stop{Stop::Kind::Internal};
+        default: throw Stop{Stop::Kind::Internal};
       }
 #pragma GCC diagnostic pop
       ++at;

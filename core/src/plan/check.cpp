@@ -45,6 +45,7 @@ class Checker {
           (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
         not_a_plan("a lane is no row of the stack");
   }
+  static bool is_float(const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; }
   static void below(int32_t number, int32_t count, const char* what) {
     if (number < 0 || number >= count) not_a_plan(what);
   }
@@ -166,7 +167,6 @@ class Checker {
         below(collect.index, region(in.body).hoisted, "an entry is not given what is collected");
         const Slot& first = operand(in, collect.values[0]);
         const Slot& second = operand(in, collect.values[1]);
-        const auto is_float = [](const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; };
         if (!is_float(second) || (collect.kind != CollectKind::Rows && first.dtype != second.dtype))
           not_a_plan("what is collected is no float");
         if (collect.kind == CollectKind::Rows && first.dtype != DType::I32 && first.dtype != DType::I64)
@@ -184,7 +184,7 @@ class Checker {
         below(collected.call, in.calls, "there is no such call");
         if (collected.index < 0) not_a_plan("a number is out of range");
         const Slot& like = operand(in, collected.like);
-        if (like.dtype != DType::F32 && like.dtype != DType::F64) not_a_plan("what is collected is no float");
+        if (!is_float(like)) not_a_plan("what is collected is no float");
         if (collected.to[1] == kNoSlot) {
           accept(slot(in, collected.to[0]), like);
         } else {
@@ -197,8 +197,7 @@ class Checker {
         }
         break;
       }
-      case Kind::Fused:
-        break;  // its operators are looked at one by one
+      case Kind::Fused: break;  // its operators are looked at one by one
     }
   }
 

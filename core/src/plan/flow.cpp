@@ -1,8 +1,7 @@
-#include "plan/flow.h"
-
 #include <algorithm>
 #include <span>
 
+#include "plan/check.h"
 #include "plan/int_reader.h"
 #include "plan/items.h"
 #include "undertow/size.h"

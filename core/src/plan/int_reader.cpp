@@ -34,12 +34,8 @@ BoundKernel read_kernel(IntReader& in, std::span<const std::string> words) {
   for (int32_t a = 0; a < attr_count; ++a) {
     const std::string& name = word();
     switch (in.between(0, 4)) {
-      case 0:
-        attrs.set(name, in.next());
-        break;
-      case 1:
-        attrs.set(name, word());
-        break;
+      case 0: attrs.set(name, in.next()); break;
+      case 1: attrs.set(name, word()); break;
       case 2: {
         OptionalInts items;
         const int32_t count = in.count();
@@ -51,8 +47,7 @@ BoundKernel read_kernel(IntReader& in, std::span<const std::string> words) {
         attrs.set(name, std::move(items));
         break;
       }
-      default:
-        in.next();
+      default: in.next();
     }
   }
   for (auto* list : {&found.inputs, &found.outputs}) {

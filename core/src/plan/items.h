@@ -78,8 +78,7 @@ void each_given(const Plan& plan, const Item& item, See&& see) {
       all(map.body, map.mapped);
       return all(map.body, map.outers);
     }
-    default:
-      return;
+    default: return;
   }
 }
 
@@ -92,21 +91,16 @@ void each_read(const Plan& plan, size_t r, const Item& item, See&& see) {
   };
   const auto later = [&](int32_t region, Operand x) { see(z(region), x, Reading::Later); };
   switch (item.kind) {
-    case Item::Kind::Op:
-      return own(plan.ops[at].inputs);
+    case Item::Kind::Op: return own(plan.ops[at].inputs);
     case Item::Kind::Read:
       if (plan.reads[at].is_shared) later(0, plan.reads[at].index);
       return;
-    case Item::Kind::Collect:
-      return own(plan.collects[at].values);
-    case Item::Kind::Collected:
-      return see(r, plan.collecteds[at].like, Reading::Now);
+    case Item::Kind::Collect: return own(plan.collects[at].values);
+    case Item::Kind::Collected: return see(r, plan.collecteds[at].like, Reading::Now);
     case Item::Kind::Fused:
       for (int32_t op : plan.fuseds[at].ops) own(plan.ops[z(op)].inputs);
       return;
-    case Item::Kind::Call:
-      own(plan.calls[at].arguments);
-      return own(plan.calls[at].hoists, Reading::Lent);
+    case Item::Kind::Call: own(plan.calls[at].arguments); return own(plan.calls[at].hoists, Reading::Lent);
     case Item::Kind::Branch: {
       const BranchItem& branch = plan.branches[at];
       see(r, branch.pred, Reading::Now);
@@ -142,19 +136,14 @@ void each_write(const Plan& plan, const Item& item, See&& see) {
       if (to != kNoSlot) see(to);
   };
   switch (item.kind) {
-    case Item::Kind::Op:
-      return all(plan.ops[at].outputs);
-    case Item::Kind::Read:
-      return see(plan.reads[at].to);
-    case Item::Kind::Collect:
-      return;
-    case Item::Kind::Collected:
-      return all(plan.collecteds[at].to);
+    case Item::Kind::Op: return all(plan.ops[at].outputs);
+    case Item::Kind::Read: return see(plan.reads[at].to);
+    case Item::Kind::Collect: return;
+    case Item::Kind::Collected: return all(plan.collecteds[at].to);
     case Item::Kind::Fused:
       for (int32_t op : plan.fuseds[at].ops) all(plan.ops[z(op)].outputs);
       return;
-    case Item::Kind::Call:
-      return all(plan.calls[at].results);
+    case Item::Kind::Call: return all(plan.calls[at].results);
     case Item::Kind::Branch:
       for (const Merge& merge : plan.branches[at].merges) see(merge.to);
       return;
@@ -175,14 +164,10 @@ void each_entered(const Plan& plan, const Item& item, See&& see) {
     case Item::Kind::Branch:
       for (int32_t region : plan.branches[at].regions) see(region, plan.branches[at].visit);
       return;
-    case Item::Kind::Call:
-      return see(plan.calls[at].body, plan.calls[at].phase);
-    case Item::Kind::Loop:
-      return see(plan.loops[at].body, 0);
-    case Item::Kind::Map:
-      return see(plan.maps[at].body, plan.maps[at].phase);
-    default:
-      return;
+    case Item::Kind::Call: return see(plan.calls[at].body, plan.calls[at].phase);
+    case Item::Kind::Loop: return see(plan.loops[at].body, 0);
+    case Item::Kind::Map: return see(plan.maps[at].body, plan.maps[at].phase);
+    default: return;
   }
 }
 

@@ -6,7 +6,6 @@
 #include "agenda/outline.h"
 #include "narrow/program.h"
 #include "plan/check.h"
-#include "plan/flow.h"
 #include "plan/fused_item.h"
 #include "plan/int_reader.h"
 #include "plan/items.h"
@@ -58,18 +57,12 @@ class Decoder {
 
   int32_t read_item(Item::Kind kind) {
     switch (kind) {
-      case Item::Kind::Op:
-        return add(plan_.ops);
-      case Item::Kind::Branch:
-        return add(plan_.branches);
-      case Item::Kind::Call:
-        return add(plan_.calls);
-      case Item::Kind::Loop:
-        return add(plan_.loops);
-      case Item::Kind::Map:
-        return add(plan_.maps);
-      case Item::Kind::Read:
-        return add(plan_.reads);
+      case Item::Kind::Op: return add(plan_.ops);
+      case Item::Kind::Branch: return add(plan_.branches);
+      case Item::Kind::Call: return add(plan_.calls);
+      case Item::Kind::Loop: return add(plan_.loops);
+      case Item::Kind::Map: return add(plan_.maps);
+      case Item::Kind::Read: return add(plan_.reads);
       case Item::Kind::Collect: {
         const int32_t number = add(plan_.collects);
         CollectItem& collect = plan_.collects.back();

@@ -135,9 +135,15 @@ void find_deferrals(Plan& plan) {
   }
 }
 
-void DeferredRows::hold(const Deferral& deferral, Table& table, void* fiber, size_t wave) {
+void DeferredRows::add(const Deferral& deferral, Table& table, void* fiber, size_t wave) {
   parts.push_back({&table, fiber, wave, table.lanes, 0, table.entry, table.entries});
   if (table.entries != nullptr) ++table.entries->refs;
+  bytes += deferral.bytes * table.lanes;
+  lanes += table.lanes;
+}
+
+void DeferredRows::hold(const Deferral& deferral, Table& table, void* fiber, size_t wave) {
+  add(deferral, table, fiber, wave);
   for (int32_t slot : deferral.takes) {
     const Column column = table.columns[slot];
     if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
@@ -145,8 +151,6 @@ void DeferredRows::hold(const Deferral& deferral, Table& table, void* fiber, siz
     columns_.push_back(column);
     bytes += column.stride * table.lanes;
   }
-  bytes += deferral.bytes * table.lanes;
-  lanes += table.lanes;
 }
 
 bool DeferredRows::keep(Tables& tables, const Deferral& deferral, Table& table) {
@@ -183,10 +187,7 @@ bool DeferredRows::keep(Tables& tables, const Deferral& deferral, Table& table) 
     tables.put(slot, to.from(lanes), nullptr, slot, from, table.lanes);
     bytes += more;
   }
-  parts.push_back({&table, nullptr, 0, table.lanes, lanes, table.entry, table.entries});
-  if (table.entries != nullptr) ++table.entries->refs;
-  bytes += deferral.bytes * table.lanes;
-  lanes += table.lanes;
+  add(deferral, table, nullptr, 0);
   return true;
 }
 

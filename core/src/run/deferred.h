@@ -47,6 +47,7 @@ class DeferredRows {
   int64_t bytes = 0;  ///< of all rows, when they run
 
  private:
+  void add(const Deferral& deferral, Table& table, void* fiber, size_t wave);
   void sort(const Deferral& deferral);
   void join_column(Tables& tables, Table& joint, int32_t slot, size_t take, size_t takes);
   void join_entries(Tables& tables, Table& joint);

@@ -65,12 +65,9 @@ void TableRunner::taken(Part& part) { tables_.drop(*static_cast<TablePart&>(part
 void TableRunner::straight(Table& table, const Item& item) {
   clock_.to(item.kind);
   switch (item.kind) {
-    case Item::Kind::Op:
-      return operators_.run(table, plan_.ops[z(item.number)]);
-    case Item::Kind::Fused:
-      return operators_.run(table, plan_.fuseds[z(item.number)]);
-    case Item::Kind::Read:
-      return read(table, plan_.reads[z(item.number)]);
+    case Item::Kind::Op: return operators_.run(table, plan_.ops[z(item.number)]);
+    case Item::Kind::Fused: return operators_.run(table, plan_.fuseds[z(item.number)]);
+    case Item::Kind::Read: return read(table, plan_.reads[z(item.number)]);
     case Item::Kind::Collect: {
       const CollectItem& collect = plan_.collects[z(item.number)];
       stats_.fired[z(collect.node)] += table.lanes;
@@ -82,8 +79,7 @@ void TableRunner::straight(Table& table, const Item& item) {
         take_collected(tables_, table, collected, lane, made_entry(table, collected.call, lane));
       return;
     }
-    default:
-      throw Stop{Stop::Kind::Internal};
+    default: throw Stop{Stop::Kind::Internal};
   }
 }
 

@@ -1,5 +1,6 @@
 #include "run/entries.h"
 
+#include "kernel/sizes.h"
 #include "memory/lanes.h"
 #include "run/values.h"
 #include "undertow/elementwise.h"
@@ -51,23 +52,14 @@ void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
   for (; done < lanes; ++done) add_floats(value.dtype, sum.whole->data(), value.lane<void>(done), count);
 }
 
-template <class T>
-void copy_numbers(int64_t lanes, const View& numbers, int64_t* to) {
-  const int64_t count = numbers.count();
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    for (int64_t k = 0; k < count; ++k) *to++ = numbers.lane<T>(lane)[k];
-}
-
 /// Keep the rows of some lanes, and their numbers. A column that holds just these is not copied: `owner` is its block.
 void collect_rows(Tables& tables, Sum& sum, int64_t lanes, const View& numbers, const View& rows, Block* owner) {
-  const int64_t bytes = rows.bytes();
-  Sum::Rows made{lanes * numbers.count(), lanes * bytes, nullptr, nullptr};
+  const int64_t bytes = rows.bytes(), count = numbers.count();
+  Sum::Rows made{lanes * count, lanes * bytes, nullptr, nullptr};
   made.numbers = tables.pool.take(8 * made.count);
   int64_t* to = reinterpret_cast<int64_t*>(made.numbers->data());
-  if (numbers.dtype == DType::I32)
-    copy_numbers<int32_t>(lanes, numbers, to);
-  else
-    copy_numbers<int64_t>(lanes, numbers, to);
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    for (int64_t k = 0; k < count; ++k) *to++ = integer_at(numbers, lane, k);
   if (owner != nullptr && owner->data() == rows.data && (lanes == 1 || rows.stride == bytes)) {
     ++owner->refs;
     made.rows = owner;

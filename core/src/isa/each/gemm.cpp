@@ -278,16 +278,11 @@ void rows_times(int64_t m, int64_t many, int64_t k, const void* a, int64_t a_row
   const T* rows = static_cast<const T*>(a);
   const T* x = static_cast<const T*>(vectors);
   T* z = static_cast<T*>(out);
+  constexpr decltype(&rows_times_some<T, 1>) some[] = {rows_times_some<T, 1>, rows_times_some<T, 2>,
+                                                       rows_times_some<T, 3>, rows_times_some<T, 4>};
   for (int64_t left = (many + 3) / 4; left > 0; --left) {  // shared out evenly: 5 vectors are 3 and 2
     const int64_t now = (many + left - 1) / left;
-    if (now == 4)
-      rows_times_some<T, 4>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
-    else if (now == 3)
-      rows_times_some<T, 3>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
-    else if (now == 2)
-      rows_times_some<T, 2>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
-    else
-      rows_times_some<T, 1>(m, k, rows, a_row, x, x_row, z, out_row, out_step);
+    some[now - 1](m, k, rows, a_row, x, x_row, z, out_row, out_step);
     many -= now;
     x += now * x_row;
     z += now * out_row;
