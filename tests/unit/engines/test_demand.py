@@ -50,7 +50,7 @@ def test_programs_built_by_hand(name: str) -> None:
 def test_no_node_fires_more_often_than_on_the_reference(name: str) -> None:
     program = find(name)
     for case, args in enumerate(program.cases):
-        agree(flatten(program.capture(case)[0]), *program.function._arguments(args, {}).leaves)
+        agree(flatten(program.capture(case)[0]), *program.function.__undertow_arguments__(args, {}).leaves)
 
 
 @pytest.mark.parametrize("flag", [True, False])

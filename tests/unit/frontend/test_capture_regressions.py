@@ -510,3 +510,15 @@ def test_bounds_of_random_numbers_take_their_dtype():
 
     assert [x.dtype for x in draw()] == [np.float32, np.float32]
     assert ut.random.uniform((3,), -0.5, 0.5, ut.f32).dtype == np.float32
+
+
+def test_functions_that_were_given_another_name_are_found() -> None:
+    """Those of Undertow are made from rows of operators; users rename theirs. The source is where the code says."""
+    np.testing.assert_allclose(ut.grad(ut.tanh)(1.0), 1 / np.cosh(1.0) ** 2)
+    np.testing.assert_allclose(ut.vjp(ut.multiply, 2.0, 3.0)[1](1.0), (3.0, 2.0))
+
+    def doubled(x: Any) -> Any:
+        return x * 2.0
+
+    doubled.__name__ = doubled.__qualname__ = "scaled"
+    assert ut.function(doubled)(4.0) == 8.0

@@ -17,7 +17,7 @@ import threading
 import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, ClassVar
 
 from undertow.errors import CaptureError, Span, UndertowError
@@ -192,7 +192,7 @@ def closure_of(function: FunctionType) -> Closure:
         functions = _module(source, code.co_filename)
     except (SyntaxError, RecursionError, ValueError):
         functions = _module_of_block(lines, code.co_firstlineno, code.co_filename, function.__name__)
-    matches = [n for n in functions.get(code.co_firstlineno, []) if _is_same(n, function)]
+    matches = [n for n in functions.get(code.co_firstlineno, []) if _is_same(n, code)]
     if len(matches) != 1:
         place = Span(code.co_filename, code.co_firstlineno)
         if matches:
@@ -240,13 +240,13 @@ def _module_of_block(lines: list[str], first: int, filename: str, name: str) -> 
         ) from None
 
 
-def _is_same(node: FunctionNode, function: FunctionType) -> bool:
+def _is_same(node: FunctionNode, code: CodeType) -> bool:
+    """Is it the definition of this code? A function may have been given another name since."""
     if isinstance(node, ast.Lambda):
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-        code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
-        return function.__name__ == "<lambda>" and tuple(names) == code.co_varnames[:count]
-    return node.name == function.__name__
+        return code.co_name == "<lambda>" and tuple(names) == code.co_varnames[:count]
+    return node.name == code.co_name
 
 
 def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> dict[str, Any]:
