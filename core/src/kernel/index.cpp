@@ -187,16 +187,44 @@ class Take final : public Kernel {
   }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    const View &x = inputs[0], &out = outputs[0];
-    const int64_t element = size_of(x.dtype), block = product(x.shape, axis_ + 1, x.rank) * element;
-    return each_place<true>(lanes, x, inputs[1], axis_, [&](int64_t lane, int64_t there, int64_t here) {
-      copy_block(out.lane<std::byte>(lane) + here * element, x.lane<std::byte>(lane) + there * element, block);
-    });
+    const View &x = inputs[0], &indices = inputs[1], &out = outputs[0];
+    const int64_t length = x.shape[axis_], outer = product(x.shape, 0, axis_), count = indices.count();
+    const int64_t block = product(x.shape, axis_ + 1, x.rank) * size_of(x.dtype);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const std::byte* from = x.lane<std::byte>(lane);
+      std::byte* to = out.lane<std::byte>(lane);
+      for (int64_t row = 0; row < outer; ++row, from += length * block) {
+        for (int64_t n = 0; n < count; ++n, to += block) {
+          const int64_t place = place_of(integer_at(indices, lane, n), length);
+          if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+          copy_block(to, from + place * block, block);
+        }
+      }
+    }
+    return {};
   }
 
  private:
   int axis_;
 };
+
+template <class T>
+Fault gather(int64_t lanes, const View& x, const View& indices, const View& out, int axis) {
+  const int64_t length = x.shape[axis], count = indices.shape[axis];
+  const int64_t outer = product(x.shape, 0, axis), inner = product(x.shape, axis + 1, x.rank);
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const T* from = x.lane<T>(lane);
+    T* to = out.lane<T>(lane);
+    for (int64_t row = 0; row < outer; ++row, from += length * inner) {
+      for (int64_t n = 0; n < count * inner; ++n) {
+        const int64_t place = place_of(integer_at(indices, lane, row * count * inner + n), length);
+        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+        *to++ = from[place * inner + n % inner];
+      }
+    }
+  }
+  return {};
+}
 
 class TakeAlongAxis final : public Kernel {
  public:
@@ -210,12 +238,8 @@ class TakeAlongAxis final : public Kernel {
   }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    return by_size(size_of(inputs[0].dtype), [&](auto unit) {
-      using T = decltype(unit);
-      return each_place<false>(lanes, inputs[0], inputs[1], axis_, [&](int64_t lane, int64_t there, int64_t here) {
-        outputs[0].lane<T>(lane)[here] = inputs[0].lane<T>(lane)[there];
-      });
-    });
+    return by_size(size_of(inputs[0].dtype),
+                   [&](auto unit) { return gather<decltype(unit)>(lanes, inputs[0], inputs[1], outputs[0], axis_); });
   }
 
  private:

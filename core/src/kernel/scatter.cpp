@@ -8,6 +8,45 @@
 namespace undertow {
 namespace {
 
+template <class T>
+Fault add_rows(int64_t lanes, const View* inputs, const View& out, int axis) {
+  const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
+  const int64_t length = x.shape[axis], outer = product(x.shape, 0, axis), count = indices.count();
+  const int64_t inner = product(x.shape, axis + 1, x.rank);
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    T* to = out.lane<T>(lane);
+    const T* from = updates.lane<T>(lane);
+    for (int64_t row = 0; row < outer; ++row, to += length * inner) {
+      for (int64_t n = 0; n < count; ++n, from += inner) {
+        const int64_t place = place_of(integer_at(indices, lane, n), length);
+        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+        T* target = to + place * inner;
+        for (int64_t i = 0; i < inner; ++i) target[i] += from[i];
+      }
+    }
+  }
+  return {};
+}
+
+template <class T>
+Fault add_elements(int64_t lanes, const View* inputs, const View& out, int axis) {
+  const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
+  const int64_t length = x.shape[axis], count = indices.shape[axis];
+  const int64_t outer = product(x.shape, 0, axis), inner = product(x.shape, axis + 1, x.rank);
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    T* to = out.lane<T>(lane);
+    const T* from = updates.lane<T>(lane);
+    for (int64_t row = 0; row < outer; ++row, to += length * inner) {
+      for (int64_t n = 0; n < count * inner; ++n) {
+        const int64_t place = place_of(integer_at(indices, lane, row * count * inner + n), length);
+        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+        to[place * inner + n % inner] += *from++;
+      }
+    }
+  }
+  return {};
+}
+
 /// An update for a whole row of the axis, or, where there is one for each, for an element.
 template <class T, bool kRows>
 class Adding final : public SameShape {
@@ -24,14 +63,8 @@ class Adding final : public SameShape {
   }
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    const View &x = inputs[0], &updates = inputs[2], &out = outputs[0];
-    copy_lanes(lanes, x, out);
-    const int64_t row = kRows ? product(x.shape, axis_ + 1, x.rank) : 1;
-    return each_place<kRows>(lanes, x, inputs[1], axis_, [&](int64_t lane, int64_t there, int64_t here) {
-      T* target = out.lane<T>(lane) + there;
-      const T* update = updates.lane<T>(lane) + here;
-      for (int64_t i = 0; i < row; ++i) target[i] += update[i];
-    });
+    copy_lanes(lanes, inputs[0], outputs[0]);
+    return (kRows ? add_rows<T> : add_elements<T>)(lanes, inputs, outputs[0], axis_);
   }
 
  private:

@@ -109,21 +109,4 @@ inline int64_t product(const int64_t* sizes, int first, int last) {
 inline Line::Line(const View& x, int axis)
     : outer(product(x.shape, 0, axis)), length(x.shape[axis]), inner(product(x.shape, axis + 1, x.rank)) {}
 
-/// For every index, in order: work(lane, element of x that it names, element of what goes there or comes from there).
-/// An index names a whole row of the axis, or, where there is one for each, an element.
-template <bool kRows, class Work>
-Fault each_place(int64_t lanes, const View& x, const View& indices, int axis, Work&& work) {
-  const Line line(x, axis);
-  const int64_t count = kRows ? indices.count() : indices.shape[axis] * line.inner, step = kRows ? line.inner : 1;
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    for (int64_t row = 0; row < line.outer; ++row)
-      for (int64_t n = 0; n < count; ++n) {
-        const int64_t here = row * count + n;
-        const int64_t place = place_of(integer_at(indices, lane, kRows ? n : here), line.length);
-        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-        work(lane, (row * line.length + place) * line.inner + (kRows ? 0 : n % line.inner), here * step);
-      }
-  return {};
-}
-
 }  // namespace undertow

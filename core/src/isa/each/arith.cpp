@@ -130,8 +130,15 @@ struct Abs {
   }
 };
 
+struct Sign {
+  template <class T>
+  static T apply(T x) {
+    const T sign = T(x > 0) - T(x < 0);
+    return x == x ? sign : x;
+  }
+};
+
 UNDERTOW_UNARY(Negative, T, -x)
-UNDERTOW_UNARY(Sign, T, x == x ? T(T(x > 0) - T(x < 0)) : x)
 UNDERTOW_UNARY(Square, T, x* x)
 UNDERTOW_UNARY(Relu, T, x > 0 || x != x ? x : T(0))
 UNDERTOW_UNARY(Reciprocal, T, T(1) / x)
