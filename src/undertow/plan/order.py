@@ -29,7 +29,17 @@ from undertow.plan.plan import (
     Stage,
     Straight,
 )
-from undertow.plan.walk import Place, entered_of, enters, is_straight, places, reads, with_programs, writes
+from undertow.plan.walk import (
+    Place,
+    entered_of,
+    enters,
+    is_straight,
+    places,
+    reads,
+    with_entered,
+    with_programs,
+    writes,
+)
 
 _Level = tuple[int, int]  # after how many rounds of calls, and then after how many things that call nobody
 
@@ -173,20 +183,18 @@ def _number_asks(plan: Plan) -> Plan:
         return plan  # nothing has later phases
     points = _points(plan)
     numbers: dict[tuple[tuple[int, int], ...], int] = {}
+
+    def in_group(item: Entered) -> Entered:
+        if not isinstance(item, Call):
+            return item
+        asked = tuple(at for _, at in sorted(points.get(item.site, {}).items()))
+        return replace(item, resume_group=numbers.setdefault(asked, len(numbers)))
+
     changed: dict[Place, Program] = {}
     for region, number, program in places(plan):
         if not any(isinstance(item, Call) for stage in program.stages for item in stage.entered):
             continue
-        stages = []
-        for stage in program.stages:
-            entered: list[Entered] = []
-            for item in stage.entered:
-                if isinstance(item, Call):
-                    resumed = tuple(sorted(points.get(item.site, {}).items()))
-                    item = replace(item, resume_group=numbers.setdefault(tuple(at for _, at in resumed), len(numbers)))
-                entered.append(item)
-            stages.append(Stage(stage.straight, entered=tuple(entered)))
-        changed[region, number] = Program(program.phase, tuple(stages))
+        changed[region, number] = with_entered(program, in_group)
     return with_programs(plan, changed)
 
 

@@ -30,7 +30,7 @@ from undertow.plan.plan import (
     Region,
     Schedule,
 )
-from undertow.plan.walk import Place, entered_groups, enters, items_of, singly
+from undertow.plan.walk import Place, entered_groups, enters, items_in, singly
 
 _COPIES = ("identity", "stop_gradient", "fill")
 
@@ -58,10 +58,7 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
 def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
     """Groups that have not got something, or enter one that has not."""
     closed = set(without)
-    has_grown = True
-    while has_grown:
-        more = {group for group, inner in entered.items() if group not in closed and inner & closed}
-        has_grown = bool(more)
+    while more := {group for group, inner in entered.items() if group not in closed and inner & closed}:
         closed |= more
     return closed
 
@@ -69,12 +66,10 @@ def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
 def _is_parallel(plan: Plan, region: Region, traits: list[Traits]) -> bool:
     if any(not slot.type.is_static for slot in region.slots):
         return False
-    for program in region.programs:
-        for item in singly(items_of(program)):
-            if isinstance(item, (Collect, Collected, Map)) or (
-                isinstance(item, Op) and not traits[item.kernel].is_native
-            ):
-                return False
+    for item in singly(items_in(region)):
+        is_hosted = isinstance(item, Op) and not traits[item.kernel].is_native
+        if is_hosted or isinstance(item, (Collect, Collected, Map)):
+            return False
     return True
 
 
@@ -125,7 +120,7 @@ def _is_narrow(plan: Plan, number: int, region: Region, traits: list[Traits], bl
         for stage in program.stages:
             if len(stage.entered) > 1 and sum(is_blocking(item, number, blocks) for item in stage.entered) > 1:
                 return False  # it makes two calls at once
-    return all(_fits(plan, number, item, traits) for program in region.programs for item in singly(items_of(program)))
+    return all(_fits(plan, number, item, traits) for item in singly(items_in(region)))
 
 
 def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:

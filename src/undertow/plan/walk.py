@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from undertow.plan.plan import (
     NO_SLOT,
@@ -14,6 +15,7 @@ from undertow.plan.plan import (
     Call,
     Collect,
     Collected,
+    Entered,
     Exit,
     Fused,
     Item,
@@ -69,6 +71,11 @@ def singly(items: Iterable[Item]) -> Iterator[Item]:
             yield from item.ops
         else:
             yield item
+
+
+def items_in(region: Region) -> Iterator[Item]:
+    """All items of all programs of a region."""
+    return chain.from_iterable(map(items_of, region.programs))
 
 
 def places(plan: Plan) -> Iterator[tuple[int, int, Program]]:
@@ -193,19 +200,23 @@ def use_counts(plan: Plan) -> list[list[int]]:
     counts = [[0] * len(region.slots) for region in plan.regions]
     for number, region in enumerate(plan.regions):
         own = counts[number]
-        for slots in region.results:
-            for x in slots:
+        for x in chain.from_iterable(region.results):
+            if x >= 0:
+                own[x] += 1
+        for item in items_in(region):
+            for x in reads(item):
                 if x >= 0:
                     own[x] += 1
-        for program in region.programs:
-            for item in items_of(program):
-                for x in reads(item):
-                    if x >= 0:
-                        own[x] += 1
-                for inner, x in inner_reads(plan, item):
-                    if x >= 0:
-                        counts[inner][x] += 1
+            for inner, x in inner_reads(plan, item):
+                if x >= 0:
+                    counts[inner][x] += 1
     return counts
+
+
+def with_entered(program: Program, change: Callable[[Entered], Entered]) -> Program:
+    """A program in order, with each of the things that it enters changed."""
+    stages = [replace(stage, entered=tuple(map(change, stage.entered))) for stage in program.stages]
+    return Program(program.phase, tuple(stages))
 
 
 def with_programs(plan: Plan, changed: dict[Place, Program]) -> Plan:
