@@ -39,7 +39,6 @@ MOST_REGISTERS = 256
 MOST_INPUTS = 64
 _FOLDS = {"sum": "add", "max": "maximum", "min": "minimum"}
 _SHORT_ROWS = {"sum", "max", "min", "index", "scatter_add"}
-_INSTRUCTIONS = ("each", "fold", "pick", "place")
 
 
 class _Role(NamedTuple):
@@ -106,14 +105,10 @@ class _InRegion:
     def stage(self, stage: Stage) -> Stage:
         if len(stage.straight) < 2 and len(stage.deferred) < 2:
             return stage
-        ahead = {stage.deferred[k] for k in stage.ahead}
-        deferred = self.straight(stage.deferred)
-        return replace(
-            stage,
-            straight=self.straight(stage.straight),
-            deferred=deferred,
-            ahead=tuple(k for k, op in enumerate(singly(deferred)) if op in ahead) if ahead else (),
-        )
+        next_phase = {stage.deferred[k] for k in stage.ahead}
+        straight, deferred = self.straight(stage.straight), self.straight(stage.deferred)
+        ahead = tuple(k for k, op in enumerate(singly(deferred)) if op in next_phase) if next_phase else ()
+        return replace(stage, straight=straight, deferred=deferred, ahead=ahead)
 
     def straight(self, items: Sequence[Straight]) -> tuple[Straight, ...]:
         """Items between those that the host runs, each put together as far as they go."""

@@ -91,8 +91,8 @@ def _flows(plan: Plan, region: int, item: Item, hoists: dict[int, list[_Value]])
         yield (inner, transfer.to), (region, transfer.source)
     if isinstance(item, Branch):
         for merge in item.merges:
-            yield (region, merge.to), (item.regions[0], merge.sides[0])
-            yield (region, merge.to), (item.regions[1], merge.sides[1])
+            for inner, x in zip(item.regions, merge.sides, strict=True):
+                yield (region, merge.to), (inner, x)
     elif isinstance(item, Loop):
         going = going_on(plan, item)
         for variable, x in zip(item.variables, item.next, strict=True):

@@ -12,23 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from undertow.errors import GraphError
+from undertow.plan import plan as data
 from undertow.plan.lower import ORDERS_ONLY
-from undertow.plan.plan import (
-    NO_SLOT,
-    Branch,
-    Call,
-    Collected,
-    Entered,
-    Item,
-    Loop,
-    Map,
-    Op,
-    Plan,
-    Program,
-    Read,
-    Stage,
-    Straight,
-)
+from undertow.plan.plan import NO_SLOT, Plan
 from undertow.plan.walk import (
     Place,
     entered_of,
@@ -48,7 +34,7 @@ def order(plan: Plan) -> Plan:
     """The plan with stages instead of items without an order."""
     blocks = blocking(plan)
     changed = {
-        (region, number): Program(program.phase, _stages(plan, region, program, blocks))
+        (region, number): data.Program(program.phase, _stages(plan, region, program, blocks))
         for region, number, program in places(plan)
         if program.unordered
     }
@@ -67,14 +53,14 @@ def blocking(plan: Plan) -> set[Place]:
     return blocks
 
 
-def is_blocking(item: Item, region: int, blocks: set[Place]) -> bool:
+def is_blocking(item: data.Item, region: int, blocks: set[Place]) -> bool:
     """Does a call stand behind an item? (A region that comes before this one is a function around it.)"""
-    if isinstance(item, Call):
+    if isinstance(item, data.Call):
         return True
     return any(inner in blocks or inner[0] < region for inner in enters(item))
 
 
-def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tuple[Stage, ...]:
+def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) -> tuple[data.Stage, ...]:
     items = program.unordered
     before = _needs(program)
     blocks_here = [is_blocking(item, region, blocks) for item in items]
@@ -93,7 +79,7 @@ def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tu
         levels[n] = level
         if not blocks_here[n]:
             last[level[0]] = max(last.get(level[0], 0), level[1])
-    stages: dict[_Level, tuple[list[Straight], list[Entered]]] = {}
+    stages: dict[_Level, tuple[list[data.Straight], list[data.Entered]]] = {}
     for n in done:
         item, (calls, steps) = items[n], levels[n]
         if blocks_here[n]:
@@ -104,7 +90,7 @@ def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tu
                 straight.append(item)  # type: ignore[arg-type]
         else:
             entered.append(item)  # type: ignore[arg-type]
-    return tuple([Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
+    return tuple([data.Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
 
 
 def _sorted(before: list[set[int]]) -> Sequence[int]:
@@ -129,11 +115,13 @@ def _sorted(before: list[set[int]]) -> Sequence[int]:
     return done
 
 
-def _only_orders(item: Item) -> bool:
-    return (isinstance(item, Op) and item.kernel == ORDERS_ONLY) or (isinstance(item, Read) and item.to == NO_SLOT)
+def _only_orders(item: data.Item) -> bool:
+    return (isinstance(item, data.Op) and item.kernel == ORDERS_ONLY) or (
+        isinstance(item, data.Read) and item.to == NO_SLOT
+    )
 
 
-def _needs(program: Program) -> list[set[int]]:
+def _needs(program: data.Program) -> list[set[int]]:
     """Of each item, the items that come before it."""
     items = program.unordered
     maker = {slot: n for n, item in enumerate(items) for slot in writes(item) if slot != NO_SLOT}
@@ -144,11 +132,11 @@ def _needs(program: Program) -> list[set[int]]:
     needed = []
     for n, item in enumerate(items):
         own = {maker[x] for x in reads(item) if x in maker}
-        if isinstance(item, (Call, Map, Branch)):
+        if isinstance(item, (data.Call, data.Map, data.Branch)):
             kind, number, visit = _visit(item)
             if (kind, number, visit - 1) in visits:
                 own.add(visits[kind, number, visit - 1])
-        elif isinstance(item, Collected):  # complete when its call has come back, in every phase
+        elif isinstance(item, data.Collected):  # complete when its call has come back, in every phase
             own |= {m for (kind, number, _), m in visits.items() if kind == "call" and number == item.call}
         own.discard(n)
         needed.append(own)
@@ -157,14 +145,14 @@ def _needs(program: Program) -> list[set[int]]:
     return needed
 
 
-def _visit(item: Item) -> tuple[str, int, int]:
-    if isinstance(item, Call):
+def _visit(item: data.Item) -> tuple[str, int, int]:
+    if isinstance(item, data.Call):
         return "call", item.call, item.phase
-    if isinstance(item, Map):
+    if isinstance(item, data.Map):
         return "map", item.map, item.phase
-    if isinstance(item, Branch):
+    if isinstance(item, data.Branch):
         return "branch", item.branch, item.visit
-    assert isinstance(item, Loop)
+    assert isinstance(item, data.Loop)
     return "loop", item.loop, 0
 
 
@@ -184,15 +172,15 @@ def _number_asks(plan: Plan) -> Plan:
     points = _points(plan)
     numbers: dict[tuple[tuple[int, int], ...], int] = {}
 
-    def in_group(item: Entered) -> Entered:
-        if not isinstance(item, Call):
+    def in_group(item: data.Entered) -> data.Entered:
+        if not isinstance(item, data.Call):
             return item
         asked = tuple(at for _, at in sorted(points.get(item.site, {}).items()))
         return replace(item, resume_group=numbers.setdefault(asked, len(numbers)))
 
-    changed: dict[Place, Program] = {}
+    changed: dict[Place, data.Program] = {}
     for region, number, program in places(plan):
-        if not any(isinstance(item, Call) for stage in program.stages for item in stage.entered):
+        if not any(isinstance(item, data.Call) for stage in program.stages for item in stage.entered):
             continue
         changed[region, number] = with_entered(program, in_group)
     return with_programs(plan, changed)
@@ -216,7 +204,7 @@ def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
         time, phase = begin.get(at, 0), phases.get(at, program.phase)
         for stage in program.stages:
             for item in stage.entered:
-                if isinstance(item, Call) and item.phase > 0:
+                if isinstance(item, data.Call) and item.phase > 0:
                     points.setdefault(item.site, {})[item.phase] = phase, time
                 for inner in enters(item):
                     begin[inner], phases[inner] = time, phase
@@ -224,6 +212,6 @@ def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
     return points
 
 
-def _length(entered: Sequence[Entered], length: dict[Place, int]) -> int:
+def _length(entered: Sequence[data.Entered], length: dict[Place, int]) -> int:
     inside = [length.get(inner, 0) for item in entered for inner in enters(item)]
-    return max([*inside, int(any(isinstance(item, Call) for item in entered))])
+    return max([*inside, int(any(isinstance(item, data.Call) for item in entered))])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from undertow.errors import GraphError, UndertowError, brief
 from undertow.ir.graph import EMPTY, Array, Attr, Attrs, Const, Node
@@ -189,17 +189,9 @@ class _RegionReader:
                 results.append(self.slots(line.past("->", "("), ")"))
             line.end()
             programs.append(self.program(phase))
-        return Region(
-            block.name,
-            block.kind,  # type: ignore[arg-type]
-            body,
-            reader.group_of[block.body],
-            reader.blocks[body].hoisted,
-            tuple(block.slots),
-            tuple(programs),
-            tuple(params),
-            tuple(results),
-        )
+        kind: Any = block.kind
+        own = block.name, kind, body, reader.group_of[block.body], reader.blocks[body].hoisted
+        return Region(*own, tuple(block.slots), tuple(programs), tuple(params), tuple(results))
 
     def peek(self) -> str:
         return self.lines[self.at].peek() if self.at < len(self.lines) else ""
