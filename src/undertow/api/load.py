@@ -126,8 +126,7 @@ class _Loader:
         programs = Programs()
         for mapped, captured in signatures:
             programs.add((captured.structures, mapped), Program(captured, name))
-        calls = [captured for mapped, captured in signatures if mapped is None]
-        ready = [make_ready(c.library, c.types, c.structures, c.result, c.result_count, c.needs_seed) for c in calls]
+        ready = [make_ready(captured) for mapped, captured in signatures if mapped is None]
         definition = ReadyDefinition(name, signature, self.span(name), notes, self.decoder.classes, ready)
         return LoadedFunction(definition, bound, programs, entry(self.manifest, "doc", str, archive.MANIFEST))
 

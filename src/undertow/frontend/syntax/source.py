@@ -62,6 +62,13 @@ class Env:
     born: int = field(default_factory=births.__next__)
     result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
 
+    def outwards(self) -> Iterator[Env]:
+        """This activation, and those around it."""
+        at: Env | None = self
+        while at is not None:
+            yield at
+            at = at.parent
+
 
 @dataclass(slots=True, eq=False)
 class Closure:
@@ -206,9 +213,7 @@ def closure_of(function: FunctionType) -> Closure:
             place,
             hint="if the file was edited after it was imported, import it again",
         )
-    cells: dict[str, Any] = {}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        cells[name] = cell
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
     return Closure(
         matches[0], name, code.co_filename, function.__globals__, cells, None,
@@ -241,12 +246,12 @@ def _module_of_block(lines: list[str], first: int, filename: str, name: str) -> 
 
 
 def _is_same(node: FunctionNode, function: FunctionType) -> bool:
+    code = function.__code__  # which keeps its name where the function is given another one
     if isinstance(node, ast.Lambda):
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-        code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
-        return function.__name__ == "<lambda>" and tuple(names) == code.co_varnames[:count]
-    return node.name == function.__name__
+        return code.co_name == "<lambda>" and tuple(names) == code.co_varnames[:count]
+    return node.name == code.co_name
 
 
 def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> dict[str, Any]:

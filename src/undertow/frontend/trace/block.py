@@ -276,7 +276,7 @@ class Block(Definition):
         if self._specialization is None:
             types = tuple(type.erased() for item in self._inputs for type in item.note.types)
             name, hidden = f"{self.name}~b{next(numbers)}", dict.fromkeys(PROVISIONAL)
-            arguments = Arguments([], types, (), [], (), ())
+            arguments = Arguments([], types, (), [], ())
             self._specialization = Specialization(self, name, types, arguments, hidden, self.note("return"))
         return self._specialization
 
@@ -374,14 +374,6 @@ class Block(Definition):
             for variable, name in session.variables.items()
             if name in used
         }
-        self._ready = Ready(
-            function.types,
-            structures,
-            function.results,
-            function.name,
-            tuple(function.hidden),
-            graphs,
-            variables,
-            is_shared=True,
-        )
+        signature = function.types, structures, function.results
+        self._ready = Ready(*signature, function.name, tuple(function.hidden), graphs, variables, is_shared=True)
         self._session = self._written = None

@@ -21,7 +21,7 @@ from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.source import Closure
 from undertow.frontend.trace.definition import Check, Definition
 from undertow.frontend.trace.loaded import NoSource
-from undertow.frontend.trace.pullback import DifferentiableCall, pull_back, scalar_of, write_call
+from undertow.frontend.trace.pullback import pull_back, scalar_of, write_call
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
@@ -183,8 +183,9 @@ class Derived(Wrapped):
             call = yield write_call(session, self.bound, [values, tuple(args), kwargs], {})
         shapes: list[tuple[range, tree.Structure]] = []
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        every_shape = tree.numbered(args, is_traced, count)
         for n in numbers:
-            shapes.append(self._positions(call, n, args))
+            shapes.append(every_shape[self._position(n, len(args))])
             self._refuse_static(shapes[-1][1], n)
         wanted = [index for indices, _ in shapes for index in indices]
         if len(set(wanted)) < len(wanted):
@@ -205,22 +206,16 @@ class Derived(Wrapped):
             return (answer, aux) if self.has_aux else answer, gradients
         return (gradients, aux) if self.has_aux else gradients
 
-    def _positions(self, call: DifferentiableCall, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
-        """The leaves of an argument, as argnums counts, and its structure."""
-        n = number + (self.skipped if number >= 0 else len(args))
-        if not self.skipped <= n < len(args):
-            count = len(args) - self.skipped
+    def _position(self, number: int, given: int) -> int:
+        """Which of the given arguments argnums means by a number."""
+        n = number + (self.skipped if number >= 0 else given)
+        if not self.skipped <= n < given:
+            count = given - self.skipped
             raise CaptureError(
                 f"argnums={number}, but `{self.inner.name}` has {count} positional argument{'s' * (count != 1)}",
                 hint="argnums counts from 0; -1 is the last one",
             )
-        if self.bound is None:
-            return call.positions(n)
-        at = len(self.targets)
-        for value in args[:n]:
-            at += len(tree.flatten(value, is_traced)[0])
-        leaves, own = tree.flatten(args[n], is_traced)
-        return range(at, at + len(leaves)), own
+        return n
 
     def _refuse_static(self, structure: tree.Structure, number: int) -> None:
         """Variables, and arguments that are nothing but a text or its kind, have no gradient: say so."""

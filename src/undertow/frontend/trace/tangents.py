@@ -216,5 +216,4 @@ def with_tangents(arguments: Arguments, tangents: dict[int, Any]) -> Arguments:
         leaves=[*arguments.leaves, *tangents.values()],
         types=(*arguments.types, *(arguments.types[number] for number in tangents)),
         names=[*arguments.names, *(f"{arguments.names[number]}.t" for number in tangents)],
-        is_fixed=(*arguments.is_fixed, *(arguments.is_fixed[number] for number in tangents)),
     )

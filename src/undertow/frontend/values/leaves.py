@@ -30,6 +30,11 @@ def leaf_type(value: Any, dtype: DType | None = None) -> Type:
     return type_of(np.asarray(constant(value)))
 
 
+def zero(type: Type) -> Any:
+    """A value of a type where nobody looks at it: what only the run knows of its shape is 0."""
+    return np.zeros([d if isinstance(d, int) else 0 for d in type.shape], type.dtype.numpy)[()]
+
+
 def describe(value: Any) -> str:
     """What a value is, for messages: its type, the number itself where it is known, or its structure."""
     leaves, structure = flatten(value, lambda v: isinstance(v, (Traced, Absent)))
@@ -53,7 +58,7 @@ def is_static_equal(a: Any, b: Any) -> bool:
     return type(a) is type(b) and isinstance(a, plain) and (a == b)
 
 
-def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, name: str = "") -> Port:
+def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -> Port:
     """A leaf as a token of a region of the graph that is being written."""
     builder = ctx.open_builder
     before = builder.region
@@ -65,7 +70,7 @@ def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, n
             dtype = weak_dtype(value)
         if isinstance(value, int) and dtype is not None and dtype.kind == "int":
             check_range(value, dtype)
-        return builder.gate(Const(np.asarray(constant(value, dtype))), ctx.span, name)
+        return builder.gate(Const(np.asarray(constant(value, dtype))), ctx.span)
     finally:
         builder.region = before
 
