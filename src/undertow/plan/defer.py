@@ -240,15 +240,13 @@ class _PutOff:
                     written[to] = phase
                 for inner, transfer in transfers_of(item):
                     self.written[inner][transfer.to] = phase
+                for inner, x in inner_reads(plan, item):
+                    self.users[inner].setdefault(x, set()).add(user if isinstance(item, Branch) else _ELSEWHERE)
                 if isinstance(item, Branch):
                     own[item.pred].add(_ELSEWHERE)
-                    for inner, x in inner_reads(plan, item):
-                        self.users[inner].setdefault(x, set()).add(user)
-                elif isinstance(item, (Loop, Map, Read)):
-                    for transfer in () if isinstance(item, Read) else item.outers:
+                elif isinstance(item, (Loop, Map)):
+                    for transfer in item.outers:
                         own.setdefault(transfer.source, set()).add(_ELSEWHERE)
-                    for inner, x in inner_reads(plan, item):
-                        self.users[inner].setdefault(x, set()).add(_ELSEWHERE)
         for number, region_ in enumerate(plan.regions):
             for phase, (params, results) in enumerate(zip(region_.params, region_.results, strict=True)):
                 for x in params:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from undertow.ir.graph import Array
 from undertow.ir.literal import INLINE, digest, quote, show_attr, show_const, show_string
@@ -136,14 +137,13 @@ class _Printer:
         if isinstance(item, data.Collected):
             like = self.operand(item.like)
             return f"{self.outputs(item.to)} = collected call#{item.call} {item.index} like {like}"
-        if isinstance(item, data.Branch):
-            return self.branch(item)
-        if isinstance(item, data.Call):
-            return self.call(item)
-        if isinstance(item, data.Loop):
-            return self.loop(item)
-        assert isinstance(item, data.Map)
-        return self.map(item)
+        entered: dict[type, Callable[[Any], str]] = {
+            data.Branch: self.branch,
+            data.Call: self.call,
+            data.Loop: self.loop,
+            data.Map: self.map,
+        }
+        return entered[type(item)](item)
 
     def operator(self, number: int) -> str:
         if number < 0:

@@ -11,6 +11,7 @@ element of a row, rows are short, and some lanes at a time are laid out as plane
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -247,12 +248,9 @@ class _Pass:
 
     def finish(self) -> list[Straight]:
         """The pass, if it pays; before it, or instead of it, what runs alone."""
-        inside: dict[int, int] = {}
-        for item, _ in self.ops:
-            for x in item.inputs:
-                inside[x] = inside.get(x, 0) + 1
+        inside = Counter(x for item, _ in self.ops for x in item.inputs)
         uses = self.here.uses
-        wanted = {to for item, _ in self.ops if uses[to := item.outputs[0]] > inside.get(to, 0)}  # by others
+        wanted = {to for item, _ in self.ops if uses[to := item.outputs[0]] > inside[to]}  # by others
         members: list[tuple[Op, _Role]] = []
         alone: list[Straight] = []
         for item, role in reversed(self.ops):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Map, Plan, Program, Read, Slot, Stage
+from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Plan, Program, Read, Slot, Stage
 from undertow.plan.shapes import is_large
-from undertow.plan.walk import Place, items_of, places, reads, run_of, singly, with_programs, writes
+from undertow.plan.walk import Place, inner_reads, items_of, places, reads, run_of, singly, with_programs, writes
 
 _Time = tuple[int, int]  # programs of a region run one after the other, and so do their stages
 _END = 1 << 30  # behind all stages
@@ -108,12 +108,8 @@ def _lasts(plan: Plan) -> list[list[_Last]]:
             pin(region, item.hoists)  # lent to all that is below
         elif isinstance(item, Branch):
             pin(region, (item.pred,))  # looked at when the sides meet
-            for merge in item.merges:
-                read(item.regions[0], merge.sides[0], (item.visit, _END))
-                read(item.regions[1], merge.sides[1], (item.visit, _END))
-        elif isinstance(item, Map):
-            for result in item.results:
-                read(item.body, result.source, (item.phase, _END))
+        for inner, x in inner_reads(plan, item):
+            read(inner, x, (item.visit if isinstance(item, Branch) else item.phase, _END))
 
     for number, region in enumerate(plan.regions):
         for phase, results in enumerate(region.results):

@@ -7,6 +7,7 @@ way back, the parts of its cotangent are the column that both calls are given. N
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -41,10 +42,9 @@ class _Families:
         self.members: dict[int, tuple[int, int, int]] = {}  # of a call's number: family, place, how many
 
     def run(self) -> Region:
-        arguments: dict[int, int] = {}  # of slots: how many calls take them
+        arguments: Counter[int] = Counter()  # of slots: how many calls take them
         for at, call in self._calls():
-            for x in call.arguments:
-                arguments[x] = arguments.get(x, 0) + 1
+            arguments.update(call.arguments)
             if call.phase == 0:
                 for k, to in enumerate(call.results):
                     if to >= 0:
@@ -55,7 +55,7 @@ class _Families:
             if isinstance(item, Op) and len(item.inputs) > 1:
                 self._join(item)
         slots = tuple(
-            replace(slot, is_passed=True) if is_large(slot) and 0 < self.uses[k] == arguments.get(k, 0) else slot
+            replace(slot, is_passed=True) if is_large(slot) and 0 < self.uses[k] == arguments[k] else slot
             for k, slot in enumerate(self.region.slots)
         )
         region = self.region if slots == self.region.slots else self.region.with_slots(slots)

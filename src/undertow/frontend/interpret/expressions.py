@@ -26,7 +26,7 @@ from undertow.frontend.control.state import State, join_effects, join_states, re
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
-from undertow.frontend.syntax.source import Closure, Env, Undefined
+from undertow.frontend.syntax.source import Env, NoSource, Undefined
 from undertow.frontend.values.traced import Context, Traced, read
 from undertow.types import bool_
 
@@ -287,16 +287,9 @@ def _visible_names(env: Env) -> list[str]:
     return [*held, *outermost.closure.cells, *outermost.closure.globals, *dir(builtins)]
 
 
-def _constant(self: Expressions, node: ast.Constant, env: Env) -> Any:
-    return node.value
-
-
-_NOWHERE = Closure(
-    ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None)), "", "", {}, {}, None,
-    inspect.Signature(),
-)  # fmt: skip
+_NOWHERE = NoSource("", inspect.Signature(), Span("", 1))
 HANDLERS.update({
-    ast.Constant: _constant, ast.Name: Expressions.name, ast.BinOp: Expressions.binary,
+    ast.Constant: lambda _, node, env: node.value, ast.Name: Expressions.name, ast.BinOp: Expressions.binary,
     ast.UnaryOp: Expressions.unary, ast.Compare: Expressions.compare, ast.BoolOp: Expressions.boolean,
     ast.IfExp: Expressions.conditional,
 })  # fmt: skip

@@ -210,7 +210,7 @@ def _statement_loop(
         env.vars = {**before.vars, **known.changing}
         carried.put(params[first:last], env)
         going = functions.equal(params[last], _GO_ON) if known.exits else None
-        if going is not None and _may_end(node) and not (isinstance(node, ast.For) or is_plain(node.test)):
+        if going is not None and isinstance(node, ast.While) and not is_plain(node.test):
             truth = yield interp.choose(going, lambda: test(params), lambda: False, env)
         else:
             truth = yield test(params)
@@ -304,11 +304,6 @@ def _find_changed_names(
                 TypeMismatch,
             )
             raise StartOver(known, changing={**known.changing, name: changed})
-
-
-def _may_end(node: ast.While | ast.For) -> bool:
-    """Is the loop's own condition more than `True`?"""
-    return isinstance(node, ast.For) or not (isinstance(node.test, ast.Constant) and bool(node.test.value))
 
 
 def _flags(outcome: Outcome, flags: list[Traced], interp: Interpreter) -> list[Any]:

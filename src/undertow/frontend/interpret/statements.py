@@ -20,9 +20,6 @@ from undertow.frontend.values.traced import Traced
 class Statements(Interpreter):
     """Adds statements without control flow to expressions. `branches.py` adds the others."""
 
-    def expression(self, node: ast.Expr, env: Env) -> Any:
-        return self.expr(node.value, env)
-
     def assignment(self, node: ast.Assign, env: Env) -> Work:
         value = yield self.expr(node.value, env)
         for target in node.targets:
@@ -36,7 +33,7 @@ class Statements(Interpreter):
     def augmented(self, node: ast.AugAssign, env: Env) -> Work:
         target = node.target
         if isinstance(target, ast.Name):
-            before = self.name(ast.copy_location(ast.Name(target.id, ast.Load()), target), env)
+            before = self.name(target, env)
         elif isinstance(target, ast.Subscript):
             container = yield self.expr(target.value, env)
             key = yield self.expr(target.slice, env)
@@ -85,7 +82,7 @@ class Statements(Interpreter):
     def delete(self, node: ast.Delete, env: Env) -> Work:
         for target in node.targets:
             if isinstance(target, ast.Name):
-                self.name(ast.copy_location(ast.Name(target.id, ast.Load()), target), env)
+                self.name(target, env)
                 env.vars[target.id] = Undefined(f"`{target.id}` is used after `del`", "assign it again first")
             elif isinstance(target, ast.Subscript):
                 container = yield self.expr(target.value, env)
@@ -115,15 +112,12 @@ class Statements(Interpreter):
                 value = getattr(source, alias.name)
             env.vars[(alias.asname or alias.name).split(".")[0]] = value
 
-    def nothing(self, node: ast.Pass, env: Env) -> None:
-        """`pass`."""
-
 
 HANDLERS.update({
-    ast.Expr: Statements.expression, ast.Assign: Statements.assignment,
+    ast.Expr: lambda interp, node, env: interp.expr(node.value, env), ast.Assign: Statements.assignment,
     ast.AnnAssign: Statements.annotated, ast.AugAssign: Statements.augmented,
     ast.FunctionDef: Statements.define, ast.Assert: Statements.check,
     ast.Raise: Statements.throw, ast.Delete: Statements.delete,
     ast.Import: Statements.bring_in, ast.ImportFrom: Statements.bring_in,
-    ast.Pass: Statements.nothing,
+    ast.Pass: lambda *_: None,
 })  # fmt: skip

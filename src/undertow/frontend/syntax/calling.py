@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -86,6 +86,11 @@ def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.
     )
     named = [(arg.arg, kind) for args, kind in kinds for arg in args if arg is not None]
     return inspect.Signature([parameter(n, kind, default=defaults.get(n, parameter.empty)) for n, kind in named])
+
+
+def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD) -> inspect.Signature:
+    """The signature of a function whose parameters are all of one kind."""
+    return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 _LIBRARY_PATHS = tuple(

@@ -27,21 +27,18 @@ _PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
 _PARSER_DEPTH = 200_000
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Undefined:
     """What a name holds before it is assigned, or when only one branch assigned it; reading it raises `why`.
 
     A fault of the place where the name got this way (its types in two branches) is told there: at `span`.
     """
 
-    __slots__ = ("hint", "kind", "span", "why")
-
-    def __init__(
-        self, why: str, hint: str = "", span: Span | None = None, kind: type[UndertowError] = CaptureError
-    ) -> None:
-        self.why = why
-        self.hint = hint
-        self.span = span
-        self.kind = kind
+    why: str
+    hint: str = ""
+    span: Span | None = None
+    kind: type[UndertowError] = CaptureError
+    __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
     def error(self, read_at: Span | None) -> UndertowError:
         return self.kind(self.why, self.span or read_at, self.hint)
@@ -108,6 +105,19 @@ class Closure:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+
+class NoSource(Closure):
+    """What capture must know of a function whose Python is elsewhere: its name, its parameters."""
+
+    def __init__(self, name: str, signature: inspect.Signature, span: Span) -> None:
+        node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None))
+        super().__init__(node, name, span.file, {}, {}, None, signature)
+        self._span = span
+
+    @property
+    def span(self) -> Span:
+        return self._span
 
 
 def parse(source: str, filename: str) -> ast.Module:

@@ -66,7 +66,8 @@ class BlockContext(Context):
         frame = user_frame()
         if frame is None:
             return None
-        return Span(frame.f_code.co_filename, frame.f_lineno, function=self.session.block_name)
+        names = [block.name for block in self.session.blocks[-1:]]
+        return Span(frame.f_code.co_filename, frame.f_lineno, function="".join(names))
 
     @span.setter
     def span(self, span: Span | None) -> None:
@@ -86,10 +87,6 @@ class BlockSession(CaptureSession):
         self.blocks: list[Block] = []  # those that are open, the innermost last
         self.unfinished: dict[str, Block] = {}  # those that were called before they were finished
         super().__init__(context=BlockContext)
-
-    @property
-    def block_name(self) -> str:
-        return self.blocks[-1].name if self.blocks else ""
 
     def fresh_name(self, name: str) -> str:
         return f"{name}~b{next(numbers)}"

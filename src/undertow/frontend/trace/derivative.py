@@ -17,10 +17,9 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.calling import is_user_code
-from undertow.frontend.syntax.source import Closure
+from undertow.frontend.syntax.calling import is_user_code, signature_with
+from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.definition import Check, Definition
-from undertow.frontend.trace.loaded import NoSource
 from undertow.frontend.trace.pullback import pull_back, scalar_of, write_call
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
@@ -117,8 +116,7 @@ class Adapted(Made):
     @property
     def closure(self) -> Closure:
         if self._adapted is None:
-            kind = inspect.Parameter.POSITIONAL_ONLY
-            signature = inspect.Signature([inspect.Parameter(name, kind) for name in self.parameters])
+            signature = signature_with(self.parameters, inspect.Parameter.POSITIONAL_ONLY)
             self._adapted = NoSource(self._name, signature, self.inner.closure.span)
         return self._adapted
 

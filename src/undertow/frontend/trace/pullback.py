@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,15 +117,14 @@ def scalar_of(value: Any, name: str) -> Traced:
     return value
 
 
+@dataclass(slots=True, eq=False)
 class Pullback:
     """What `vjp` gives beside the value, inside of a capture: cotangents of the results to those of the arguments."""
 
-    __undertow_static__ = True
-
-    def __init__(self, call: DifferentiableCall, skipped: int) -> None:
-        self.call = call
-        self.skipped = skipped  # arguments that a method is bound to
-        self.is_used = False
+    call: DifferentiableCall
+    skipped: int  # arguments that a method is bound to
+    is_used: bool = False
+    __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
         call, session = self.call, self.call.session

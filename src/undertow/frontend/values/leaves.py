@@ -38,18 +38,12 @@ def zero(type: Type) -> Any:
 def describe(value: Any) -> str:
     """What a value is, for messages: its type, the number itself where it is known, or its structure."""
     leaves, structure = flatten(value, lambda v: isinstance(v, (Traced, Absent)))
-    shown = [_describe_leaf(leaf) for leaf in leaves]
     if value is None:
         return "nothing (None)"
     if len(structure) == 1 and leaves and not isinstance(leaves[0], (bool, int, float)):
         return said(leaf_type(value))
-    return show(structure, shown)
-
-
-def _describe_leaf(leaf: Any) -> str:
-    if is_weak(leaf):
-        return brief(leaf)
-    return "?" if isinstance(leaf, Absent) else str(leaf_type(leaf))
+    shown = (brief(x) if is_weak(x) else "?" if isinstance(x, Absent) else str(leaf_type(x)) for x in leaves)
+    return show(structure, list(shown))
 
 
 def is_static_equal(a: Any, b: Any) -> bool:

@@ -163,6 +163,12 @@ def one_axis(axis: Any, rank: int, what: str) -> int:
     return number % rank
 
 
+def along(x: Any, axis: Any, what: str) -> tuple[Any, int]:
+    """An operand, and an axis of it counted from the front."""
+    value = as_operand(x)
+    return value, one_axis(axis, type_of(value).rank, what)
+
+
 def some_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
     """Axes counted from the front, in order; None means all of them."""
     if axis is None:
