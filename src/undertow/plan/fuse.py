@@ -17,21 +17,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from undertow.ir.graph import EMPTY
+from undertow.plan import plan as data
 from undertow.plan.kernels import TraitsOf
-from undertow.plan.plan import (
-    Fused,
-    FusedInput,
-    FusedOutput,
-    Instruction,
-    Kernel,
-    Op,
-    Operand,
-    Plan,
-    Program,
-    Region,
-    Stage,
-    Straight,
-)
+from undertow.plan.plan import Kernel, Op, Operand, Plan, Program, Region, Stage, Straight
 from undertow.plan.shapes import count_of, part_at
 from undertow.plan.walk import reads, singly, use_counts, writes
 
@@ -268,29 +256,29 @@ class _Pass:
             return [item for item, _ in self.ops]
         return [*reversed(alone), self.written(members[::-1], wanted)]
 
-    def written(self, members: Sequence[tuple[Op, _Role]], wanted: set[int]) -> Fused:
+    def written(self, members: Sequence[tuple[Op, _Role]], wanted: set[int]) -> data.Fused:
         count = len(self.inputs)
 
         def number(register: int) -> int:
             return register if register >= 0 else count + ~register
 
-        outputs: list[FusedOutput] = []
+        outputs: list[data.FusedOutput] = []
         for item, role in members:
             to = item.outputs[0]
             if role.kind == "join":
                 offset = 0
                 for x in item.inputs:
-                    outputs.append(FusedOutput(to, offset, number(self.use(x))))
+                    outputs.append(data.FusedOutput(to, offset, number(self.use(x))))
                     offset += self.here.count(x)
             elif to in wanted:
-                outputs.append(FusedOutput(to, 0, number(self.made[to])))
+                outputs.append(data.FusedOutput(to, 0, number(self.made[to])))
         instructions = [
-            Instruction(role.kind, role.kernel, to, tuple(map(number, operands)))  # type: ignore[arg-type]
+            data.Instruction(role.kind, role.kernel, to, tuple(map(number, operands)))  # type: ignore[arg-type]
             for role, to, operands in self.instructions
         ]
-        inputs = [FusedInput(*key) for key in self.inputs]
+        inputs = [data.FusedInput(*key) for key in self.inputs]
         ops = tuple([item for item, _ in members])
-        return Fused(ops, self.width, tuple(inputs), tuple(instructions), tuple(outputs))
+        return data.Fused(ops, self.width, tuple(inputs), tuple(instructions), tuple(outputs))
 
 
 class _Segment:

@@ -13,19 +13,10 @@ from dataclasses import replace
 
 from undertow.errors import GraphError
 from undertow.plan import plan as data
+from undertow.plan import walk
 from undertow.plan.lower import ORDERS_ONLY
 from undertow.plan.plan import NO_SLOT, Plan
-from undertow.plan.walk import (
-    Place,
-    entered_of,
-    enters,
-    is_straight,
-    places,
-    reads,
-    with_entered,
-    with_programs,
-    writes,
-)
+from undertow.plan.walk import Place, enters, places, with_programs
 
 _Level = tuple[int, int]  # after how many rounds of calls, and then after how many things that call nobody
 
@@ -46,7 +37,7 @@ def blocking(plan: Plan) -> set[Place]:
     blocks: set[Place] = set()
     for region in reversed(range(len(plan.regions))):
         for number, program in enumerate(plan.regions[region].programs):
-            for item in entered_of(program):
+            for item in walk.entered_of(program):
                 if is_blocking(item, region, blocks):
                     blocks.add((region, number))
                     break
@@ -64,7 +55,7 @@ def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) 
     items = program.unordered
     before = _needs(program)
     blocks_here = [is_blocking(item, region, blocks) for item in items]
-    runs_straight = [is_straight(item) for item in items]
+    runs_straight = [walk.is_straight(item) for item in items]
     levels: list[_Level] = [(0, 0)] * len(items)
     last: dict[int, int] = {}  # of each level of calls: the last stage before them
     done = _sorted(before)
@@ -124,14 +115,14 @@ def _only_orders(item: data.Item) -> bool:
 def _needs(program: data.Program) -> list[set[int]]:
     """Of each item, the items that come before it."""
     items = program.unordered
-    maker = {slot: n for n, item in enumerate(items) for slot in writes(item) if slot != NO_SLOT}
+    maker = {slot: n for n, item in enumerate(items) for slot in walk.writes(item) if slot != NO_SLOT}
     visits: dict[tuple[str, int, int], int] = {}  # of calls, maps and branches: (kind, number, phase or visit)
     for n, item in enumerate(items):
-        if not is_straight(item):
+        if not walk.is_straight(item):
             visits[_visit(item)] = n
     needed = []
     for n, item in enumerate(items):
-        own = {maker[x] for x in reads(item) if x in maker}
+        own = {maker[x] for x in walk.reads(item) if x in maker}
         if isinstance(item, (data.Call, data.Map, data.Branch)):
             kind, number, visit = _visit(item)
             if (kind, number, visit - 1) in visits:
@@ -182,7 +173,7 @@ def _number_asks(plan: Plan) -> Plan:
     for region, number, program in places(plan):
         if not any(isinstance(item, data.Call) for stage in program.stages for item in stage.entered):
             continue
-        changed[region, number] = with_entered(program, in_group)
+        changed[region, number] = walk.with_entered(program, in_group)
     return with_programs(plan, changed)
 
 
