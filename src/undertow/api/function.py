@@ -338,7 +338,7 @@ class Function:
             definition.closure.span,
         )
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
-        given = Arguments(leaves, tuple(types), tuple(structures), names, parameters, (False,) * len(leaves))
+        given = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
         return given, tuple(mapped)
 
     def __undertow_program__(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:

@@ -17,6 +17,7 @@ from undertow.api.manifest import Decoder, Json, check_leaves, entry, want
 from undertow.api.save import FORMAT, version
 from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError
 from undertow.frontend.syntax.annotations import Annotation
+from undertow.frontend.syntax.source import NoSource
 from undertow.frontend.trace.graft import make_ready
 from undertow.frontend.trace.library import Captured
 from undertow.frontend.trace.loaded import LOST, ReadyDefinition, show_arguments
@@ -126,9 +127,9 @@ class _Loader:
         programs = Programs()
         for mapped, captured in signatures:
             programs.add((captured.structures, mapped), Program(captured, name))
-        calls = [captured for mapped, captured in signatures if mapped is None]
-        ready = [make_ready(c.library, c.types, c.structures, c.result, c.result_count, c.needs_seed) for c in calls]
-        definition = ReadyDefinition(name, signature, self.span(name), notes, self.decoder.classes, ready)
+        ready = [make_ready(captured) for mapped, captured in signatures if mapped is None]
+        source = NoSource(name, signature, self.span(name))
+        definition = ReadyDefinition(source, notes, self.decoder.classes, ready)
         return LoadedFunction(definition, bound, programs, entry(self.manifest, "doc", str, archive.MANIFEST))
 
     def span(self, name: str) -> SavedSpan:

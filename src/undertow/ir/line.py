@@ -74,6 +74,12 @@ class Line:
     def expect(self, *texts: str) -> str:
         return self.take(*texts) or self.fail(" or ".join(f"`{text}`" for text in texts))
 
+    def past(self, *texts: str) -> Line:
+        """This line behind all of these words and marks, which come next, in this order."""
+        for text in texts:
+            self.expect(text)
+        return self
+
     def end(self) -> None:
         if self.at < len(self.tokens):
             self.fail("the end of the line")
@@ -102,12 +108,12 @@ class Line:
             return self.string()
         return self.read(what, "word", str) if self.peek() not in RESERVED else self.fail(what)
 
-    def some(self, item: Callable[[], _Item], close: str = "") -> list[_Item]:
+    def some(self, item: Callable[[], _Item], close: str = "", between: str = ",") -> list[_Item]:
         """Items with commas between them; none only if `close` comes at once."""
         if close and self.take(close):
             return []
         items = [item()]
-        while self.take(","):
+        while self.take(between):
             items.append(item())
         if close:
             self.expect(close)

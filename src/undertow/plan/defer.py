@@ -18,21 +18,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from undertow.ops.op import CATALOGUE
+from undertow.plan import walk
 from undertow.plan.order import blocking, is_blocking
 from undertow.plan.plan import Branch, Collect, Item, Loop, Map, Op, Plan, Program, Read, Stage, Straight
 from undertow.plan.shapes import count_of
-from undertow.plan.walk import (
-    Place,
-    entered_groups,
-    enters,
-    inner_reads,
-    items_of,
-    places,
-    reads,
-    transfers_of,
-    with_programs,
-    writes,
-)
+from undertow.plan.walk import Place, items_of, places, reads, with_programs, writes
 
 _FEW = 4  # operators: to wait costs as much as two or three
 _MOST = 128  # lanes: a table with so many does not wait
@@ -60,7 +50,7 @@ def defer(plan: Plan) -> Plan:
 
 def recursive_groups(plan: Plan) -> set[int]:
     """The groups of bodies that are in a circle of calls: elsewhere there is nobody to wait for."""
-    return {group for group, entered in entered_groups(plan).items() if group in entered}
+    return {group for group, entered in walk.entered_groups(plan).items() if group in entered}
 
 
 class _PutOff:
@@ -100,14 +90,14 @@ class _PutOff:
                 for item in stage.entered:
                     if not isinstance(item, Branch) or not is_blocking(item, region, blocks):
                         continue
-                    todo = list(enters(item))
+                    todo = list(walk.enters(item))
                     while todo:
                         at = todo.pop()
                         if at in blocks:
                             continue
                         yield at
                         inside = items_of(self.programs[at])
-                        todo += [inner for other in inside if isinstance(other, Branch) for inner in enters(other)]
+                        todo += [inner for other in inside if isinstance(other, Branch) for inner in walk.enters(other)]
 
     def _hold(self, region: int, stage: Stage) -> Stage:
         steps = stage.straight
@@ -238,17 +228,15 @@ class _PutOff:
                     own.setdefault(x, set()).add(user)
                 for to in writes(item):
                     written[to] = phase
-                for inner, transfer in transfers_of(item):
+                for inner, transfer in walk.transfers_of(item):
                     self.written[inner][transfer.to] = phase
+                for inner, x in walk.inner_reads(plan, item):
+                    self.users[inner].setdefault(x, set()).add(user if isinstance(item, Branch) else _ELSEWHERE)
                 if isinstance(item, Branch):
                     own[item.pred].add(_ELSEWHERE)
-                    for inner, x in inner_reads(plan, item):
-                        self.users[inner].setdefault(x, set()).add(user)
-                elif isinstance(item, (Loop, Map, Read)):
-                    for transfer in () if isinstance(item, Read) else item.outers:
+                elif isinstance(item, (Loop, Map)):
+                    for transfer in item.outers:
                         own.setdefault(transfer.source, set()).add(_ELSEWHERE)
-                    for inner, x in inner_reads(plan, item):
-                        self.users[inner].setdefault(x, set()).add(_ELSEWHERE)
         for number, region_ in enumerate(plan.regions):
             for phase, (params, results) in enumerate(zip(region_.params, region_.results, strict=True)):
                 for x in params:

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from undertow.ir.graph import Array
 from undertow.ir.literal import INLINE, digest, quote, show_attr, show_const, show_string
-from undertow.plan.plan import (
-    NO_SLOT,
-    Branch,
-    Call,
-    Collect,
-    Collected,
-    Entered,
-    Exit,
-    Fused,
-    Item,
-    Loop,
-    Map,
-    Op,
-    Operand,
-    Plan,
-    Program,
-    Read,
-    Region,
-    Slot,
-    Stage,
-    Straight,
-    Transfer,
-)
+from undertow.plan import plan as data
+from undertow.plan.plan import NO_SLOT, Operand, Plan
 from undertow.plan.walk import going_on
 
 VERSION = 1
@@ -78,7 +58,7 @@ class _Printer:
 
     def __init__(self, plan: Plan, number: int) -> None:
         self.plan = plan
-        self.own: Region = plan.regions[number]
+        self.own: data.Region = plan.regions[number]
 
     def region(self) -> Iterator[str]:
         own = self.own
@@ -98,7 +78,7 @@ class _Printer:
                 yield f"  phase {program.phase}({params}) -> ({results})"
             yield from self.program(program)
 
-    def program(self, program: Program) -> Iterator[str]:
+    def program(self, program: data.Program) -> Iterator[str]:
         if program.unordered:
             yield "    unordered"
             for item in program.unordered:
@@ -109,7 +89,7 @@ class _Printer:
             yield "    stage"
             yield from self.stage(stage)
 
-    def stage(self, stage: Stage) -> Iterator[str]:
+    def stage(self, stage: data.Stage) -> Iterator[str]:
         for item in stage.straight:
             yield from self.item(item)
         if stage.deferred:
@@ -118,7 +98,7 @@ class _Printer:
             for deferred in stage.deferred:
                 ahead = [k - first for k in stage.ahead]
                 yield from self.item(deferred, "        ", ahead)
-                first += len(deferred.ops) if isinstance(deferred, Fused) else 1
+                first += len(deferred.ops) if isinstance(deferred, data.Fused) else 1
         if stage.drops:
             yield f"      drop {self.slots(stage.drops)}"
         if stage.entered:
@@ -128,43 +108,42 @@ class _Printer:
 
     # -- items ---------------------------------------------------------------------------------------------
 
-    def item(self, item: Item, indent: str = "      ", ahead: Sequence[int] = ()) -> Iterator[str]:
-        if isinstance(item, Fused):
+    def item(self, item: data.Item, indent: str = "      ", ahead: Sequence[int] = ()) -> Iterator[str]:
+        if isinstance(item, data.Fused):
             yield from (indent + line for line in self.fused(item, ahead))
             return
         notes = [*self.notes(item), *(["ahead"] if 0 in ahead else [])]
         yield indent + self.line(item) + (f" ; {' '.join(notes)}" if notes else "")
 
-    def notes(self, item: Item) -> Iterator[str]:
-        if isinstance(item, (Op, Collect)) and item.node != self.default_node(item):
+    def notes(self, item: data.Item) -> Iterator[str]:
+        if isinstance(item, (data.Op, data.Collect)) and item.node != self.default_node(item):
             yield f"node={_name(item.node)}"
-        if isinstance(item, Op) and item.last:
+        if isinstance(item, data.Op) and item.last:
             yield f"last={','.join(map(str, item.last))}"
 
-    def default_node(self, item: Op | Collect) -> str:
+    def default_node(self, item: data.Op | data.Collect) -> str:
         """The name that a node has by its region and its first result."""
-        first = item.outputs[0] if isinstance(item, Op) and item.outputs else NO_SLOT
+        first = item.outputs[0] if isinstance(item, data.Op) and item.outputs else NO_SLOT
         return f"{self.own.name}/{self.own.slots[first].name}" if first != NO_SLOT else ""
 
-    def line(self, item: Straight | Entered) -> str:
-        if isinstance(item, Op):
+    def line(self, item: data.Straight | data.Entered) -> str:
+        if isinstance(item, data.Op):
             return f"{self.outputs(item.outputs)} = {self.operator(item.kernel)} {self.operands(item.inputs)}".rstrip()
-        if isinstance(item, Read):
+        if isinstance(item, data.Read):
             source = _name(self.plan.regions[0].slots[item.index].name) if item.is_shared else str(item.index)
             return f"{self.slot(item.to)} = {'shared' if item.is_shared else 'entry'} {source}"
-        if isinstance(item, Collect):
+        if isinstance(item, data.Collect):
             return f"collect {item.index} {item.kind} {self.operands(item.values)}"
-        if isinstance(item, Collected):
+        if isinstance(item, data.Collected):
             like = self.operand(item.like)
             return f"{self.outputs(item.to)} = collected call#{item.call} {item.index} like {like}"
-        if isinstance(item, Branch):
-            return self.branch(item)
-        if isinstance(item, Call):
-            return self.call(item)
-        if isinstance(item, Loop):
-            return self.loop(item)
-        assert isinstance(item, Map)
-        return self.map(item)
+        entered: dict[type, Callable[[Any], str]] = {
+            data.Branch: self.branch,
+            data.Call: self.call,
+            data.Loop: self.loop,
+            data.Map: self.map,
+        }
+        return entered[type(item)](item)
 
     def operator(self, number: int) -> str:
         if number < 0:
@@ -173,7 +152,7 @@ class _Printer:
         attrs = "".join(f"{quote(key)}={show_attr(value)}, " for key, value in kernel.attrs.items())
         return quote(kernel.op) + (f"({attrs[:-2]})" if attrs else "")
 
-    def fused(self, item: Fused, ahead: Sequence[int]) -> Iterator[str]:
+    def fused(self, item: data.Fused, ahead: Sequence[int]) -> Iterator[str]:
         yield f"pass {item.width}"
         for number, op in enumerate(item.ops):
             yield from self.item(op, "  ", [k - number for k in ahead])
@@ -189,7 +168,7 @@ class _Printer:
             yield f"  {self.slot(output.to)}{part} = r{output.source}"
         yield "end"
 
-    def branch(self, item: Branch) -> str:
+    def branch(self, item: data.Branch) -> str:
         sides = [
             f"{self.region_name(region)}({self.transfers(region, transfers)})"
             for region, transfers in zip(item.regions, item.transfers, strict=True)
@@ -202,7 +181,7 @@ class _Printer:
         head = f"branch#{item.branch} on {self.slot(item.pred)} visit {item.visit}" + (" last" if item.is_last else "")
         return f"{head} then {sides[0]} else {sides[1]} -> ({merges})" + self.dropped(item.drops)
 
-    def call(self, item: Call) -> str:
+    def call(self, item: data.Call) -> str:
         head = f"{'resume' if item.phase else 'call'}#{item.call} @{item.site}"
         head += f" phase {item.phase}" if item.phase else ""
         callees = " or ".join(map(self.region_name, item.callees))
@@ -218,14 +197,14 @@ class _Printer:
             text += f" sibling {item.sibling} of {item.siblings} with @{item.family}"
         return text + self.dropped(item.drops)
 
-    def loop(self, item: Loop) -> str:
+    def loop(self, item: data.Loop) -> str:
         body, going = item.body, going_on(self.plan, item)
         arguments = f"{self.transfers(body, item.variables)}; {self.transfers(body, item.outers)}"
         after = ", ".join(self.operand(x, going) for x in item.next)
         head = f"loop#{item.loop} @{item.site} {self.region_name(body)}({arguments})"
         return f"{head} while branch#{item.branch} next ({after}) -> ({self.exits(body, item.exits)})"
 
-    def map(self, item: Map) -> str:
+    def map(self, item: data.Map) -> str:
         arguments = f"{self.transfers(item.body, item.mapped)}; {self.transfers(item.body, item.outers)}"
         text = f"map#{item.map} @{item.site} phase {item.phase} {self.region_name(item.body)}({arguments})"
         if item.phase == 0:
@@ -241,11 +220,11 @@ class _Printer:
     def region_name(self, number: int) -> str:
         return _name(self.plan.regions[number].name)
 
-    def transfers(self, region: int, transfers: Iterable[Transfer]) -> str:
+    def transfers(self, region: int, transfers: Iterable[data.Transfer]) -> str:
         slots = self.plan.regions[region].slots
         return ", ".join(f"{_name(slots[t.to].name)} = {self.operand(t.source)}" for t in transfers)
 
-    def exits(self, region: int, exits: Iterable[Exit]) -> str:
+    def exits(self, region: int, exits: Iterable[data.Exit]) -> str:
         return ", ".join(f"{self.slot(exit_.to)} = {self.operand(exit_.source, region)}" for exit_ in exits)
 
     def slot(self, number: int, region: int | None = None) -> str:
@@ -269,7 +248,7 @@ def _name(name: str) -> str:
     return show_string(name) if name in _WORDS or _REGISTER.fullmatch(name) else quote(name)
 
 
-def _column(slot: Slot, width: int) -> str:
+def _column(slot: data.Slot, width: int) -> str:
     marks = [slot.home, *(word for word in ("shared", "passed") if getattr(slot, f"is_{word}"))]
     if slot.kind != "value":
         marks.append(slot.kind)

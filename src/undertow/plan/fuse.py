@@ -11,26 +11,15 @@ element of a row, rows are short, and some lanes at a time are laid out as plane
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from undertow.ir.graph import EMPTY
+from undertow.plan import plan as data
 from undertow.plan.kernels import TraitsOf
-from undertow.plan.plan import (
-    Fused,
-    FusedInput,
-    FusedOutput,
-    Instruction,
-    Kernel,
-    Op,
-    Operand,
-    Plan,
-    Program,
-    Region,
-    Stage,
-    Straight,
-)
+from undertow.plan.plan import Kernel, Op, Operand, Plan, Program, Region, Stage, Straight
 from undertow.plan.shapes import count_of, part_at
 from undertow.plan.walk import reads, singly, use_counts, writes
 
@@ -39,7 +28,6 @@ MOST_REGISTERS = 256
 MOST_INPUTS = 64
 _FOLDS = {"sum": "add", "max": "maximum", "min": "minimum"}
 _SHORT_ROWS = {"sum", "max", "min", "index", "scatter_add"}
-_INSTRUCTIONS = ("each", "fold", "pick", "place")
 
 
 class _Role(NamedTuple):
@@ -106,14 +94,10 @@ class _InRegion:
     def stage(self, stage: Stage) -> Stage:
         if len(stage.straight) < 2 and len(stage.deferred) < 2:
             return stage
-        ahead = {stage.deferred[k] for k in stage.ahead}
-        deferred = self.straight(stage.deferred)
-        return replace(
-            stage,
-            straight=self.straight(stage.straight),
-            deferred=deferred,
-            ahead=tuple(k for k, op in enumerate(singly(deferred)) if op in ahead) if ahead else (),
-        )
+        next_phase = {stage.deferred[k] for k in stage.ahead}
+        straight, deferred = self.straight(stage.straight), self.straight(stage.deferred)
+        ahead = tuple(k for k, op in enumerate(singly(deferred)) if op in next_phase) if next_phase else ()
+        return replace(stage, straight=straight, deferred=deferred, ahead=ahead)
 
     def straight(self, items: Sequence[Straight]) -> tuple[Straight, ...]:
         """Items between those that the host runs, each put together as far as they go."""
@@ -252,12 +236,9 @@ class _Pass:
 
     def finish(self) -> list[Straight]:
         """The pass, if it pays; before it, or instead of it, what runs alone."""
-        inside: dict[int, int] = {}
-        for item, _ in self.ops:
-            for x in item.inputs:
-                inside[x] = inside.get(x, 0) + 1
+        inside = Counter(x for item, _ in self.ops for x in item.inputs)
         uses = self.here.uses
-        wanted = {to for item, _ in self.ops if uses[to := item.outputs[0]] > inside.get(to, 0)}  # by others
+        wanted = {to for item, _ in self.ops if uses[to := item.outputs[0]] > inside[to]}  # by others
         members: list[tuple[Op, _Role]] = []
         alone: list[Straight] = []
         for item, role in reversed(self.ops):
@@ -275,29 +256,29 @@ class _Pass:
             return [item for item, _ in self.ops]
         return [*reversed(alone), self.written(members[::-1], wanted)]
 
-    def written(self, members: Sequence[tuple[Op, _Role]], wanted: set[int]) -> Fused:
+    def written(self, members: Sequence[tuple[Op, _Role]], wanted: set[int]) -> data.Fused:
         count = len(self.inputs)
 
         def number(register: int) -> int:
             return register if register >= 0 else count + ~register
 
-        outputs: list[FusedOutput] = []
+        outputs: list[data.FusedOutput] = []
         for item, role in members:
             to = item.outputs[0]
             if role.kind == "join":
                 offset = 0
                 for x in item.inputs:
-                    outputs.append(FusedOutput(to, offset, number(self.use(x))))
+                    outputs.append(data.FusedOutput(to, offset, number(self.use(x))))
                     offset += self.here.count(x)
             elif to in wanted:
-                outputs.append(FusedOutput(to, 0, number(self.made[to])))
+                outputs.append(data.FusedOutput(to, 0, number(self.made[to])))
         instructions = [
-            Instruction(role.kind, role.kernel, to, tuple(map(number, operands)))  # type: ignore[arg-type]
+            data.Instruction(role.kind, role.kernel, to, tuple(map(number, operands)))  # type: ignore[arg-type]
             for role, to, operands in self.instructions
         ]
-        inputs = [FusedInput(*key) for key in self.inputs]
+        inputs = [data.FusedInput(*key) for key in self.inputs]
         ops = tuple([item for item, _ in members])
-        return Fused(ops, self.width, tuple(inputs), tuple(instructions), tuple(outputs))
+        return data.Fused(ops, self.width, tuple(inputs), tuple(instructions), tuple(outputs))
 
 
 class _Segment:

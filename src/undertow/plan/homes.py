@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from undertow.plan.kernels import TraitsOf
 from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Read, Slot
-from undertow.plan.walk import going_on, items_of, singly, transfers_of
+from undertow.plan.walk import going_on, items_in, singly, transfers_of
 
 _Value = tuple[int, int]  # region, slot
 
@@ -25,28 +25,27 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
     host: set[_Value] = set()
     hoists = _hoists(plan)
     for number, region in enumerate(plan.regions):
-        for program in region.programs:
-            for item in singly(items_of(program)):
-                if isinstance(item, Op):
-                    row, kernel = traits[item.kernel], plan.kernels[item.kernel]
-                    whole = [x for x in item.inputs if x >= 0 and slots[number][x].type.dtype.kind != "float"]
-                    for output in item.outputs:
-                        sources[number, output] = [(number, x) for x in whole]
-                    if not row.is_native:
-                        host.update((number, x) for x in (*item.inputs, *item.outputs) if x >= 0)
-                    elif row.deciding or not row.is_each:
-                        for k, x in enumerate(item.inputs):
-                            is_index = k > 0 and not row.is_each and kernel.inputs[k][0] in ("i32", "i64")
-                            if x >= 0 and (is_index or row.deciding >> k & 1):
-                                host.add((number, x))
-                    continue
-                if isinstance(item, Branch):
-                    host.add((number, item.pred))
-                elif isinstance(item, Collect) and item.kind == "rows":
-                    host.add((number, item.values[0]))
-                for to, source in _flows(plan, number, item, hoists):
-                    if to[1] >= 0 <= source[1] and slots[source[0]][source[1]].type.dtype.kind != "float":
-                        sources.setdefault(to, []).append(source)
+        for item in singly(items_in(region)):
+            if isinstance(item, Op):
+                row, kernel = traits[item.kernel], plan.kernels[item.kernel]
+                whole = [x for x in item.inputs if x >= 0 and slots[number][x].type.dtype.kind != "float"]
+                for output in item.outputs:
+                    sources[number, output] = [(number, x) for x in whole]
+                if not row.is_native:
+                    host.update((number, x) for x in (*item.inputs, *item.outputs) if x >= 0)
+                elif row.deciding or not row.is_each:
+                    for k, x in enumerate(item.inputs):
+                        is_index = k > 0 and not row.is_each and kernel.inputs[k][0] in ("i32", "i64")
+                        if x >= 0 and (is_index or row.deciding >> k & 1):
+                            host.add((number, x))
+                continue
+            if isinstance(item, Branch):
+                host.add((number, item.pred))
+            elif isinstance(item, Collect) and item.kind == "rows":
+                host.add((number, item.values[0]))
+            for to, source in _flows(plan, number, item, hoists):
+                if to[1] >= 0 <= source[1] and slots[source[0]][source[1]].type.dtype.kind != "float":
+                    sources.setdefault(to, []).append(source)
     todo = list(host)
     while todo:
         for source in sources.get(todo.pop(), ()):
@@ -69,11 +68,10 @@ def _hoists(plan: Plan) -> dict[int, list[_Value]]:
     """What entries are given, by index: whoever reads one of these may read any of them."""
     values: dict[int, list[_Value]] = {}
     for number, region in enumerate(plan.regions):
-        for program in region.programs:
-            for item in items_of(program):
-                if isinstance(item, Call):
-                    for index, x in enumerate(item.hoists):
-                        values.setdefault(index, []).append((number, x))
+        for item in items_in(region):
+            if isinstance(item, Call):
+                for index, x in enumerate(item.hoists):
+                    values.setdefault(index, []).append((number, x))
     return values
 
 
@@ -93,8 +91,8 @@ def _flows(plan: Plan, region: int, item: Item, hoists: dict[int, list[_Value]])
         yield (inner, transfer.to), (region, transfer.source)
     if isinstance(item, Branch):
         for merge in item.merges:
-            yield (region, merge.to), (item.regions[0], merge.sides[0])
-            yield (region, merge.to), (item.regions[1], merge.sides[1])
+            for inner, x in zip(item.regions, merge.sides, strict=True):
+                yield (region, merge.to), (inner, x)
     elif isinstance(item, Loop):
         going = going_on(plan, item)
         for variable, x in zip(item.variables, item.next, strict=True):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Map, Plan, Program, Read, Slot, Stage
+from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Plan, Program, Read, Slot, Stage
 from undertow.plan.shapes import is_large
-from undertow.plan.walk import Place, places, reads, run_of, singly, with_programs, writes
+from undertow.plan.walk import Place, inner_reads, items_of, places, reads, run_of, singly, with_programs, writes
 
 _Time = tuple[int, int]  # programs of a region run one after the other, and so do their stages
 _END = 1 << 30  # behind all stages
@@ -57,13 +57,8 @@ def find_lifetimes(plan: Plan) -> Plan:
 
 def inner_slots(programs: Iterable[Program]) -> set[int]:
     """Slots that are made and used up in one pass: they have no column, unless operators run one by one."""
-    inner: set[int] = set()
-    for program in programs:
-        for stage in program.stages:
-            for item in run_of(stage):
-                if isinstance(item, Fused):
-                    inner |= {*writes(item)} - {output.to for output in item.outputs}
-    return inner
+    passes = (item for program in programs for item in items_of(program) if isinstance(item, Fused))
+    return {to for item in passes for to in {*writes(item)} - {output.to for output in item.outputs}}
 
 
 def _has_memory(slot: Slot) -> bool:
@@ -74,11 +69,12 @@ def _has_memory(slot: Slot) -> bool:
 def _dropping(stage: Stage, drops: Iterable[int], entered: dict[int, list[int]]) -> Stage:
     if not drops and not any(id(item) in entered for item in stage.entered):
         return stage
-    items: list[Entered] = []
-    for item in stage.entered:
-        if isinstance(item, (Call, Branch)) and id(item) in entered:
-            item = replace(item, drops=tuple(entered[id(item)]))
-        items.append(item)
+    items = [
+        replace(item, drops=tuple(entered[id(item)]))
+        if isinstance(item, (Call, Branch)) and id(item) in entered
+        else item
+        for item in stage.entered
+    ]
     return replace(stage, drops=tuple(drops), entered=tuple(items))
 
 
@@ -112,12 +108,8 @@ def _lasts(plan: Plan) -> list[list[_Last]]:
             pin(region, item.hoists)  # lent to all that is below
         elif isinstance(item, Branch):
             pin(region, (item.pred,))  # looked at when the sides meet
-            for merge in item.merges:
-                read(item.regions[0], merge.sides[0], (item.visit, _END))
-                read(item.regions[1], merge.sides[1], (item.visit, _END))
-        elif isinstance(item, Map):
-            for result in item.results:
-                read(item.body, result.source, (item.phase, _END))
+        for inner, x in inner_reads(plan, item):
+            read(inner, x, (item.visit if isinstance(item, Branch) else item.phase, _END))
 
     for number, region in enumerate(plan.regions):
         for phase, results in enumerate(region.results):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -195,17 +196,10 @@ class _Lowering:
         elif region.kind != "branch":
             params = [[self.slots[ports[index]] for index in sorted(ports)] for ports in body.params]
             results = [[self.slots[ports[index]] for index in sorted(ports)] for ports in body.results]
-        return Region(
-            name,
-            region.kind,  # type: ignore[arg-type]
-            owner,
-            self.groups[owner],
-            body.hoisted,
-            tuple(self.slot_rows[number]),
-            programs,
-            tuple(map(tuple, params)),
-            tuple(map(tuple, results)),
-        )
+        kind: Any = region.kind
+        own = name, kind, owner, self.groups[owner], body.hoisted
+        ends = tuple(map(tuple, params)), tuple(map(tuple, results))
+        return Region(*own, tuple(self.slot_rows[number]), programs, *ends)
 
     def program(self, region: int, number: int, phase: int) -> Program:
         items = self.items.of_region.get((region, number), [])
@@ -252,15 +246,9 @@ class _Lowering:
             for n in item.nodes
             if nodes[n].op == "merge" and Port(n) in self.slots
         )
-        return data.Branch(
-            self.branch_numbers[pred, parent],
-            self.slots[pred],
-            visits.index((phase, turn)),
-            (phase, turn + 1) not in visits,
-            self.index.branches[pred, parent],
-            transfers,  # type: ignore[arg-type]
-            merges,
-        )
+        number, visit = self.branch_numbers[pred, parent], visits.index((phase, turn))
+        is_last, sides = (phase, turn + 1) not in visits, self.index.branches[pred, parent]
+        return data.Branch(number, self.slots[pred], visit, is_last, sides, transfers, merges)  # type: ignore[arg-type]
 
     def by_index(self, numbers: Sequence[int], op: str = "") -> list[tuple[int, int]]:
         """Those of some nodes that have an operator, by their index."""
@@ -316,16 +304,8 @@ class _Lowering:
         # Next values stand in the branch in which the loop goes on.
         pred = self.graph.regions[nodes[self.index.nexts[number][0]].region].pred
         assert pred is not None
-        return data.Loop(
-            number,
-            self.site_numbers[number],
-            body,
-            self.branch_numbers[pred, body],
-            tuple(variables),
-            self.outers(number),
-            tuple(after),
-            tuple(exits),
-        )
+        own = number, self.site_numbers[number], body, self.branch_numbers[pred, body]
+        return data.Loop(*own, tuple(variables), self.outers(number), tuple(after), tuple(exits))
 
     def map(self, item: GraphItem) -> data.Map:
         _, number, phase = item.key
@@ -335,17 +315,13 @@ class _Lowering:
             taken = (n for _, n in self.by_index(numbers) if Port(n) in self.slots)
             return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in taken]
 
-        return data.Map(
-            number,
-            self.site_numbers[number],
-            phase,
-            self.graph.sites[number - 1].callee,
-            self.slot(nodes[visit.start].inputs[0]) if phase == 0 else 0,
-            tuple(Transfer(*pair) for pair in pairs(visit.arguments)),
-            self.outers(number) if phase == 0 else (),
-            tuple(Exit(*pair) for pair in pairs(visit.backs)),
-            tuple(self.index.visited(number)) if phase == 0 else (),
-        )
+        own = number, self.site_numbers[number], phase, self.graph.sites[number - 1].callee
+        mapped = tuple(Transfer(*pair) for pair in pairs(visit.arguments))
+        results = tuple(Exit(*pair) for pair in pairs(visit.backs))
+        if phase:
+            return data.Map(*own, 0, mapped, (), results, ())
+        counted = self.slot(nodes[visit.start].inputs[0])
+        return data.Map(*own, counted, mapped, self.outers(number), results, tuple(self.index.visited(number)))
 
     def read(self, item: GraphItem) -> data.Read:
         node = self.graph.nodes[item.key[1]]

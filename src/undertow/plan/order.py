@@ -12,24 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from undertow.errors import GraphError
+from undertow.plan import plan as data
+from undertow.plan import walk
 from undertow.plan.lower import ORDERS_ONLY
-from undertow.plan.plan import (
-    NO_SLOT,
-    Branch,
-    Call,
-    Collected,
-    Entered,
-    Item,
-    Loop,
-    Map,
-    Op,
-    Plan,
-    Program,
-    Read,
-    Stage,
-    Straight,
-)
-from undertow.plan.walk import Place, entered_of, enters, is_straight, places, reads, with_programs, writes
+from undertow.plan.plan import NO_SLOT, Plan
+from undertow.plan.walk import Place, enters, places, with_programs
 
 _Level = tuple[int, int]  # after how many rounds of calls, and then after how many things that call nobody
 
@@ -38,7 +25,7 @@ def order(plan: Plan) -> Plan:
     """The plan with stages instead of items without an order."""
     blocks = blocking(plan)
     changed = {
-        (region, number): Program(program.phase, _stages(plan, region, program, blocks))
+        (region, number): data.Program(program.phase, _stages(plan, region, program, blocks))
         for region, number, program in places(plan)
         if program.unordered
     }
@@ -50,25 +37,25 @@ def blocking(plan: Plan) -> set[Place]:
     blocks: set[Place] = set()
     for region in reversed(range(len(plan.regions))):
         for number, program in enumerate(plan.regions[region].programs):
-            for item in entered_of(program):
+            for item in walk.entered_of(program):
                 if is_blocking(item, region, blocks):
                     blocks.add((region, number))
                     break
     return blocks
 
 
-def is_blocking(item: Item, region: int, blocks: set[Place]) -> bool:
+def is_blocking(item: data.Item, region: int, blocks: set[Place]) -> bool:
     """Does a call stand behind an item? (A region that comes before this one is a function around it.)"""
-    if isinstance(item, Call):
+    if isinstance(item, data.Call):
         return True
     return any(inner in blocks or inner[0] < region for inner in enters(item))
 
 
-def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tuple[Stage, ...]:
+def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) -> tuple[data.Stage, ...]:
     items = program.unordered
     before = _needs(program)
     blocks_here = [is_blocking(item, region, blocks) for item in items]
-    runs_straight = [is_straight(item) for item in items]
+    runs_straight = [walk.is_straight(item) for item in items]
     levels: list[_Level] = [(0, 0)] * len(items)
     last: dict[int, int] = {}  # of each level of calls: the last stage before them
     done = _sorted(before)
@@ -83,7 +70,7 @@ def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tu
         levels[n] = level
         if not blocks_here[n]:
             last[level[0]] = max(last.get(level[0], 0), level[1])
-    stages: dict[_Level, tuple[list[Straight], list[Entered]]] = {}
+    stages: dict[_Level, tuple[list[data.Straight], list[data.Entered]]] = {}
     for n in done:
         item, (calls, steps) = items[n], levels[n]
         if blocks_here[n]:
@@ -94,7 +81,7 @@ def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tu
                 straight.append(item)  # type: ignore[arg-type]
         else:
             entered.append(item)  # type: ignore[arg-type]
-    return tuple([Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
+    return tuple([data.Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
 
 
 def _sorted(before: list[set[int]]) -> Sequence[int]:
@@ -119,26 +106,28 @@ def _sorted(before: list[set[int]]) -> Sequence[int]:
     return done
 
 
-def _only_orders(item: Item) -> bool:
-    return (isinstance(item, Op) and item.kernel == ORDERS_ONLY) or (isinstance(item, Read) and item.to == NO_SLOT)
+def _only_orders(item: data.Item) -> bool:
+    return (isinstance(item, data.Op) and item.kernel == ORDERS_ONLY) or (
+        isinstance(item, data.Read) and item.to == NO_SLOT
+    )
 
 
-def _needs(program: Program) -> list[set[int]]:
+def _needs(program: data.Program) -> list[set[int]]:
     """Of each item, the items that come before it."""
     items = program.unordered
-    maker = {slot: n for n, item in enumerate(items) for slot in writes(item) if slot != NO_SLOT}
+    maker = {slot: n for n, item in enumerate(items) for slot in walk.writes(item) if slot != NO_SLOT}
     visits: dict[tuple[str, int, int], int] = {}  # of calls, maps and branches: (kind, number, phase or visit)
     for n, item in enumerate(items):
-        if not is_straight(item):
+        if not walk.is_straight(item):
             visits[_visit(item)] = n
     needed = []
     for n, item in enumerate(items):
-        own = {maker[x] for x in reads(item) if x in maker}
-        if isinstance(item, (Call, Map, Branch)):
+        own = {maker[x] for x in walk.reads(item) if x in maker}
+        if isinstance(item, (data.Call, data.Map, data.Branch)):
             kind, number, visit = _visit(item)
             if (kind, number, visit - 1) in visits:
                 own.add(visits[kind, number, visit - 1])
-        elif isinstance(item, Collected):  # complete when its call has come back, in every phase
+        elif isinstance(item, data.Collected):  # complete when its call has come back, in every phase
             own |= {m for (kind, number, _), m in visits.items() if kind == "call" and number == item.call}
         own.discard(n)
         needed.append(own)
@@ -147,14 +136,14 @@ def _needs(program: Program) -> list[set[int]]:
     return needed
 
 
-def _visit(item: Item) -> tuple[str, int, int]:
-    if isinstance(item, Call):
+def _visit(item: data.Item) -> tuple[str, int, int]:
+    if isinstance(item, data.Call):
         return "call", item.call, item.phase
-    if isinstance(item, Map):
+    if isinstance(item, data.Map):
         return "map", item.map, item.phase
-    if isinstance(item, Branch):
+    if isinstance(item, data.Branch):
         return "branch", item.branch, item.visit
-    assert isinstance(item, Loop)
+    assert isinstance(item, data.Loop)
     return "loop", item.loop, 0
 
 
@@ -173,20 +162,18 @@ def _number_asks(plan: Plan) -> Plan:
         return plan  # nothing has later phases
     points = _points(plan)
     numbers: dict[tuple[tuple[int, int], ...], int] = {}
-    changed: dict[Place, Program] = {}
+
+    def in_group(item: data.Entered) -> data.Entered:
+        if not isinstance(item, data.Call):
+            return item
+        asked = tuple(at for _, at in sorted(points.get(item.site, {}).items()))
+        return replace(item, resume_group=numbers.setdefault(asked, len(numbers)))
+
+    changed: dict[Place, data.Program] = {}
     for region, number, program in places(plan):
-        if not any(isinstance(item, Call) for stage in program.stages for item in stage.entered):
+        if not any(isinstance(item, data.Call) for stage in program.stages for item in stage.entered):
             continue
-        stages = []
-        for stage in program.stages:
-            entered: list[Entered] = []
-            for item in stage.entered:
-                if isinstance(item, Call):
-                    resumed = tuple(sorted(points.get(item.site, {}).items()))
-                    item = replace(item, resume_group=numbers.setdefault(tuple(at for _, at in resumed), len(numbers)))
-                entered.append(item)
-            stages.append(Stage(stage.straight, entered=tuple(entered)))
-        changed[region, number] = Program(program.phase, tuple(stages))
+        changed[region, number] = walk.with_entered(program, in_group)
     return with_programs(plan, changed)
 
 
@@ -208,7 +195,7 @@ def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
         time, phase = begin.get(at, 0), phases.get(at, program.phase)
         for stage in program.stages:
             for item in stage.entered:
-                if isinstance(item, Call) and item.phase > 0:
+                if isinstance(item, data.Call) and item.phase > 0:
                     points.setdefault(item.site, {})[item.phase] = phase, time
                 for inner in enters(item):
                     begin[inner], phases[inner] = time, phase
@@ -216,6 +203,6 @@ def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
     return points
 
 
-def _length(entered: Sequence[Entered], length: dict[Place, int]) -> int:
+def _length(entered: Sequence[data.Entered], length: dict[Place, int]) -> int:
     inside = [length.get(inner, 0) for item in entered for inner in enters(item)]
-    return max([*inside, int(any(isinstance(item, Call) for item in entered))])
+    return max([*inside, int(any(isinstance(item, data.Call) for item in entered))])

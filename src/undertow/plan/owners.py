@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from undertow.plan.plan import Fused, Op, Plan, Program, Stage, Straight
 from undertow.plan.shapes import COPIES, count_of, is_row, part_at
-from undertow.plan.walk import Place, run_of, singly, use_counts, with_programs
+from undertow.plan.walk import Place, items_in, run_of, singly, use_counts, with_programs
 
 _VIEWS = {*COPIES, "slice", "concat", "stack"}
 
@@ -23,26 +23,21 @@ def find_owners(plan: Plan) -> Plan:
     changed: dict[Place, Program] = {}
     for number, region in enumerate(plan.regions):
         readers: dict[int, list[Op]] = {}  # of arrays that operators make, in the order in which they run
-        for program in region.programs:
-            for stage in program.stages:
-                for step in singly(run_of(stage)):
-                    if isinstance(step, Op):
-                        if _is_view(plan, number, step):
-                            continue
-                        for x in step.inputs:
-                            if x in readers:
-                                readers[x].append(step)
-                        for to in step.outputs:
-                            if to >= 0 and region.slots[to].type.shape and not region.slots[to].is_shared:
-                                readers[to] = []
+        for step in singly(items_in(region)):
+            if isinstance(step, Op) and not _is_view(plan, number, step):
+                for x in step.inputs:
+                    if x in readers:
+                        readers[x].append(step)
+                for to in step.outputs:
+                    if to >= 0 and region.slots[to].type.shape and not region.slots[to].is_shared:
+                        readers[to] = []
         last: dict[str, set[int]] = {}  # by node: slots that it owns
         for x, ops in readers.items():
             if ops and len(ops) == uses[number][x]:
                 last.setdefault(ops[-1].node, set()).add(x)
         if last:
             for k, program in enumerate(region.programs):
-                stages = tuple(_marked(stage, last) for stage in program.stages)
-                changed[number, k] = Program(program.phase, stages)
+                changed[number, k] = Program(program.phase, tuple(_marked(stage, last) for stage in program.stages))
     return with_programs(plan, changed)
 
 

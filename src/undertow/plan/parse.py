@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, TypeVar, get_args
 
 from undertow.errors import GraphError, UndertowError, brief
 from undertow.ir.graph import EMPTY, Array, Attr, Attrs, Const, Node
@@ -25,6 +25,7 @@ from undertow.types import DTYPES, Type
 
 _ENTERED = ("branch", "call", "resume", "loop", "map")
 _HEADS = get_args(data.RegionKind)
+_Key = TypeVar("_Key")
 
 
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> Plan:
@@ -36,8 +37,7 @@ def parse(text: str, constants: Mapping[str, Array] | None = None) -> Plan:
     if not lines:
         fail(1, "there is no plan here")
     first = lines[0]
-    first.expect("plan")
-    if first.integer() != VERSION:
+    if first.past("plan").integer() != VERSION:
         fail(first.number, f"it is no plan of version {VERSION}", first.text)
     name = first.name()
     first.end()
@@ -58,6 +58,18 @@ class _Block:
     lines: list[Line] = field(default_factory=list)
 
 
+class _Numbered(dict[_Key, int]):
+    """Numbers for things as they come: a new one gets the next."""
+
+    def __init__(self) -> None:
+        self.listed: list[_Key] = []
+
+    def __missing__(self, key: _Key) -> int:
+        self[key] = len(self.listed)
+        self.listed.append(key)
+        return self[key]
+
+
 class _Reader:
     def __init__(self, name: str, lines: Sequence[Line], constants: Mapping[str, Array]) -> None:
         self.name = name
@@ -67,10 +79,8 @@ class _Reader:
         self.group_of: dict[str, int] = {}
         self.blocks: list[_Block] = []
         self.regions: dict[str, int] = {}
-        self.constants: dict[Const, int] = {}
-        self.kernels: dict[Kernel, int] = {}
-        self.constant_list: list[Const] = []
-        self.kernel_list: list[Kernel] = []
+        self.constants: _Numbered[Const] = _Numbered()
+        self.kernels: _Numbered[Kernel] = _Numbered()
         for line in lines:
             if line.peek() == "group":
                 self.group(line)
@@ -90,15 +100,13 @@ class _Reader:
         return Plan(self.name, tuple(self.constants), tuple(self.kernels), tuple(self.groups), regions)
 
     def group(self, line: Line) -> None:
-        line.expect("group")
-        if line.integer() != len(self.groups):
+        if line.past("group").integer() != len(self.groups):
             fail(line.number, "groups are numbered in order", line.text)
         schedule = line.expect(*get_args(data.Schedule))
         marks = {}
         while mark := line.take("narrow", "parallel", "scalar"):
             marks[f"is_{mark}"] = True
-        line.expect(":")
-        for body in line.some(line.name):
+        for body in line.past(":").some(line.name):
             self.group_of[body] = len(self.groups)
         line.end()
         self.groups.append(data.Group(schedule, **marks))  # type: ignore[arg-type]
@@ -106,13 +114,11 @@ class _Reader:
     def head(self, line: Line) -> None:
         block = _Block(line, line.expect(*_HEADS), line.name())
         if block.kind == "branch":
-            line.expect("of")
-            block.body = line.name()
+            block.body = line.past("of").name()
         else:
             block.body = block.name
             if line.take("hoisted"):
-                line.expect("=")
-                block.hoisted = line.integer()
+                block.hoisted = line.past("=").integer()
         line.end()
         if block.name in self.regions:
             fail(line.number, "there are two regions of this name", line.text)
@@ -120,10 +126,8 @@ class _Reader:
         self.blocks.append(block)
 
     def column(self, line: Line) -> None:
-        line.expect("column")
-        block, name = self.blocks[-1], line.name()
-        line.expect(":")
-        type_ = line.type()
+        block, name = self.blocks[-1], line.past("column").name()
+        type_ = line.past(":").type()
         home = line.expect(*get_args(data.Home))
         is_shared, is_passed = bool(line.take("shared")), bool(line.take("passed"))
         kind = line.take(*get_args(data.SlotKind)) or "value"
@@ -151,16 +155,7 @@ class _Reader:
             return self.slot(line, region)
         else:
             const = line.const()
-        if const not in self.constants:
-            self.constants[const] = len(self.constant_list)
-            self.constant_list.append(const)
         return ~self.constants[const]
-
-    def kernel(self, kernel: Kernel) -> int:
-        if kernel not in self.kernels:
-            self.kernels[kernel] = len(self.kernel_list)
-            self.kernel_list.append(kernel)
-        return self.kernels[kernel]
 
 
 class _RegionReader:
@@ -185,51 +180,32 @@ class _RegionReader:
         results: list[tuple[int, ...]] = []
         while (line := self.next()) is not None:
             if block.kind == "branch":
-                line.expect("visit")
-                if line.integer() != len(programs):
+                if line.past("visit").integer() != len(programs):
                     fail(line.number, "visits are numbered in order", line.text)
-                line.expect("in")
-                line.expect("phase")
-                phase = line.integer()
+                phase = line.past("in", "phase").integer()
             else:
-                line.expect("phase")
-                phase = line.integer()
-                line.expect("(")
-                params.append(self.slots(line, ")"))
-                line.expect("->")
-                line.expect("(")
-                results.append(self.slots(line, ")"))
+                phase = line.past("phase").integer()
+                params.append(self.slots(line.past("("), ")"))
+                results.append(self.slots(line.past("->", "("), ")"))
             line.end()
             programs.append(self.program(phase))
-        return Region(
-            block.name,
-            block.kind,  # type: ignore[arg-type]
-            body,
-            reader.group_of[block.body],
-            reader.blocks[body].hoisted,
-            tuple(block.slots),
-            tuple(programs),
-            tuple(params),
-            tuple(results),
-        )
+        kind: Any = block.kind
+        own = block.name, kind, body, reader.group_of[block.body], reader.blocks[body].hoisted
+        return Region(*own, tuple(block.slots), tuple(programs), tuple(params), tuple(results))
 
     def peek(self) -> str:
         return self.lines[self.at].peek() if self.at < len(self.lines) else ""
 
     def next(self) -> Line | None:
-        if self.at == len(self.lines):
-            return None
         self.at += 1
-        return self.lines[self.at - 1]
+        return self.lines[self.at - 1] if self.at <= len(self.lines) else None
 
     def take(self, word: str) -> Line | None:
         """The next line, behind the word that it begins with, if that is it."""
         if self.peek() != word:
             return None
-        line = self.next()
-        assert line is not None
-        line.expect(word)
-        return line
+        self.at += 1
+        return self.lines[self.at - 1].past(word)
 
     # -- programs ------------------------------------------------------------------------------------------
 
@@ -242,8 +218,7 @@ class _RegionReader:
                 unordered.append(self.item()[0])
             while (line := self.take("wait")) is not None:
                 later = line.integer()
-                line.expect("for")
-                after.append((line.integer(), later))
+                after.append((line.past("for").integer(), later))
                 line.end()
         stages: list[Stage] = []
         while (line := self.take("stage")) is not None:
@@ -263,8 +238,7 @@ class _RegionReader:
             straight.append(self.item()[0])  # type: ignore[arg-type]
         if (line := self.take("deferred")) is not None:
             kind = line.expect(*get_args(data.DeferredKind)[1:])
-            line.expect("below")
-            wide = line.integer()
+            wide = line.past("below").integer()
             line.end()
             while self.peek() not in ends:
                 item, belongs = self.item()
@@ -313,18 +287,15 @@ class _RegionReader:
                 word = line.expect("node", "last", "ahead")
                 if word == "ahead":
                     is_ahead = True
+                elif word == "node":
+                    node = line.past("=").name()
                 else:
-                    line.expect("=")
-                    if word == "node":
-                        node = line.name()
-                    else:
-                        last = tuple(line.some(line.integer))
+                    last = tuple(line.past("=").some(line.integer))
         line.end()
         return node, last, is_ahead
 
     def collect(self, line: Line) -> tuple[data.Item, list[bool]]:
-        line.expect("collect")
-        index, kind = line.integer(), line.expect(*get_args(data.CollectKind))
+        index, kind = line.past("collect").integer(), line.expect(*get_args(data.CollectKind))
         values = self.operands(line)
         node, _, is_ahead = self.notes(line)
         return data.Collect(node, index, kind, values), [is_ahead]  # type: ignore[arg-type]
@@ -335,18 +306,15 @@ class _RegionReader:
         if line.take("("):
             line.expect(")")
         else:
-            outputs = tuple(line.some(lambda: self.slot(line)))
+            outputs = self.slots(line)
         line.expect("=")
-        if line.peek() in ("entry", "shared"):
-            is_shared = line.expect("entry", "shared") == "shared"
-            index = self.reader.slot(line, 0) if is_shared else line.integer()
+        if source := line.take("entry", "shared"):
+            index = self.reader.slot(line, 0) if source == "shared" else line.integer()
             _, _, is_ahead = self.notes(line)
-            return data.Read(outputs[0], index, is_shared), [is_ahead]
-        if line.peek() == "collected":
-            line.expect("collected")
+            return data.Read(outputs[0], index, source == "shared"), [is_ahead]
+        if line.take("collected"):
             call, index = self.numbered(line, "call"), line.integer()
-            line.expect("like")
-            like = self.operand(line)
+            like = self.operand(line.past("like"))
             self.notes(line)
             return data.Collected(call, index, like, outputs), [False]
         op = line.name("an operator")
@@ -365,8 +333,7 @@ class _RegionReader:
 
         def attr() -> tuple[str, Attr]:
             key = line.name("an attribute")
-            line.expect("=")
-            return key, line.attr()
+            return key, line.past("=").attr()
 
         return Attrs(**dict(line.some(attr, ")")))
 
@@ -375,7 +342,7 @@ class _RegionReader:
             return tuple(("ctl", 0) if x == NO_SLOT else signature(self.type_of(x)) for x in operands)
 
         self.check_types(line, op, attrs, inputs, outputs)
-        return self.reader.kernel(Kernel(op, attrs, signatures(inputs), signatures(outputs), acts_on_world(op)))
+        return self.reader.kernels[Kernel(op, attrs, signatures(inputs), signatures(outputs), acts_on_world(op))]
 
     def check_types(self, line: Line, op: str, attrs: Attrs, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """An operator takes what its row of the catalogue says: kernels do not look again."""
@@ -394,7 +361,7 @@ class _RegionReader:
             fail(line.number, f"{op} gives {len(types)} results", line.text)
 
     def type_of(self, x: int) -> Type:
-        return self.reader.constant_list[~x].type if x < 0 else self.block.slots[x].type
+        return self.reader.constants.listed[~x].type if x < 0 else self.block.slots[x].type
 
     def fused(self, line: Line) -> tuple[data.Item, list[bool]]:
         width = line.integer()
@@ -409,8 +376,8 @@ class _RegionReader:
                 fail(line.number, "a pass has no end", line.text)
             if self.is_register(line_) and line_.peek(1) == "=":
                 self.register(line_, len(inputs) + len(instructions))
-                line_.expect("=")
-                if line_.peek() in get_args(data.InstructionKind) and line_.peek(1) not in ("", "at", "count"):
+                is_step = line_.past("=").peek() in get_args(data.InstructionKind)
+                if is_step and line_.peek(1) not in ("", "at", "count"):
                     instructions.append(self.instruction(line_, ops))
                 else:
                     inputs.append(self.input(line_))
@@ -428,16 +395,16 @@ class _RegionReader:
 
     def check_pass(self, line: Line, made: data.Fused) -> None:
         """Its instructions compute what its operators say: these run where each result is looked at."""
-        ops = {op.outputs[0]: op for op in made.ops}
+        kernels, ops = self.reader.kernels.listed, {op.outputs[0]: op for op in made.ops}
         registers = {step.to: len(made.inputs) + k for k, step in enumerate(made.instructions)}
 
         def register_of(x: int) -> int | None:
             """Where a value stands: in an instruction's register, or in an input, maybe as a part of it."""
-            at, count = 0, self.count(x)
+            at, count = 0, count_of(self.type_of(x))
             while x in ops and x not in registers and len(ops[x].inputs) == 1:
-                kernel, x = self.reader.kernel_list[ops[x].kernel], ops[x].inputs[0]
+                kernel, x = kernels[ops[x].kernel], ops[x].inputs[0]
                 if kernel.op == "broadcast_to":
-                    count = self.count(x)
+                    count = count_of(self.type_of(x))
                 elif x not in ops:
                     at = part_at(kernel, self.type_of(x))
             if x in registers:
@@ -447,16 +414,10 @@ class _RegionReader:
 
         for step in made.instructions:
             op = ops[step.to]
-            same = step.kind in ("fold", "place") or self.reader.kernel_list[step.kernel].op == self.name_of(op)
+            same = step.kind in ("fold", "place") or kernels[step.kernel].op == kernels[op.kernel].op
             if not same or step.inputs != tuple(map(register_of, op.inputs)):
                 name = self.block.slots[step.to].name
                 fail(line.number, f"the instruction for {name} does not compute what its operator says", line.text)
-
-    def name_of(self, op: data.Op) -> str:
-        return self.reader.kernel_list[op.kernel].op
-
-    def count(self, x: int) -> int:
-        return count_of(self.type_of(x))
 
     def is_register(self, line: Line, ahead: int = 0) -> bool:
         word = line.peek(ahead)
@@ -476,63 +437,47 @@ class _RegionReader:
     def input(self, line: Line) -> data.FusedInput:
         source = self.operand(line)
         offset = line.integer() if line.take("at") else 0
-        line.expect("count")
-        return data.FusedInput(source, offset, line.integer())
+        return data.FusedInput(source, offset, line.past("count").integer())
 
     def instruction(self, line: Line, ops: Sequence[data.Op]) -> data.Instruction:
         kind = line.expect(*get_args(data.InstructionKind))
         name = line.name("an operator")
         registers = tuple(line.some(lambda: self.register(line)))
-        line.expect("for")
-        to = self.slot(line)
+        to = self.slot(line.past("for"))
         own = next((op for op in ops if op.outputs[0] == to), None)
         if own is None:
             fail(line.number, "the pass has no operator with this result", line.text)
-        kernel = self.reader.kernel_list[own.kernel]
+        kernel = self.reader.kernels.listed[own.kernel]
         if kind in ("fold", "place"):
             dtype = kernel.inputs[0][0]
             kernel = Kernel(name, EMPTY, ((dtype, 0), (dtype, 0)), ((dtype, 0),))
         elif name != kernel.op:
             kernel = Kernel(name, EMPTY, kernel.inputs, kernel.outputs)
-        return data.Instruction(kind, self.reader.kernel(kernel), to, registers)  # type: ignore[arg-type]
+        return data.Instruction(kind, self.reader.kernels[kernel], to, registers)  # type: ignore[arg-type]
 
     def output(self, line: Line) -> data.FusedOutput:
         to = self.slot(line)
         offset = line.integer() if line.take("at") else 0
-        line.expect("=")
-        source = self.register(line)
+        source = self.register(line.past("="))
         line.end()
         return data.FusedOutput(to, offset, source)
 
     def branch(self, line: Line) -> data.Branch:
         number = self.numbered(line, "branch")
-        line.expect("on")
-        pred = self.slot(line)
-        line.expect("visit")
-        visit, is_last = line.integer(), bool(line.take("last"))
+        pred = self.slot(line.past("on"))
+        visit, is_last = line.past("visit").integer(), bool(line.take("last"))
         regions: list[int] = []
         transfers: list[tuple[data.Transfer, ...]] = []
         for word in ("then", "else"):
-            line.expect(word)
-            regions.append(self.reader.region(line))
-            line.expect("(")
-            transfers.append(self.transfers(line, regions[-1], ")"))
+            regions.append(self.reader.region(line.past(word)))
+            transfers.append(self.transfers(line.past("("), regions[-1], ")"))
 
         def merge() -> data.Merge:
             to = self.slot(line)
-            line.expect("=")
-            yes = self.operand(line, regions[0])
-            line.expect(",")
-            return data.Merge(to, (yes, self.operand(line, regions[1])))
+            yes = self.operand(line.past("="), regions[0])
+            return data.Merge(to, (yes, self.operand(line.past(","), regions[1])))
 
-        line.expect("->")
-        line.expect("(")
-        merges: list[data.Merge] = []
-        if not line.take(")"):
-            merges.append(merge())
-            while line.take(";"):
-                merges.append(merge())
-            line.expect(")")
+        merges = line.past("->", "(").some(merge, ")", between=";")
         sides = (regions[0], regions[1]), (transfers[0], transfers[1])
         return data.Branch(number, pred, visit, is_last, *sides, tuple(merges), self.drops(line))
 
@@ -543,26 +488,16 @@ class _RegionReader:
         callees = [self.reader.region(line)]
         while line.take("or"):
             callees.append(self.reader.region(line))
-        line.expect("(")
-        arguments = tuple(line.some(lambda: self.operand(line), ")"))
+        arguments = self.operands(line.past("("), ")")
         selector = self.operand(line) if line.take("select") else NO_SLOT
-        hoists: tuple[int, ...] = ()
-        if line.take("entry"):
-            line.expect("(")
-            hoists = tuple(line.some(lambda: self.operand(line), ")"))
-        line.expect("->")
-        line.expect("(")
-        results = self.slots(line, ")")
-        line.expect("resume_group")
-        resume_group = line.integer()
+        hoists = self.operands(line.past("("), ")") if line.take("entry") else ()
+        results = self.slots(line.past("->", "("), ")")
+        resume_group = line.past("resume_group").integer()
         visits = self.visits(line)
         family, sibling, siblings = -1, 0, 1
         if line.take("sibling"):
-            sibling = line.integer()
-            line.expect("of")
-            siblings = line.integer()
-            line.expect("with")
-            family = self.site(line)
+            sibling, siblings = line.integer(), line.past("of").integer()
+            family = self.site(line.past("with"))
         return data.Call(
             site, number, phase, tuple(callees), selector, resume_group, arguments, hoists, results, visits,
             family, sibling, siblings, self.drops(line),
@@ -571,17 +506,11 @@ class _RegionReader:
     def loop(self, line: Line) -> data.Loop:
         number, site = self.numbered(line, "loop"), self.site(line)
         body = self.reader.region(line)
-        line.expect("(")
-        variables = self.transfers(line, body, ";")
+        variables = self.transfers(line.past("("), body, ";")
         outers = self.transfers(line, body, ")")
-        line.expect("while")
-        branch = self.numbered(line, "branch")
-        line.expect("next")
-        line.expect("(")
-        going = self.going_on(line, body, branch)
-        after = tuple(line.some(lambda: self.operand(line, going), ")"))
-        line.expect("->")
-        line.expect("(")
+        branch = self.numbered(line.past("while"), "branch")
+        going = self.going_on(line.past("next", "("), body, branch)
+        after = self.operands(line, ")", going)
         return data.Loop(site, number, body, branch, variables, outers, after, self.exits(line, body))
 
     def going_on(self, line: Line, body: int, branch: int) -> int:
@@ -596,14 +525,10 @@ class _RegionReader:
 
     def map(self, line: Line) -> data.Map:
         number, site = self.numbered(line, "map"), self.site(line)
-        line.expect("phase")
-        phase, body = line.integer(), self.reader.region(line)
-        line.expect("(")
-        mapped = self.transfers(line, body, ";")
+        phase, body = line.past("phase").integer(), self.reader.region(line)
+        mapped = self.transfers(line.past("("), body, ";")
         outers = self.transfers(line, body, ")")
         counted = self.operand(line) if line.take("over") else 0
-        line.expect("->")
-        line.expect("(")
         results = self.exits(line, body)
         return data.Map(site, number, phase, body, counted, mapped, outers, results, self.visits(line))
 
@@ -618,17 +543,15 @@ class _RegionReader:
     def operand(self, line: Line, region: int | None = None) -> int:
         return self.reader.operand(line, self.number if region is None else region)
 
-    def operands(self, line: Line) -> tuple[int, ...]:
-        return tuple(line.some(lambda: self.operand(line)))
+    def operands(self, line: Line, close: str = "", region: int | None = None) -> tuple[int, ...]:
+        return tuple(line.some(lambda: self.operand(line, region), close))
 
     def numbered(self, line: Line, word: str) -> int:
-        line.expect(word)
-        number = line.index()
+        number = line.past(word).index()
         return number if number is not None else line.fail("a number such as #0")
 
     def site(self, line: Line) -> int:
-        line.expect("@")
-        return line.integer()
+        return line.past("@").integer()
 
     def visits(self, line: Line) -> tuple[int, ...]:
         return tuple(line.some(line.integer)) if line.take("visits") else ()
@@ -639,15 +562,13 @@ class _RegionReader:
     def transfers(self, line: Line, region: int, close: str) -> tuple[data.Transfer, ...]:
         def transfer() -> data.Transfer:
             to = self.reader.slot(line, region)
-            line.expect("=")
-            return data.Transfer(self.operand(line), to)
+            return data.Transfer(self.operand(line.past("=")), to)
 
         return tuple(line.some(transfer, close))
 
     def exits(self, line: Line, region: int) -> tuple[data.Exit, ...]:
         def exit_() -> data.Exit:
             to = self.slot(line)
-            line.expect("=")
-            return data.Exit(self.operand(line, region), to)
+            return data.Exit(self.operand(line.past("="), region), to)
 
-        return tuple(line.some(exit_, ")"))
+        return tuple(line.past("->", "(").some(exit_, ")"))

@@ -307,9 +307,6 @@ class Plan:
 
         return dump(self)
 
-    def slot_of(self, region: int, x: Operand) -> Slot | Const:
-        """What an operand of a region is."""
-        return self.constants[~x] if x < 0 else self.regions[region].slots[x]
-
     def type_of(self, region: int, x: Operand) -> Type:
-        return self.slot_of(region, x).type
+        """The type of an operand of a region."""
+        return (self.constants[~x] if x < 0 else self.regions[region].slots[x]).type

@@ -6,11 +6,11 @@ computed for the collect alone is not computed any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from dataclasses import replace
 
 from undertow.plan.plan import Collect, Item, Op, Operand, Plan, Program
-from undertow.plan.walk import Place, use_counts, with_programs
+from undertow.plan.walk import Place, items_in, use_counts, with_programs
 
 _RESHAPES = ("reshape", "expand_dims", "squeeze")
 
@@ -45,13 +45,8 @@ class _Products:
         self.region = region
         self.uses = uses
         self.absorbed: set[str] = set()  # nodes that nobody computes any more
-        self.makers = {to: op for op in self._ops() for to in op.outputs}
-
-    def _ops(self) -> Iterator[Op]:
-        for program in self.plan.regions[self.region].programs:
-            for item in program.unordered:
-                if isinstance(item, Op):
-                    yield item
+        ops = (item for item in items_in(plan.regions[region]) if isinstance(item, Op))
+        self.makers = {to: op for op in ops for to in op.outputs}
 
     def product(self, item: Item) -> Item:
         """A collect of a product as one that takes its factors; others as they are."""

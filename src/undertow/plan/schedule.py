@@ -13,24 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from undertow.plan import plan as data
 from undertow.plan.kernels import Traits, TraitsOf
 from undertow.plan.order import blocking, is_blocking
-from undertow.plan.plan import (
-    NO_SLOT,
-    Branch,
-    Call,
-    Collect,
-    Collected,
-    Group,
-    Item,
-    Loop,
-    Map,
-    Op,
-    Plan,
-    Region,
-    Schedule,
-)
-from undertow.plan.walk import Place, entered_groups, enters, items_of, singly
+from undertow.plan.plan import NO_SLOT, Group, Plan, Schedule
+from undertow.plan.walk import Place, entered_groups, enters, inner_reads, items_in, singly, writes
 
 _COPIES = ("identity", "stop_gradient", "fill")
 
@@ -40,41 +27,31 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
     traits = [traits_of(kernel) for kernel in plan.kernels]
     enter_groups = entered_groups(plan)
     agenda = _waiting_groups(plan) if forced is None else set()
-    parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(plan, r, traits)})
+    parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(r, traits)})
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
     narrow = _narrow_groups(plan, traits, enter_groups)
-    groups = [
-        Group(
-            forced or ("agenda" if number in agenda else "lockstep"),
-            number in narrow,
-            number not in parallel,
-            number not in scalar,
-        )
-        for number in range(len(plan.groups))
-    ]
+    groups = []
+    for number in range(len(plan.groups)):
+        schedule = forced or ("agenda" if number in agenda else "lockstep")
+        groups.append(Group(schedule, number in narrow, number not in parallel, number not in scalar))
     return replace(plan, groups=tuple(groups))
 
 
 def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
     """Groups that have not got something, or enter one that has not."""
     closed = set(without)
-    has_grown = True
-    while has_grown:
-        more = {group for group, inner in entered.items() if group not in closed and inner & closed}
-        has_grown = bool(more)
+    while more := {group for group, inner in entered.items() if group not in closed and inner & closed}:
         closed |= more
     return closed
 
 
-def _is_parallel(plan: Plan, region: Region, traits: list[Traits]) -> bool:
+def _is_parallel(region: data.Region, traits: list[Traits]) -> bool:
     if any(not slot.type.is_static for slot in region.slots):
         return False
-    for program in region.programs:
-        for item in singly(items_of(program)):
-            if isinstance(item, (Collect, Collected, Map)) or (
-                isinstance(item, Op) and not traits[item.kernel].is_native
-            ):
-                return False
+    for item in singly(items_in(region)):
+        is_hosted = isinstance(item, data.Op) and not traits[item.kernel].is_native
+        if is_hosted or isinstance(item, (data.Collect, data.Collected, data.Map)):
+            return False
     return True
 
 
@@ -93,7 +70,7 @@ def _waiting_groups(plan: Plan) -> set[int]:
         for stage in region.programs[0].stages if region.programs else ():
             here: set[int] = set()
             for item in stage.entered:
-                if isinstance(item, Call):
+                if isinstance(item, data.Call):
                     here |= {plan.regions[callee].group for callee in item.callees}
                 for inner, _ in enters(item):
                     here |= calls.get(inner, set())
@@ -115,7 +92,7 @@ def _narrow_groups(plan: Plan, traits: list[Traits], entered: dict[int, set[int]
     return {region.group for region in plan.regions if region.kind == "function"} - wide
 
 
-def _is_narrow(plan: Plan, number: int, region: Region, traits: list[Traits], blocks: set[Place]) -> bool:
+def _is_narrow(plan: Plan, number: int, region: data.Region, traits: list[Traits], blocks: set[Place]) -> bool:
     if region.kind in ("main", "map"):
         return False
     ends = [x for slots in (*region.params, *region.results) for x in slots]
@@ -125,16 +102,16 @@ def _is_narrow(plan: Plan, number: int, region: Region, traits: list[Traits], bl
         for stage in program.stages:
             if len(stage.entered) > 1 and sum(is_blocking(item, number, blocks) for item in stage.entered) > 1:
                 return False  # it makes two calls at once
-    return all(_fits(plan, number, item, traits) for program in region.programs for item in singly(items_of(program)))
+    return all(_fits(plan, number, item, traits) for item in singly(items_in(region)))
 
 
 def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:
     return not any(x != NO_SLOT and plan.type_of(region, x).shape for x in operands)
 
 
-def _fits(plan: Plan, region: int, item: Item, traits: list[Traits]) -> bool:
+def _fits(plan: Plan, region: int, item: data.Item, traits: list[Traits]) -> bool:
     """Values are numbers. An array may come from the entry, be handed on to branches and loops, and be looked into."""
-    if isinstance(item, Op):
+    if isinstance(item, data.Op):
         kernel = plan.kernels[item.kernel]
         if not traits[item.kernel].is_native or len(item.outputs) != 1 or not _are_numbers(plan, region, item.outputs):
             return False
@@ -143,20 +120,16 @@ def _fits(plan: Plan, region: int, item: Item, traits: list[Traits]) -> bool:
         if len(item.inputs) > 3 or not _are_numbers(plan, region, item.inputs):
             return False
         return len(item.inputs) == 1 if kernel.op in _COPIES else traits[item.kernel].is_each
-    if isinstance(item, Branch):
-        return all(
-            _are_numbers(plan, region, (merge.to,))
-            and _are_numbers(plan, item.regions[0], (merge.sides[0],))
-            and _are_numbers(plan, item.regions[1], (merge.sides[1],))
-            for merge in item.merges
-        )
-    if isinstance(item, Call):
+    if isinstance(item, data.Branch):
+        inside = all(_are_numbers(plan, inner, (x,)) for inner, x in inner_reads(plan, item))
+        return inside and _are_numbers(plan, region, writes(item))
+    if isinstance(item, data.Call):
         return _are_numbers(plan, region, (*item.arguments, *item.hoists, *item.results)) and len(item.callees) == 1
-    if isinstance(item, Loop):
+    if isinstance(item, data.Loop):
         own = [*(transfer.source for transfer in item.variables), *(exit_.to for exit_ in item.exits)]
         return _are_numbers(plan, region, own)
-    if isinstance(item, Collect):
+    if isinstance(item, data.Collect):
         return item.kind != "product" and _are_numbers(plan, region, item.values)
-    if isinstance(item, Collected):
+    if isinstance(item, data.Collected):
         return len(item.to) == 1 and item.to[0] != NO_SLOT and _are_numbers(plan, region, item.to)
-    return not isinstance(item, Map)
+    return not isinstance(item, data.Map)

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from undertow.plan.plan import NO_SLOT, Branch, Item, Loop, Map, Op, Plan, Read
-from undertow.plan.walk import items_of
+from undertow.plan.walk import items_in
 
 
 def share(plan: Plan) -> Plan:
     """The plan with these slots marked."""
     shared: list[set[int]] = [set() for _ in plan.regions]
-    todo = [
-        (number, [item for program in region.programs for item in items_of(program)])
-        for number, region in enumerate(plan.regions)
-    ]
+    todo = [(number, list(items_in(region))) for number, region in enumerate(plan.regions)]
     before = -1
     while before != (now := sum(map(len, shared))):
         before = now

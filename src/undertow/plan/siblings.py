@@ -7,12 +7,13 @@ way back, the parts of its cotangent are the column that both calls are given. N
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from undertow.plan.plan import Call, Op, Plan, Program, Region, Slot
+from undertow.plan.plan import Call, Entered, Op, Plan, Region
 from undertow.plan.shapes import is_large, is_row, size_of
-from undertow.plan.walk import run_of, singly, use_counts
+from undertow.plan.walk import items_in, singly, use_counts, with_entered
 
 
 def find_siblings(plan: Plan) -> Plan:
@@ -41,27 +42,33 @@ class _Families:
         self.members: dict[int, tuple[int, int, int]] = {}  # of a call's number: family, place, how many
 
     def run(self) -> Region:
-        arguments: dict[int, int] = {}  # of slots: how many calls take them
+        arguments: Counter[int] = Counter()  # of slots: how many calls take them
         for at, call in self._calls():
-            for x in call.arguments:
-                arguments[x] = arguments.get(x, 0) + 1
+            arguments.update(call.arguments)
             if call.phase == 0:
                 for k, to in enumerate(call.results):
                     if to >= 0:
                         self.sources[to] = _Source(call, k, at)
         if not self.sources and not arguments:
             return self.region
-        for program in self.region.programs:
-            for stage in program.stages:
-                for item in singly(run_of(stage)):
-                    if isinstance(item, Op) and len(item.inputs) > 1:
-                        self._join(item)
+        for item in singly(items_in(self.region)):
+            if isinstance(item, Op) and len(item.inputs) > 1:
+                self._join(item)
         slots = tuple(
-            replace(slot, is_passed=True) if is_large(slot) and 0 < self.uses[k] == arguments.get(k, 0) else slot
+            replace(slot, is_passed=True) if is_large(slot) and 0 < self.uses[k] == arguments[k] else slot
             for k, slot in enumerate(self.region.slots)
         )
-        made = self.region if slots == self.region.slots else self.region.with_slots(slots)
-        return _with_members(made, self.members) if self.members else made
+        region = self.region if slots == self.region.slots else self.region.with_slots(slots)
+        if not self.members:
+            return region
+        return region.with_programs(tuple(with_entered(program, self._told) for program in region.programs))
+
+    def _told(self, item: Entered) -> Entered:
+        """A call that knows its family; anything else as it is."""
+        if not isinstance(item, Call) or item.phase or item.call not in self.members:
+            return item
+        family, place, count = self.members[item.call]
+        return replace(item, family=family, sibling=place, siblings=count)
 
     def _calls(self) -> Iterator[tuple[tuple[int, int], Call]]:
         for p, program in enumerate(self.region.programs):
@@ -88,29 +95,9 @@ class _Families:
                 and source.call.resume_group == first.call.resume_group
                 and source.call.visits == first.call.visits
             )
-            is_fit = is_large(slot) and _bytes(slot) == _bytes(slots[0]) and source.call.call not in self.members
+            is_same_size = size_of(slot.type) == size_of(slots[0].type)
+            is_fit = is_large(slot) and is_same_size and source.call.call not in self.members
             if not is_alike or not is_fit:
                 return
         for place, source in enumerate(sources):
             self.members[source.call.call] = first.call.site, place, len(sources)
-
-
-def _bytes(slot: Slot) -> int:
-    return size_of(slot.type)
-
-
-def _with_members(region: Region, members: dict[int, tuple[int, int, int]]) -> Region:
-    """The region with its calls told their families."""
-    programs = []
-    for program in region.programs:
-        stages = []
-        for stage in program.stages:
-            entered = []
-            for item in stage.entered:
-                if isinstance(item, Call) and item.phase == 0 and item.call in members:
-                    family, place, count = members[item.call]
-                    item = replace(item, family=family, sibling=place, siblings=count)
-                entered.append(item)
-            stages.append(replace(stage, entered=tuple(entered)))
-        programs.append(Program(program.phase, tuple(stages)))
-    return region.with_programs(tuple(programs))

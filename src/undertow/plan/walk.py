@@ -5,35 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
-from undertow.plan.plan import (
-    NO_SLOT,
-    Branch,
-    Call,
-    Collect,
-    Collected,
-    Exit,
-    Fused,
-    Item,
-    Loop,
-    Map,
-    Op,
-    Operand,
-    Plan,
-    Program,
-    Read,
-    Region,
-    Stage,
-    Straight,
-    Transfer,
-)
+from undertow.plan import plan as data
+from undertow.plan.plan import NO_SLOT, Item, Operand, Plan, Program, Region, Stage
 
 Place = tuple[int, int]  # a region, and which of its programs
 
 
-_ENTERED = frozenset((Branch, Call, Loop, Map))
+_ENTERED = frozenset((data.Branch, data.Call, data.Loop, data.Map))
 
 
 def is_straight(item: Item) -> bool:
@@ -57,7 +39,7 @@ def entered_of(program: Program) -> Iterator[Item]:
         yield from stage.entered
 
 
-def run_of(stage: Stage) -> tuple[Straight, ...]:
+def run_of(stage: Stage) -> tuple[data.Straight, ...]:
     """The straight run of a stage, with what may wait at its end."""
     return stage.straight + stage.deferred
 
@@ -65,10 +47,15 @@ def run_of(stage: Stage) -> tuple[Straight, ...]:
 def singly(items: Iterable[Item]) -> Iterator[Item]:
     """The items, those that run in one pass one by one."""
     for item in items:
-        if isinstance(item, Fused):
+        if isinstance(item, data.Fused):
             yield from item.ops
         else:
             yield item
+
+
+def items_in(region: Region) -> Iterator[Item]:
+    """All items of all programs of a region."""
+    return chain.from_iterable(map(items_of, region.programs))
 
 
 def places(plan: Plan) -> Iterator[tuple[int, int, Program]]:
@@ -80,80 +67,80 @@ def places(plan: Plan) -> Iterator[tuple[int, int, Program]]:
 
 def reads(item: Item) -> tuple[Operand, ...]:
     """What an item reads of its own region. (`inner_reads` says what it reads of those that it enters.)"""
-    if isinstance(item, Op):
+    if isinstance(item, data.Op):
         return item.inputs
-    if isinstance(item, Branch):
+    if isinstance(item, data.Branch):
         return (item.pred, *_sources(item.transfers[0]), *_sources(item.transfers[1]))
-    if isinstance(item, Call):
+    if isinstance(item, data.Call):
         own = item.arguments + item.hoists
         return own if item.selector == NO_SLOT else (*own, item.selector)
-    if isinstance(item, Loop):
+    if isinstance(item, data.Loop):
         return (*_sources(item.variables), *_sources(item.outers))
-    if isinstance(item, Map):
+    if isinstance(item, data.Map):
         counted = (item.counted,) if item.phase == 0 else ()
         return (*counted, *_sources(item.mapped), *_sources(item.outers))
-    if isinstance(item, Collect):
+    if isinstance(item, data.Collect):
         return item.values
-    if isinstance(item, Collected):
+    if isinstance(item, data.Collected):
         return (item.like,)
-    if isinstance(item, Fused):
+    if isinstance(item, data.Fused):
         return tuple(x for op in item.ops for x in op.inputs)
     return ()
 
 
 def writes(item: Item) -> tuple[int, ...]:
     """The slots of its own region that an item writes."""
-    if isinstance(item, Op):
+    if isinstance(item, data.Op):
         return item.outputs
-    if isinstance(item, Branch):
+    if isinstance(item, data.Branch):
         return tuple([merge.to for merge in item.merges])
-    if isinstance(item, Call):
+    if isinstance(item, data.Call):
         return item.results
-    if isinstance(item, Loop):
+    if isinstance(item, data.Loop):
         return tuple([exit_.to for exit_ in item.exits])
-    if isinstance(item, Map):
+    if isinstance(item, data.Map):
         return tuple([result.to for result in item.results])
-    if isinstance(item, Read):
+    if isinstance(item, data.Read):
         return (item.to,)
-    if isinstance(item, Collected):
+    if isinstance(item, data.Collected):
         return item.to
-    if isinstance(item, Fused):
+    if isinstance(item, data.Fused):
         return tuple(x for op in item.ops for x in op.outputs)
     return ()
 
 
 def enters(item: Item) -> tuple[Place, ...]:
     """The regions inside of its own that an item enters, and which program of each; a call enters another body."""
-    if isinstance(item, Branch):
+    if isinstance(item, data.Branch):
         return tuple([(side, item.visit) for side in item.regions])
-    if isinstance(item, Loop):
+    if isinstance(item, data.Loop):
         return ((item.body, 0),)
-    if isinstance(item, Map):
+    if isinstance(item, data.Map):
         return ((item.body, item.phase),)
     return ()
 
 
-def transfers_of(item: Item) -> Iterator[tuple[int, Transfer]]:
+def transfers_of(item: Item) -> Iterator[tuple[int, data.Transfer]]:
     """What an item hands to the regions that it enters: the region, and from where to where."""
-    if isinstance(item, Branch):
+    if isinstance(item, data.Branch):
         for side, transfers in zip(item.regions, item.transfers, strict=True):
             for transfer in transfers:
                 yield side, transfer
-    elif isinstance(item, Loop):
+    elif isinstance(item, data.Loop):
         for transfer in item.variables + item.outers:
             yield item.body, transfer
-    elif isinstance(item, Map):
+    elif isinstance(item, data.Map):
         for transfer in item.mapped + item.outers:
             yield item.body, transfer
 
 
 def inner_reads(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
     """What an item reads of other regions: of those that it entered, when they are over, and of main."""
-    if isinstance(item, Branch):
+    if isinstance(item, data.Branch):
         for merge in item.merges:
             yield item.regions[0], merge.sides[0]
             yield item.regions[1], merge.sides[1]
-    elif isinstance(item, Loop):
+    elif isinstance(item, data.Loop):
         for transfer in item.variables + item.outers:
             yield item.body, transfer.to  # the next iteration does
         for exit_ in item.exits:
@@ -161,17 +148,17 @@ def inner_reads(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
         going = going_on(plan, item)
         for x in item.next:
             yield going, x
-    elif isinstance(item, Map):
+    elif isinstance(item, data.Map):
         for result in item.results:
             yield item.body, result.source
-    elif isinstance(item, Read) and item.is_shared:
+    elif isinstance(item, data.Read) and item.is_shared:
         yield 0, item.index
 
 
-def going_on(plan: Plan, loop: Loop) -> int:
+def going_on(plan: Plan, loop: data.Loop) -> int:
     """The region of the branch in which a loop goes on."""
     for item in items_of(plan.regions[loop.body].programs[0]):
-        if isinstance(item, Branch) and item.branch == loop.branch:
+        if isinstance(item, data.Branch) and item.branch == loop.branch:
             return item.regions[0]
     raise AssertionError("a loop without a way round")
 
@@ -181,8 +168,8 @@ def entered_groups(plan: Plan) -> dict[int, set[int]]:
     entered: dict[int, set[int]] = {}
     for region, _, program in places(plan):
         for item in entered_of(program):
-            if not isinstance(item, Branch):
-                bodies = item.callees if isinstance(item, Call) else (item.body,)  # type: ignore[union-attr]
+            if not isinstance(item, data.Branch):
+                bodies = item.callees if isinstance(item, data.Call) else (item.body,)  # type: ignore[union-attr]
                 groups = entered.setdefault(plan.regions[region].group, set())
                 groups.update(plan.regions[body].group for body in bodies)
     return entered
@@ -193,19 +180,23 @@ def use_counts(plan: Plan) -> list[list[int]]:
     counts = [[0] * len(region.slots) for region in plan.regions]
     for number, region in enumerate(plan.regions):
         own = counts[number]
-        for slots in region.results:
-            for x in slots:
+        for x in chain.from_iterable(region.results):
+            if x >= 0:
+                own[x] += 1
+        for item in items_in(region):
+            for x in reads(item):
                 if x >= 0:
                     own[x] += 1
-        for program in region.programs:
-            for item in items_of(program):
-                for x in reads(item):
-                    if x >= 0:
-                        own[x] += 1
-                for inner, x in inner_reads(plan, item):
-                    if x >= 0:
-                        counts[inner][x] += 1
+            for inner, x in inner_reads(plan, item):
+                if x >= 0:
+                    counts[inner][x] += 1
     return counts
+
+
+def with_entered(program: Program, change: Callable[[data.Entered], data.Entered]) -> Program:
+    """A program in order, with each of the things that it enters changed."""
+    stages = [replace(stage, entered=tuple(map(change, stage.entered))) for stage in program.stages]
+    return Program(program.phase, tuple(stages))
 
 
 def with_programs(plan: Plan, changed: dict[Place, Program]) -> Plan:
@@ -220,5 +211,5 @@ def with_programs(plan: Plan, changed: dict[Place, Program]) -> Plan:
     return replace(plan, regions=tuple(regions))
 
 
-def _sources(pairs: Iterable[Transfer | Exit]) -> list[Operand]:
+def _sources(pairs: Iterable[data.Transfer | data.Exit]) -> list[Operand]:
     return [pair.source for pair in pairs]

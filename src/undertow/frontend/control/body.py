@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -183,13 +183,12 @@ def widen_loop_variable(name: str, value: Any, dtype: DType) -> None:
 # -- maps --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Shared:
     """An argument of `map` that every call gets whole."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
+    __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
 
 def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], Any]) -> Work:

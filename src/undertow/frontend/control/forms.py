@@ -155,9 +155,7 @@ def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
     if hasattr(function, "__undertow_definition__"):
         return function.map(*arrays)  # type: ignore[attr-defined]
     if not callable(function) or not arrays:
-        raise CaptureError(
-            "ut.map takes a function and one or more arrays", hint="write ut.map(lambda a, b: a * b, x, y)"
-        )
+        raise _no_map()
     arrays = [as_mapped(arg) for arg in arrays]
     whole = [arg.value if isinstance(arg, Shared) else [np.asarray(x) for x in tree.flatten(arg)[0]] for arg in arrays]
     mapped = [x for arg, held in zip(arrays, whole, strict=True) if not isinstance(arg, Shared) for x in held]
@@ -181,11 +179,13 @@ def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         ) from None
 
 
+def _no_map() -> CaptureError:
+    return CaptureError("ut.map takes a function and one or more arrays", hint="write ut.map(lambda a, b: a * b, x, y)")
+
+
 def _map(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
     if len(args) < 2 or kwargs:
-        raise CaptureError(
-            "ut.map takes a function and one or more arrays", hint="write ut.map(lambda a, b: a * b, x, y)"
-        )
+        raise _no_map()
     function, *arrays = args
     arrays = [as_mapped(array) for array in arrays]
     return graph_map(interp.ctx, arrays, lambda values: interp.call(function, values, {}, env))

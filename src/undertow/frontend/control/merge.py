@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from undertow.errors import InternalError, Span, TypeMismatch
 from undertow.frontend.control.body import widen_loop_variable
 from undertow.frontend.syntax.source import Undefined
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.values.leaves import ABSENT, Absent, describe, is_static_equal, leaf_type, port_in
+from undertow.frontend.values.leaves import ABSENT, Absent, describe, is_static_equal, leaf_type, port_in, zero
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Context, Traced, is_traced
 from undertow.frontend.values.tree import flatten, unflatten
@@ -227,9 +225,8 @@ def _merge_leaf(
     a: Any, b: Any, fits: Any, regions: tuple[int, int], ctx: Context, name: str, span: Span | None
 ) -> Traced:
     builder = ctx.open_builder
-    zero = np.zeros([d if isinstance(d, int) else 0 for d in fits.shape], fits.dtype.numpy)
     ports = [
-        port_in(zero if isinstance(v, Absent) else v, region, ctx, fits.dtype)
+        port_in(zero(fits) if isinstance(v, Absent) else v, region, ctx, fits.dtype)
         for v, region in zip((a, b), regions, strict=True)
     ]
     number = builder.add(

@@ -45,11 +45,7 @@ def contents(env: Env) -> dict[int, tuple[Any, Any]]:
     """The lists, dicts and sets that variables reach, with what they hold now."""
     held: dict[int, tuple[Any, Any]] = {}
     seen: set[int] = set()  # joins
-    stack: list[Any] = []
-    at: Env | None = env
-    while at is not None:
-        stack.extend(at.vars.values())
-        at = at.parent
+    stack = [value for around in env.outwards() for value in around.vars.values()]
     while stack:
         item = stack.pop()
         if isinstance(item, Joined):

@@ -14,6 +14,7 @@ from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.functions.creation import arange
 from undertow.frontend.values.operands import (
+    along,
     as_operand,
     convert,
     dim,
@@ -55,8 +56,7 @@ def shape(x: Any, /) -> tuple[Any, ...]:
 
 def length(x: Any, /, axis: int = 0) -> Any:
     """The length of an axis: a Python integer, or a traced i64 scalar if known only at run time."""
-    value = as_operand(x)
-    return dim(value, one_axis(axis, type_of(value).rank, "length"))
+    return dim(*along(x, axis, "length"))
 
 
 def reshape(x: Any, /, shape: Any) -> Any:
@@ -187,8 +187,7 @@ def stack(arrays: Any, /, axis: int = 0) -> Any:
 
 def unstack(x: Any, /, axis: int = 0) -> list[Any]:
     """The parts along an axis, which must have a known length."""
-    value = as_operand(x)
-    at = one_axis(axis, type_of(value).rank, "unstack")
+    value, at = along(x, axis, "unstack")
     count = dim(value, at)
     if isinstance(count, Traced):
         raise TypeMismatch(
@@ -204,8 +203,7 @@ def split(x: Any, parts: Any, /, axis: int = 0) -> list[Any]:
     >>> split([1, 2, 3, 4], 2), split([1, 2, 3, 4], [1])
     ([array([1, 2]), array([3, 4])], [array([1]), array([2, 3, 4])])
     """
-    value = as_operand(x)
-    at = one_axis(axis, type_of(value).rank, "split")
+    value, at = along(x, axis, "split")
     if isinstance(parts, (list, tuple)):
         cuts = [None, *parts, None]
     else:
@@ -229,15 +227,13 @@ def slice_between(x: Any, start: Any, stop: Any, /, axis: int = 0, step: int = 1
     >>> slice_between([1, 2, 3, 4], 1, None)
     array([2, 3, 4])
     """
-    value = as_operand(x)
-    rank = type_of(value).rank
-    at = one_axis(axis, rank, "a slice")
+    value, at = along(x, axis, "a slice")
     stride = static_int(step, "the step of a slice")
     if stride == 0:
         raise TypeMismatch("the step of a slice is 0")
     if all(b is None or is_static_int(b) for b in (start, stop)):
         fixed = [None if b is None else int(b) for b in (start, stop)]
-        whole = (None,) * rank
+        whole = (None,) * type_of(value).rank
         starts, stops, steps = (
             (*whole[:at], part, *whole[at + 1 :]) for part in (*fixed, None if stride == 1 else stride)
         )
@@ -256,8 +252,7 @@ def slice_at(x: Any, start: Any, size: int, /, axis: int = 0) -> Any:
     >>> slice_at([1, 2, 3, 4], 1, 2)
     array([2, 3])
     """
-    value = as_operand(x)
-    at = one_axis(axis, type_of(value).rank, "slice_at")
+    value, at = along(x, axis, "slice_at")
     first = convert(integers(start, "the start of slice_at"), i64)
     return emit("slice_at", [value, first], axis=at, size=static_int(size, "the size of slice_at"))[0]
 
@@ -297,8 +292,9 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
     array([[2],
            [3]])
     """
-    value, which = as_operand(x), integers(indices, "the indices of take_along_axis")
-    return emit("take_along_axis", [value, which], axis=one_axis(axis, type_of(value).rank, "take_along_axis"))[0]
+    value, at = along(x, axis, "take_along_axis")
+    which = integers(indices, "the indices of take_along_axis")
+    return emit("take_along_axis", [value, which], axis=at)[0]
 
 
 gather = take_along_axis
@@ -331,7 +327,7 @@ def roll(x: Any, shift: Any, /, axis: Any = None) -> Any:
     value = as_operand(x)
     if axis is None:
         return reshape(roll(reshape(value, (-1,)), shift, axis=0), dims(value))
-    at = one_axis(axis, type_of(value).rank, "roll")
+    _, at = along(value, axis, "roll")
     count = dim(value, at)
     if is_static_int(shift) and is_static_int(count):
         cut: Any = -int(shift) % count if count else 0

@@ -25,7 +25,8 @@ def _fields(template: str) -> int:
     return len(names)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text as it stands in a template."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -51,7 +52,7 @@ def print(*values: Any, sep: str = " ") -> None:
         template = values[0]
         operands = _filled(template, values[1:], "print")
     else:
-        template = _escaped(sep).join(_escaped(v) if isinstance(v, str) else "{}" for v in values)
+        template = escaped(sep).join(escaped(v) if isinstance(v, str) else "{}" for v in values)
         operands = [as_operand(v) for v in values if not isinstance(v, str)]
     effect("print", operands, template=template)
 
@@ -65,5 +66,5 @@ def assert_(condition: Any, message: str = "an assertion failed", /, *values: An
         raise TypeMismatch(
             f"the message of assert_ is {brief(message)}, not a text", hint='write ut.assert_(x > 0, "x is {}", x)'
         )
-    template = message if values else _escaped(message)
+    template = message if values else escaped(message)
     effect("assert", [*bools(condition), *_filled(template, values, "assert_")], template=template)

@@ -13,7 +13,7 @@ import numpy as np
 from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values import tree
-from undertow.frontend.values.operands import as_number, as_operand, convert, is_weak, numbers, type_of
+from undertow.frontend.values.operands import as_operand, convert, is_weak, numbers, type_of
 from undertow.frontend.values.traced import Traced, emit, is_traced
 from undertow.types import dtype_of
 
@@ -45,7 +45,7 @@ def stop_gradient(x: Any, /) -> Any:
 
 def positive(x: Any, /) -> Any:
     """+x: x itself, booleans as integers."""
-    return as_number(x)
+    return numbers(x)[0]
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
@@ -66,7 +66,7 @@ def round(x: Any, /, decimals: int = 0) -> Any:
     >>> round([0.5, 1.5, -2.7])
     array([ 0.,  2., -3.])
     """
-    value = as_number(x)
+    value = numbers(x)[0]
     if type_of(value).dtype.kind == "int":
         return value
     if decimals == 0:

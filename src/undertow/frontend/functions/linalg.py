@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,10 +129,7 @@ def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[s
             if label not in known or output.count(label) > 1:
                 raise _wrong(subscripts, f"{label!r} of the result is not once in the operands, or is named twice")
         return terms, output
-    counts: dict[str, int] = {}
-    for part in parts:
-        for letter in part.replace("...", ""):
-            counts[letter] = counts.get(letter, 0) + 1
+    counts = Counter(inputs.replace("...", "").replace(",", ""))
     single = sorted(letter for letter, count in counts.items() if count == 1)
     return terms, (*_labels(subscripts, "...", most), *single)
 

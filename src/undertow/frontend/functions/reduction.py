@@ -11,13 +11,13 @@ from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values.operands import (
     as_bool,
-    as_float,
-    as_number,
     as_operand,
     convert,
     dim,
     dims,
+    floats,
     is_static_int,
+    numbers,
     one_axis,
     result_dtype,
     some_axes,
@@ -46,12 +46,12 @@ def sum(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     >>> sum([[1, 2], [3, 4]], axis=0)
     array([4, 6])
     """
-    return _reduce("sum", _summable(as_number(x), dtype), axis, keepdims)
+    return _reduce("sum", _summable(numbers(x)[0], dtype), axis, keepdims)
 
 
 def prod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product along an axis, several, or all."""
-    return _reduce("prod", _summable(as_number(x), dtype), axis, keepdims)
+    return _reduce("prod", _summable(numbers(x)[0], dtype), axis, keepdims)
 
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
@@ -88,14 +88,14 @@ def mean(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     >>> mean([[1, 2], [3, 5]], axis=1)
     array([1.5, 4. ])
     """
-    value = as_float(x)
+    value = floats(x)[0]
     axes = some_axes(axis, type_of(value).rank, "mean")
     return plain.divide(sum(value, axis=axes, keepdims=keepdims), _count(value, axes))
 
 
 def var(x: Any, /, axis: Any = None, correction: float = 0, keepdims: bool = False) -> Any:
     """The variance along an axis, several, or all; `correction=1` is that of a sample."""
-    value = as_float(x)
+    value = floats(x)[0]
     axes = some_axes(axis, type_of(value).rank, "var")
     apart = plain.square(plain.subtract(value, mean(value, axis=axes, keepdims=True)))
     return plain.divide(sum(apart, axis=axes, keepdims=keepdims), plain.subtract(_count(value, axes), correction))
@@ -112,7 +112,7 @@ def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None) -> Any:
     >>> cumulative_sum([1, 2, 3])
     array([1, 3, 6])
     """
-    value = _summable(as_number(x), dtype)
+    value = _summable(numbers(x)[0], dtype)
     rank = type_of(value).rank
     if axis is None and rank != 1:
         raise TypeMismatch(f"the running sum of {type_of(value)} without an axis", hint="say along which: axis=0")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ from undertow.frontend.interpret.outcomes import (
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedRange
-from undertow.frontend.interpret.statements import HINTS, Statements
+from undertow.frontend.interpret.statements import Statements
+from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import Checkpoint
 from undertow.frontend.values.leaves import port_in
@@ -107,7 +109,7 @@ class StatementInterpreter(Statements):
                 continue
             else:
                 if not isinstance(statement, End):
-                    yield self.simple(statement, env)
+                    yield self.expr(statement, env)
                 cell = cell.next
                 continue
             outcome, cell = yield step
@@ -153,29 +155,19 @@ class StatementInterpreter(Statements):
     def fork(self, pred: Traced, then: Any, other: Any, after: Cell | None, stop: Cell | None, env: Env) -> Work:
         """Run both sides until they stand at one place; the outcome there, and the place."""
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
-        outside = builder.region
         regions = builder.branch(ctx.session.resolve(pred))
         before = save(env, builder)
         sides: list[Side] = []
-        try:
-            for region, work in zip(regions, (then, other), strict=True):
-                restore(before, env, builder)
-                builder.region = region
-                outcome, place = yield work()
-                sides.append(self._side(region, outcome, place, after, stop, env))
-            while (behind := self._behind(sides, stop)) is not None:
-                number, target = behind
-                side = sides[number]
-                restore(side.state, env, builder)
-                builder.region = side.region
-                assert side.place is not None
-                if isinstance(side.outcome, Mixed):
-                    outcome = yield self.go_on(side.outcome, side.place, target, env)
-                else:
-                    outcome = yield self.run(side.place, target, env)
-                sides[number] = self._side(side.region, outcome, target, side.place, stop, env)
-        finally:
-            builder.region = outside
+        for region, work in zip(regions, (then, other), strict=True):
+            (outcome, place), state = yield self.on_side(region, before, work, env)
+            sides.append(self._side(region, state, outcome, place, after, stop))
+        while (behind := self._behind(sides, stop)) is not None:
+            number, target = behind
+            side = sides[number]
+            go_on = partial(self.go_on, side.outcome) if isinstance(side.outcome, Mixed) else self.run
+            work = partial(go_on, side.place, target, env)
+            outcome, state = yield self.on_side(side.region, side.state, work, env)
+            sides[number] = self._side(side.region, state, outcome, target, side.place, stop)
         ctx.span = span
         result = self._join_outcomes(sides, regions)
         kept = [side.state if keeps_state(side.outcome) else None for side in sides]
@@ -191,14 +183,14 @@ class StatementInterpreter(Statements):
         return result, next((side.place for side in sides if falls(side.outcome)), None)
 
     def _side(
-        self, region: int, outcome: Outcome, place: Cell | None, start: Cell | None, stop: Cell | None, env: Env
+        self, region: int, state: State, outcome: Outcome, place: Cell | None, start: Cell | None, stop: Cell | None
     ) -> Side:
         """Where a side stands: `break` and `continue` of a loop that Python runs are places like any other."""
         if isinstance(outcome, Leave):
             found = self._leave(outcome, start, stop)
             if not isinstance(found, Leave):
                 outcome, place = None, found
-        return Side(region, save(env, self.ctx.open_builder), None if place is stop else place, outcome)
+        return Side(region, state, None if place is stop else place, outcome)
 
     def _behind(self, sides: list[Side], stop: Cell | None) -> tuple[int, Cell | None] | None:
         """The side that must go on before they can join, and how far; None if they stand at one place."""

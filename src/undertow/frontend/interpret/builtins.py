@@ -12,6 +12,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.debug import escaped
 from undertow.frontend.interpret.standins import TracedRange, TracedText
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values.traced import Traced, effect
@@ -134,9 +135,9 @@ def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | 
             parts.append("{}")
             held.append(value)
         else:
-            parts.append(str(value).replace("{", "{{").replace("}", "}}"))
+            parts.append(escaped(str(value)))
     between = " " if kwargs.get("sep") is None else str(kwargs["sep"])
-    effect("print", held, template=between.replace("{", "{{").replace("}", "}}").join(parts))
+    effect("print", held, template=escaped(between).join(parts))
 
 
 def _power(base: Any, exponent: Any, mod: Any = None) -> Any:

@@ -66,12 +66,7 @@ class Interpreter(Containers):
 
     def call_node(self, node: ast.Call, env: Env) -> Work:
         function = yield self.expr(node.func, env)
-        args: list[Any] = []
-        for part in node.args:
-            if isinstance(part, ast.Starred):
-                args.extend((yield self.expr(part.value, env)))
-            else:
-                args.append((yield self.expr(part, env)))
+        args: list[Any] = yield self.each(node.args, env)
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
             value = yield self.expr(keyword.value, env)

@@ -11,6 +11,7 @@ import numpy as np
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.state import contents
 from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.debug import escaped
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.standins import TracedText
@@ -25,12 +26,7 @@ class Containers(Expressions):
     """Adds what makes and takes apart containers."""
 
     def sequence(self, node: Any, env: Env) -> Work:
-        items: list[Any] = []
-        for item in node.elts:
-            if isinstance(item, ast.Starred):
-                items.extend((yield self.expr(item.value, env)))
-            else:
-                items.append((yield self.expr(item, env)))
+        items: list[Any] = yield self.each(node.elts, env)
         if isinstance(node, ast.Tuple):
             return tuple(items)
         return items if isinstance(node, ast.List) else set(items)
@@ -153,7 +149,7 @@ class Containers(Expressions):
         values: list[Traced] = []
         for part in node.values:
             if isinstance(part, ast.Constant):
-                parts.append(_escaped(str(part.value)))
+                parts.append(escaped(str(part.value)))
             elif isinstance(part, ast.FormattedValue):
                 value = yield self.expr(part.value, env)
                 spec = "" if part.format_spec is None else (yield self.expr(part.format_spec, env))
@@ -162,7 +158,7 @@ class Containers(Expressions):
                     values.append(value)
                     continue
                 convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion)
-                parts.append(_escaped(format(convert(value) if convert else value, spec)))
+                parts.append(escaped(format(convert(value) if convert else value, spec)))
         template = "".join(parts)
         return TracedText(template, values) if values else template.format()
 
@@ -221,12 +217,7 @@ class Containers(Expressions):
                 f"a {type(container).__name__} in an attribute changes under a condition or in a loop",
                 hint="keep it in a variable: only what variables hold can have a value for each branch",
             )
-        at: Env | None = env
-        while at is not None and isinstance(node, ast.Name):
-            if node.id in at.local:
-                return
-            at = at.parent
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and not any(node.id in around.local for around in env.outwards()):
             raise CaptureError(
                 f"`{node.id}` is not of this function: a graph cannot change it under a condition or in a loop",
                 hint="return the value instead, and change it where the function is called",
@@ -256,10 +247,6 @@ class Containers(Expressions):
             items = [*items[: stars[0]], items[stars[0] : split], *items[split:]]
         for part, item in zip(target.elts, items, strict=True):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _static(key: Any, what: str, span: Span) -> Any:

@@ -22,11 +22,11 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.merge import by_condition, force, merge
-from undertow.frontend.control.state import join_effects, join_states, restore, save
+from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.queries import is_plain, syntax_name
-from undertow.frontend.syntax.source import Closure, Env, Undefined
+from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
+from undertow.frontend.syntax.source import Env, NoSource, Undefined
 from undertow.frontend.values.traced import Context, Traced, read
 from undertow.types import bool_
 
@@ -57,12 +57,23 @@ class Expressions:
         self.ctx = ctx
         self.depth = 0
 
-    def expr(self, node: ast.expr, env: Env) -> Any:
-        """The value of an expression, or a generator that will give it."""
+    def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
+        """The value of an expression, or a generator that will give it, or do a statement without control flow."""
         handler = HANDLERS.get(type(node))
         if handler is None:
-            raise CaptureError(f"{syntax_name(node)} cannot be captured", self.span(node, env))
+            hint = HINTS.get(type(node).__name__, "")
+            raise CaptureError(f"{syntax_name(node)} cannot be captured", self.span(node, env), hint)
         return handler(self, node, env)
+
+    def each(self, nodes: Iterable[ast.expr], env: Env) -> Work:
+        """The values of expressions, those behind a star one by one."""
+        values: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                values.extend((yield self.expr(node.value, env)))
+            else:
+                values.append((yield self.expr(node, env)))
+        return values
 
     def span(self, node: ast.AST, env: Env) -> Span:
         name = env.closure.name
@@ -87,19 +98,16 @@ class Expressions:
         return itertools.chain(value) if type(value) is GeneratorType else self.ctx.session.seen(value)
 
     def find(self, name: str, env: Env) -> Any:
-        at: Env | None = env
-        last = env
-        while at is not None:
-            if name in at.local:
-                value = at.vars.get(name, MISSING)
+        for around in env.outwards():
+            if name in around.local:
+                value = around.vars.get(name, MISSING)
                 if value is MISSING:
                     return Undefined(f"`{name}` is used before it is assigned", _LOCAL_HINT)
                 value = force(value, self.ctx)
-                if at is not env:
-                    self.ctx.session.note_reading(at, name, value)
+                if around is not env:
+                    self.ctx.session.note_reading(around, name, value)
                 return value
-            last, at = at, at.parent
-        closure = last.closure
+        closure = around.closure
         if name in closure.cells:
             try:
                 return closure.cells[name].cell_contents
@@ -230,24 +238,26 @@ class Expressions:
     def choose(self, pred: Traced, then: Callable[[], Any], other: Callable[[], Any], env: Env | None) -> Work:
         """The value of one of two pieces of work, chosen at run time: both are captured, each in a branch."""
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
-        outside = builder.region
-        port = ctx.session.resolve(pred)
-        regions = builder.branch(port)
+        regions = builder.branch(ctx.session.resolve(pred))
         scratch = env or Env(_NOWHERE, frozenset(), None)
         before = save(scratch, builder)
-        values, states = [], []
+        a, after_a = yield self.on_side(regions[0], before, then, scratch)
+        b, after_b = yield self.on_side(regions[1], before, other, scratch)
+        ctx.span = span
+        join_states(before, after_a, after_b, regions, scratch, ctx)
+        join_effects(before, [after_a.effect, after_b.effect], regions, builder)
+        return merge(a, b, regions, ctx, "", span, by_condition("this expression", span))
+
+    def on_side(self, region: int, state: State, work: Callable[[], Any], env: Env) -> Work:
+        """Do work on one side of a branch, from a state: what it gives, and the state that it leaves."""
+        builder = self.ctx.open_builder
+        outside, builder.region = builder.region, region
+        restore(state, env, builder)
         try:
-            for region, work in zip(regions, (then, other), strict=True):
-                restore(before, scratch, builder)
-                builder.region = region
-                values.append((yield work()))
-                states.append(save(scratch, builder))
+            value = yield work()
+            return value, save(env, builder)
         finally:
             builder.region = outside
-        ctx.span = span
-        join_states(before, states[0], states[1], regions, scratch, ctx)
-        join_effects(before, [state.effect for state in states], regions, builder)
-        return merge(values[0], values[1], regions, ctx, "", span, by_condition("this expression", span))
 
 
 # -- what the handlers share -------------------------------------------------------------------------------
@@ -272,25 +282,14 @@ def did_you_mean(name: str, known: Iterable[str], before: str = "") -> str:
 
 
 def _visible_names(env: Env) -> list[str]:
-    found: dict[str, None] = {}
-    at: Env | None = env
-    last = env
-    while at is not None:
-        found.update(dict.fromkeys(sorted(at.vars)))
-        last, at = at, at.parent
-    return [*found, *last.closure.cells, *last.closure.globals, *dir(builtins)]
+    *_, outermost = around = list(env.outwards())
+    held = dict.fromkeys(name for scope in around for name in sorted(scope.vars))
+    return [*held, *outermost.closure.cells, *outermost.closure.globals, *dir(builtins)]
 
 
-def _constant(self: Expressions, node: ast.Constant, env: Env) -> Any:
-    return node.value
-
-
-_NOWHERE = Closure(
-    ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None)), "", "", {}, {}, None,
-    inspect.Signature(),
-)  # fmt: skip
+_NOWHERE = NoSource("", inspect.Signature(), Span("", 1))
 HANDLERS.update({
-    ast.Constant: _constant, ast.Name: Expressions.name, ast.BinOp: Expressions.binary,
+    ast.Constant: lambda _, node, env: node.value, ast.Name: Expressions.name, ast.BinOp: Expressions.binary,
     ast.UnaryOp: Expressions.unary, ast.Compare: Expressions.compare, ast.BoolOp: Expressions.boolean,
     ast.IfExp: Expressions.conditional,
 })  # fmt: skip

@@ -38,12 +38,12 @@ from undertow.frontend.interpret.outcomes import (
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, assigned_names
-from undertow.frontend.values.leaves import describe, leaf_type
+from undertow.frontend.values.leaves import describe, leaf_type, zero
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, is_traced
 from undertow.frontend.values.tree import Structure, flatten, unflatten, unflatten_each
 from undertow.ir.graph import Const
-from undertow.types import Type, i32, promote, weak_dtype
+from undertow.types import i32, promote, weak_dtype
 
 _GO_ON, _RETURNED, _BROKE = 0, 1, 2
 _KEEPS_STRUCTURE = "a loop variable keeps its structure; to make a value for each iteration use ut.map"
@@ -210,7 +210,7 @@ def _statement_loop(
         env.vars = {**before.vars, **known.changing}
         carried.put(params[first:last], env)
         going = functions.equal(params[last], _GO_ON) if known.exits else None
-        if going is not None and _may_end(node) and not (isinstance(node, ast.For) or is_plain(node.test)):
+        if going is not None and isinstance(node, ast.While) and not is_plain(node.test):
             truth = yield interp.choose(going, lambda: test(params), lambda: False, env)
         else:
             truth = yield test(params)
@@ -248,7 +248,7 @@ def _statement_loop(
         names = [*own, *carried.labels]
         if known.exits:
             value = known.value if RETURN in known.exits else None
-            returned = [_zero(leaf_type(leaf)) for leaf in flatten(value, is_traced)[0]]
+            returned = [zero(leaf_type(leaf)) for leaf in flatten(value, is_traced)[0]]
             initial += [np.int32(_GO_ON), *returned]
             names += ["flow", *["value"] * len(returned)]
         return graph_loop(ctx, initial, names, header, body)
@@ -304,15 +304,6 @@ def _find_changed_names(
                 TypeMismatch,
             )
             raise StartOver(known, changing={**known.changing, name: changed})
-
-
-def _may_end(node: ast.While | ast.For) -> bool:
-    """Is the loop's own condition more than `True`?"""
-    return isinstance(node, ast.For) or not (isinstance(node.test, ast.Constant) and bool(node.test.value))
-
-
-def _zero(type: Type) -> Any:
-    return np.zeros([d if isinstance(d, int) else 0 for d in type.shape], type.dtype.numpy)[()]
 
 
 def _flags(outcome: Outcome, flags: list[Traced], interp: Interpreter) -> list[Any]:

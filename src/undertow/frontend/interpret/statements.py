@@ -10,27 +10,15 @@ from undertow.errors import CaptureError
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.expressions import BINARY, INPLACE
+from undertow.frontend.interpret.expressions import BINARY, HANDLERS, INPLACE
 from undertow.frontend.interpret.standins import TracedText
-from undertow.frontend.syntax.queries import syntax_name
+from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.values.traced import Traced
 
 
 class Statements(Interpreter):
     """Adds statements without control flow to expressions. `branches.py` adds the others."""
-
-    def simple(self, node: Any, env: Env) -> Any:
-        """A statement without control flow of its own."""
-        handler = _STATEMENTS.get(type(node))
-        if handler is None:
-            raise CaptureError(
-                f"{syntax_name(node)} cannot be captured", self.span(node, env), hint=HINTS.get(type(node).__name__, "")
-            )
-        return handler(self, node, env)
-
-    def expression(self, node: ast.Expr, env: Env) -> Any:
-        return self.expr(node.value, env)
 
     def assignment(self, node: ast.Assign, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -45,7 +33,7 @@ class Statements(Interpreter):
     def augmented(self, node: ast.AugAssign, env: Env) -> Work:
         target = node.target
         if isinstance(target, ast.Name):
-            before = self.name(ast.copy_location(ast.Name(target.id, ast.Load()), target), env)
+            before = self.name(target, env)
         elif isinstance(target, ast.Subscript):
             container = yield self.expr(target.value, env)
             key = yield self.expr(target.slice, env)
@@ -94,7 +82,7 @@ class Statements(Interpreter):
     def delete(self, node: ast.Delete, env: Env) -> Work:
         for target in node.targets:
             if isinstance(target, ast.Name):
-                self.name(ast.copy_location(ast.Name(target.id, ast.Load()), target), env)
+                self.name(target, env)
                 env.vars[target.id] = Undefined(f"`{target.id}` is used after `del`", "assign it again first")
             elif isinstance(target, ast.Subscript):
                 container = yield self.expr(target.value, env)
@@ -124,29 +112,12 @@ class Statements(Interpreter):
                 value = getattr(source, alias.name)
             env.vars[(alias.asname or alias.name).split(".")[0]] = value
 
-    def nothing(self, node: ast.Pass, env: Env) -> None:
-        """`pass`."""
 
-
-_STATEMENTS: dict[type, Any] = {
-    ast.Expr: Statements.expression, ast.Assign: Statements.assignment,
+HANDLERS.update({
+    ast.Expr: lambda interp, node, env: interp.expr(node.value, env), ast.Assign: Statements.assignment,
     ast.AnnAssign: Statements.annotated, ast.AugAssign: Statements.augmented,
     ast.FunctionDef: Statements.define, ast.Assert: Statements.check,
     ast.Raise: Statements.throw, ast.Delete: Statements.delete,
     ast.Import: Statements.bring_in, ast.ImportFrom: Statements.bring_in,
-    ast.Pass: Statements.nothing,
-}  # fmt: skip
-HINTS = {
-    "Try": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
-    "TryStar": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
-    "SubGraph": "define the SubGraph before the function, and call it here; what it needs is an input of it",
-    "With": "open files and locks outside of @ut.function, and pass what was read as an argument",
-    "AsyncWith": "move it outside of @ut.function",
-    "AsyncFor": "use an ordinary `for`",
-    "AsyncFunctionDef": "use an ordinary `def`: a graph runs in parallel by itself",
-    "Global": "return the new value instead, and assign it where the function is called",
-    "Nonlocal": "return the new value instead: `total = add(total, x)`",
-    "ClassDef": "define the class outside of the function",
-    "Match": "use `if`/`elif`, or index a table of functions' results",
-    "Raise": 'state what must hold: `assert x > 0, "x must be positive"`, or ut.assert_',
-}
+    ast.Pass: lambda *_: None,
+})  # fmt: skip

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -76,23 +76,21 @@ def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]
 
 
 def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.Signature:
-    kinds = inspect.Parameter
-    made: list[inspect.Parameter] = []
+    parameter = inspect.Parameter
+    kinds = (
+        (arguments.posonlyargs, parameter.POSITIONAL_ONLY),
+        (arguments.args, parameter.POSITIONAL_OR_KEYWORD),
+        ([arguments.vararg], parameter.VAR_POSITIONAL),
+        (arguments.kwonlyargs, parameter.KEYWORD_ONLY),
+        ([arguments.kwarg], parameter.VAR_KEYWORD),
+    )
+    named = [(arg.arg, kind) for args, kind in kinds for arg in args if arg is not None]
+    return inspect.Signature([parameter(n, kind, default=defaults.get(n, parameter.empty)) for n, kind in named])
 
-    def add(arg: ast.arg, kind: Any) -> None:
-        made.append(inspect.Parameter(arg.arg, kind, default=defaults.get(arg.arg, inspect.Parameter.empty)))
 
-    for arg in arguments.posonlyargs:
-        add(arg, kinds.POSITIONAL_ONLY)
-    for arg in arguments.args:
-        add(arg, kinds.POSITIONAL_OR_KEYWORD)
-    if arguments.vararg:
-        add(arguments.vararg, kinds.VAR_POSITIONAL)
-    for arg in arguments.kwonlyargs:
-        add(arg, kinds.KEYWORD_ONLY)
-    if arguments.kwarg:
-        add(arguments.kwarg, kinds.VAR_KEYWORD)
-    return inspect.Signature(made)
+def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD) -> inspect.Signature:
+    """The signature of a function whose parameters are all of one kind."""
+    return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 _LIBRARY_PATHS = tuple(

@@ -36,3 +36,20 @@ def syntax_name(node: ast.AST) -> str:
     }  # fmt: skip
     kind = type(node).__name__
     return names.get(kind, f"this syntax ({kind})")
+
+
+# What to do instead of syntax that cannot be captured.
+HINTS = {
+    "Try": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
+    "TryStar": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
+    "SubGraph": "define the SubGraph before the function, and call it here; what it needs is an input of it",
+    "With": "open files and locks outside of @ut.function, and pass what was read as an argument",
+    "AsyncWith": "move it outside of @ut.function",
+    "AsyncFor": "use an ordinary `for`",
+    "AsyncFunctionDef": "use an ordinary `def`: a graph runs in parallel by itself",
+    "Global": "return the new value instead, and assign it where the function is called",
+    "Nonlocal": "return the new value instead: `total = add(total, x)`",
+    "ClassDef": "define the class outside of the function",
+    "Match": "use `if`/`elif`, or index a table of functions' results",
+    "Raise": 'state what must hold: `assert x > 0, "x must be positive"`, or ut.assert_',
+}

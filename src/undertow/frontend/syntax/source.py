@@ -27,21 +27,18 @@ _PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
 _PARSER_DEPTH = 200_000
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Undefined:
     """What a name holds before it is assigned, or when only one branch assigned it; reading it raises `why`.
 
     A fault of the place where the name got this way (its types in two branches) is told there: at `span`.
     """
 
-    __slots__ = ("hint", "kind", "span", "why")
-
-    def __init__(
-        self, why: str, hint: str = "", span: Span | None = None, kind: type[UndertowError] = CaptureError
-    ) -> None:
-        self.why = why
-        self.hint = hint
-        self.span = span
-        self.kind = kind
+    why: str
+    hint: str = ""
+    span: Span | None = None
+    kind: type[UndertowError] = CaptureError
+    __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
     def error(self, read_at: Span | None) -> UndertowError:
         return self.kind(self.why, self.span or read_at, self.hint)
@@ -61,6 +58,13 @@ class Env:
     is_comprehension: bool = False
     born: int = field(default_factory=births.__next__)
     result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
+
+    def outwards(self) -> Iterator[Env]:
+        """This activation, and those around it."""
+        at: Env | None = self
+        while at is not None:
+            yield at
+            at = at.parent
 
 
 @dataclass(slots=True, eq=False)
@@ -101,6 +105,19 @@ class Closure:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+
+class NoSource(Closure):
+    """What capture must know of a function whose Python is elsewhere: its name, its parameters."""
+
+    def __init__(self, name: str, signature: inspect.Signature, span: Span) -> None:
+        node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None))
+        super().__init__(node, name, span.file, {}, {}, None, signature)
+        self._span = span
+
+    @property
+    def span(self) -> Span:
+        return self._span
 
 
 def parse(source: str, filename: str) -> ast.Module:
@@ -206,9 +223,7 @@ def closure_of(function: FunctionType) -> Closure:
             place,
             hint="if the file was edited after it was imported, import it again",
         )
-    cells: dict[str, Any] = {}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        cells[name] = cell
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
     return Closure(
         matches[0], name, code.co_filename, function.__globals__, cells, None,

@@ -18,15 +18,14 @@ from undertow.errors import CaptureError, Span, UndertowError, brief
 from undertow.frontend.control.termination import refuse_endless
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.syntax.annotations import Annotation, read
-from undertow.frontend.syntax.calling import is_library_file
-from undertow.frontend.syntax.source import Closure
+from undertow.frontend.syntax.calling import is_library_file, signature_with
+from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.block_session import BlockSession, here, numbers, user_frame
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization
 from undertow.frontend.trace.graft import Ready, with_callees
 from undertow.frontend.trace.library import raised_by_python
 from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, link
-from undertow.frontend.trace.loaded import NoSource
 from undertow.frontend.trace.scope import name_of
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
@@ -113,9 +112,8 @@ class Block(Definition):
 
     def _declare(self) -> None:
         assert self._closure is not None and self._notes is not None
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         names = [item.name or f"x{number}" for number, item in enumerate(self._inputs)]
-        self._closure.signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+        self._closure.signature = signature_with(names)
         results = {"return": self._notes["return"]} if "return" in self._notes else {}
         self._notes = {**{name: item.note for name, item in zip(names, self._inputs, strict=True)}, **results}
 
@@ -276,7 +274,7 @@ class Block(Definition):
         if self._specialization is None:
             types = tuple(type.erased() for item in self._inputs for type in item.note.types)
             name, hidden = f"{self.name}~b{next(numbers)}", dict.fromkeys(PROVISIONAL)
-            arguments = Arguments([], types, (), [], (), ())
+            arguments = Arguments([], types, (), [], ())
             self._specialization = Specialization(self, name, types, arguments, hidden, self.note("return"))
         return self._specialization
 
@@ -374,14 +372,6 @@ class Block(Definition):
             for variable, name in session.variables.items()
             if name in used
         }
-        self._ready = Ready(
-            function.types,
-            structures,
-            function.results,
-            function.name,
-            tuple(function.hidden),
-            graphs,
-            variables,
-            is_shared=True,
-        )
+        signature = function.types, structures, function.results
+        self._ready = Ready(*signature, function.name, tuple(function.hidden), graphs, variables, is_shared=True)
         self._session = self._written = None

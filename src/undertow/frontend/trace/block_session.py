@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,12 @@ _HOW_TO_INDEX = (
     "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
     "a `def` that is given to ut.cond may index arrays and lists as they are"
 )
+_HINTS = {
+    "truth": "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
+    "repeat with ut.while_loop",
+    "index": _HOW_TO_INDEX,
+    "array": _HOW_TO_INDEX,
+}
 
 
 def user_frame() -> FrameType | None:
@@ -59,28 +66,16 @@ class BlockContext(Context):
         frame = user_frame()
         if frame is None:
             return None
-        return Span(frame.f_code.co_filename, frame.f_lineno, function=self.session.block_name)
+        names = [block.name for block in self.session.blocks[-1:]]
+        return Span(frame.f_code.co_filename, frame.f_lineno, function="".join(names))
 
     @span.setter
     def span(self, span: Span | None) -> None:
         self.captured = span
 
     @property
-    def truth_hint(self) -> str:  # type: ignore[override]
-        if not self.is_plain_python:
-            return Context.truth_hint
-        return (
-            "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
-            "repeat with ut.while_loop"
-        )
-
-    @property
-    def index_hint(self) -> str:  # type: ignore[override]
-        return _HOW_TO_INDEX if self.is_plain_python else Context.index_hint
-
-    @property
-    def array_hint(self) -> str:  # type: ignore[override]
-        return _HOW_TO_INDEX if self.is_plain_python else Context.array_hint
+    def hints(self) -> Mapping[str, str]:  # type: ignore[override]
+        return _HINTS if self.is_plain_python else Context.hints
 
 
 class BlockSession(CaptureSession):
@@ -92,10 +87,6 @@ class BlockSession(CaptureSession):
         self.blocks: list[Block] = []  # those that are open, the innermost last
         self.unfinished: dict[str, Block] = {}  # those that were called before they were finished
         super().__init__(context=BlockContext)
-
-    @property
-    def block_name(self) -> str:
-        return self.blocks[-1].name if self.blocks else ""
 
     def fresh_name(self, name: str) -> str:
         return f"{name}~b{next(numbers)}"

@@ -29,7 +29,7 @@ from undertow.frontend.trace.definition import (
     how_to_return,
     take_arguments,
 )
-from undertow.frontend.trace.graft import Ready, with_variables
+from undertow.frontend.trace.graft import Ready
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
@@ -156,18 +156,16 @@ class CaptureSession(Scope):
     def _graft(self, definition: Definition, ready: Ready, arguments: Arguments) -> Specialization:
         """A function that needs no capture: its graphs, under names that are free here."""
         if ready not in self._grafts:
-            name, graphs = ready.grafted(self.fresh_name)
-            if ready.variables:
-                for variable, is_written in ready.variables.values():
-                    if self.bound(variable) is not variable:
-                        raise CaptureError(
-                            f"`{definition.name}` is a graph already: the gradient does not see its variable "
-                            f"`{variable.name}`",
-                            hint="hand the value over as an argument",
-                        )
-                    self.uses_variable(variable, is_written)
-                names = {known: self.variable_name(variable) for known, (variable, _) in ready.variables.items()}
-                graphs = {key: with_variables(graph, names) for key, graph in graphs.items()}
+            for variable, is_written in ready.variables.values():
+                if self.bound(variable) is not variable:
+                    raise CaptureError(
+                        f"`{definition.name}` is a graph already: the gradient does not see its variable "
+                        f"`{variable.name}`",
+                        hint="hand the value over as an argument",
+                    )
+                self.uses_variable(variable, is_written)
+            variables = {known: self.variable_name(variable) for known, (variable, _) in ready.variables.items()}
+            name, graphs = ready.grafted(self.fresh_name, variables)
             self.graphs.update(graphs)
             hidden = dict.fromkeys(ready.hidden)
             self._grafts[ready] = Specialization(

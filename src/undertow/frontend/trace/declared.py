@@ -66,12 +66,9 @@ def _open(type: Type, note: Declared) -> Type:
 
 def _notes(token: Token, note: Any) -> Sequence[Any]:
     """What is declared for each value that a container holds."""
-    if token[0] == "dataclass":
-        hints = _hints(token[2])
-        return [hints.get(name) for name in token[3]]
-    if token[0] == "namedtuple":
-        hints = _hints(token[2])
-        return [hints.get(name) for name in token[2]._fields]
+    if token[0] in ("dataclass", "namedtuple"):
+        names = token[3] if token[0] == "dataclass" else token[2]._fields
+        return [_hints(token[2]).get(name) for name in names]
     if token[0] == "object" and hasattr(token[2], "__undertow_types__"):
         notes: Sequence[Any] = token[2].__undertow_types__(token[4])
         return notes

@@ -117,7 +117,6 @@ class Arguments:
     structures: tuple[tree.Structure, ...]  # one per parameter
     names: list[str]  # one per leaf
     parameters: tuple[str, ...]
-    is_fixed: tuple[bool, ...]  # was the leaf's type annotated?
 
     def passed(self, signature: inspect.Signature, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """How a call passes these leaves: by position, and by name."""
@@ -166,7 +165,6 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     types: list[Type] = []
     structures: list[tree.Structure] = []
     names: list[str] = []
-    fixed: list[bool] = []
     dims: Dims = {}
     for name, value in values.items():
         note = _spread(definition.note(name), value, definition.closure.signature.parameters[name])
@@ -188,11 +186,10 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
             leaves.append(converted)
             types.append(seen)
             names.append(path)
-            fixed.append(type is not None)
         if note is None and held:
             types[-len(held) :] = opened(types[-len(held) :], structure)
         structures.append(structure)
-    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), tuple(fixed))
+    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values))
 
 
 def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -> Annotation | None:

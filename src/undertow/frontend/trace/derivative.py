@@ -17,11 +17,10 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.calling import is_user_code
-from undertow.frontend.syntax.source import Closure
+from undertow.frontend.syntax.calling import is_user_code, signature_with
+from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.definition import Check, Definition
-from undertow.frontend.trace.loaded import NoSource
-from undertow.frontend.trace.pullback import DifferentiableCall, pull_back, scalar_of, write_call
+from undertow.frontend.trace.pullback import pull_back, scalar_of, write_call
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
@@ -117,8 +116,7 @@ class Adapted(Made):
     @property
     def closure(self) -> Closure:
         if self._adapted is None:
-            kind = inspect.Parameter.POSITIONAL_ONLY
-            signature = inspect.Signature([inspect.Parameter(name, kind) for name in self.parameters])
+            signature = signature_with(self.parameters, inspect.Parameter.POSITIONAL_ONLY)
             self._adapted = NoSource(self._name, signature, self.inner.closure.span)
         return self._adapted
 
@@ -183,8 +181,9 @@ class Derived(Wrapped):
             call = yield write_call(session, self.bound, [values, tuple(args), kwargs], {})
         shapes: list[tuple[range, tree.Structure]] = []
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        every_shape = tree.numbered(args, is_traced, count)
         for n in numbers:
-            shapes.append(self._positions(call, n, args))
+            shapes.append(every_shape[self._position(n, len(args))])
             self._refuse_static(shapes[-1][1], n)
         wanted = [index for indices, _ in shapes for index in indices]
         if len(set(wanted)) < len(wanted):
@@ -205,22 +204,16 @@ class Derived(Wrapped):
             return (answer, aux) if self.has_aux else answer, gradients
         return (gradients, aux) if self.has_aux else gradients
 
-    def _positions(self, call: DifferentiableCall, number: int, args: list[Any]) -> tuple[range, tree.Structure]:
-        """The leaves of an argument, as argnums counts, and its structure."""
-        n = number + (self.skipped if number >= 0 else len(args))
-        if not self.skipped <= n < len(args):
-            count = len(args) - self.skipped
+    def _position(self, number: int, given: int) -> int:
+        """Which of the given arguments argnums means by a number."""
+        n = number + (self.skipped if number >= 0 else given)
+        if not self.skipped <= n < given:
+            count = given - self.skipped
             raise CaptureError(
                 f"argnums={number}, but `{self.inner.name}` has {count} positional argument{'s' * (count != 1)}",
                 hint="argnums counts from 0; -1 is the last one",
             )
-        if self.bound is None:
-            return call.positions(n)
-        at = len(self.targets)
-        for value in args[:n]:
-            at += len(tree.flatten(value, is_traced)[0])
-        leaves, own = tree.flatten(args[n], is_traced)
-        return range(at, at + len(leaves)), own
+        return n
 
     def _refuse_static(self, structure: tree.Structure, number: int) -> None:
         """Variables, and arguments that are nothing but a text or its kind, have no gradient: say so."""

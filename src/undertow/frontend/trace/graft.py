@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.trace.builder import START
 from undertow.frontend.values.tree import Structure
-from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Port
+from undertow.ir.graph import Attrs, Const, FunctionGraph, Port
 from undertow.ir.structure import ENTERS, SOURCES
 from undertow.ir.walk import entered_by, reachable
 from undertow.types import CTL, Type
+
+if TYPE_CHECKING:  # it is written in terms of this file
+    from undertow.frontend.trace.library import Captured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,33 +40,29 @@ class Ready:
     variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)
     is_shared: bool = False  # have its graphs names of their own everywhere? Then what two of these share comes once
 
-    def grafted(self, fresh_name: Callable[[str], str]) -> tuple[str, dict[str, FunctionGraph]]:
+    def grafted(
+        self, fresh_name: Callable[[str], str], variables: Mapping[str, str]
+    ) -> tuple[str, dict[str, FunctionGraph]]:
         """The name of the function and all graphs, under names that are free where they go."""
         names = {name: name if self.is_shared else fresh_name(name) for name in self.graphs}
-        return names[self.callee], {names[name]: renamed(graph, names) for name, graph in self.graphs.items()}
+        return names[self.callee], {names[n]: renamed(graph, names, variables) for n, graph in self.graphs.items()}
 
 
-def make_ready(
-    library: Library,
-    types: tuple[Type, ...],
-    structures: tuple[Structure, ...],
-    result: Structure,
-    result_count: int,
-    needs_seed: bool,
-) -> Ready:
+def make_ready(captured: Captured) -> Ready:
     """The function that a library's main graph calls, or that it is."""
+    library, types, count = captured.library, captured.types, captured.result_count
     main = library.functions[library.main]
     graphs = {name: graph for name, graph in library.functions.items() if name != library.main}
-    results = Annotation(tuple(main.type_of(port) for port in main.results[:result_count]), result)
+    results = Annotation(tuple(main.type_of(port) for port in main.results[:count]), captured.result)
     direct = _behind(main, len(types))
     if direct is not None:
-        return Ready(types, structures, results, *direct, graphs)
+        return Ready(types, captured.structures, results, *direct, graphs)
     name = library.main
     graphs[name] = replace(
         main, kind="function", regions=(replace(main.regions[0], kind="function"), *main.regions[1:])
     )
-    hidden = (*(("key",) if needs_seed else ()), *(("order",) if len(main.results) > result_count else ()))
-    return Ready(types, structures, results, name, hidden, graphs)
+    hidden = (*(("key",) if captured.needs_seed else ()), *(("order",) if len(main.results) > count else ()))
+    return Ready(types, captured.structures, results, name, hidden, graphs)
 
 
 def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | None:
@@ -92,27 +92,16 @@ def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | No
     return (call.attrs.text("callee"), hidden) if is_plain else None
 
 
-def with_variables(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
-    """A graph with other names for its variables."""
-    nodes = tuple(
-        replace(node, attrs=Attrs(**{**node.attrs, "variable": names[node.attrs.text("variable")]}))
-        if "variable" in node.attrs
-        else node
-        for node in graph.nodes
-    )
-    return replace(graph, nodes=nodes)
-
-
-def renamed(graph: FunctionGraph, names: Mapping[str, str]) -> FunctionGraph:
-    """A graph with other names for itself and for the graphs that it enters."""
+def renamed(
+    graph: FunctionGraph, names: Mapping[str, str], variables: Mapping[str, str] = MappingProxyType({})
+) -> FunctionGraph:
+    """A graph with other names for itself, for the graphs that it enters, and for variables."""
     name = names[graph.name]
     nodes = []
     for node in graph.nodes:
-        for key in ("callee", "body"):
-            if node.op in ENTERS and key in node.attrs:
-                entered = node.attrs.text(key)
-                if names[entered] != entered:
-                    node = replace(node, attrs=type(node.attrs)(**{**node.attrs, key: names[entered]}))
+        key, known = ("variable", variables) if node.op not in ENTERS else (ENTERS[node.op], names)
+        if key in node.attrs and (before := node.attrs.text(key)) != (after := known.get(before, before)):
+            node = replace(node, attrs=Attrs(**{**node.attrs, key: after}))
         nodes.append(node)
     body = graph.regions[0]
     body = replace(body, name=name) if body.name == graph.name else body

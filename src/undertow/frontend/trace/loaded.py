@@ -6,15 +6,13 @@ saved if its name and its fields are the same.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from undertow.errors import SavedSpan, Span, TypeMismatch
+from undertow.errors import TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
-from undertow.frontend.syntax.source import Closure
+from undertow.frontend.syntax.source import NoSource
 from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import Ready
 from undertow.frontend.values import tree
@@ -31,32 +29,13 @@ class LostDefault:
 LOST = LostDefault()
 
 
-class NoSource(Closure):
-    """What capture must know of a function whose Python is elsewhere: its name, its parameters."""
-
-    def __init__(self, name: str, signature: inspect.Signature, span: Span) -> None:
-        node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None))
-        super().__init__(node, name, span.file, {}, {}, None, signature)
-        self._span = span
-
-    @property
-    def span(self) -> Span:
-        return self._span
-
-
 class ReadyDefinition(Definition):
     """A function that was captured elsewhere, at one or more signatures."""
 
     def __init__(
-        self,
-        name: str,
-        signature: inspect.Signature,
-        span: SavedSpan,
-        notes: Mapping[str, Annotation],
-        classes: Sequence[type],
-        signatures: Sequence[Ready],
+        self, source: NoSource, notes: Mapping[str, Annotation], classes: Sequence[type], signatures: Sequence[Ready]
     ) -> None:
-        super().__init__(NoSource(name, signature, span))
+        super().__init__(source)
         self._notes = dict(notes)
         self.signatures = tuple(signatures)
         self._classes = {_looks(cls): cls for cls in reversed(classes)}  # of two that look alike, the first

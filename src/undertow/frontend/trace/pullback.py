@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,26 +42,6 @@ class DifferentiableCall:
     region: int
     number: int  # of the call node
 
-    def positions(self, n: int) -> tuple[range, tree.Structure]:
-        """The leaves of the n-th positional argument, and its structure."""
-        at = 0
-        parameters = self.definition.closure.signature.parameters
-        arguments = zip(self.arguments.parameters, self.arguments.structures, strict=True)
-        for place, (name, structure) in enumerate(arguments):
-            count = structure.count(tree.LEAF)
-            kind = parameters[name].kind
-            if kind == kind.VAR_POSITIONAL and place <= n:
-                for k, value in enumerate(self.args[place:], place):
-                    leaves, own = tree.flatten(value, is_traced)
-                    if k == n:
-                        return range(at, at + len(leaves)), own
-                    at += len(leaves)
-                break
-            if place == n and kind != kind.VAR_KEYWORD:
-                return range(at, at + count), structure
-            at += count
-        raise AssertionError(f"{self.definition.name} has no argument number {n}")
-
     def refuse_integers(self, indices: Sequence[int]) -> None:
         for index in indices:
             type_ = self.arguments.types[index]
@@ -87,14 +67,9 @@ class DifferentiableCall:
             type_ = takes[index].erased()
             types += rows_types(type_) if index in sparse else [type_]
         inputs = [Port(self.number, min(cotangents)), *cotangents.values()]
-        number = builder.add(
-            "gradient",
-            inputs,
-            tuple(types),
-            Attrs(given=tuple(cotangents), wanted=tuple(wanted), **sparse_attr(sparse)),
-            self.session.ctx.span,
-            f"d_{call.name.rsplit('/', 1)[-1]}",
-        )
+        attrs = Attrs(given=tuple(cotangents), wanted=tuple(wanted), **sparse_attr(sparse))
+        name = f"d_{call.name.rsplit('/', 1)[-1]}"
+        number = builder.add("gradient", inputs, tuple(types), attrs, self.session.ctx.span, name)
         outputs = (Traced(builder, Port(number, k)) for k in range(len(types)))
         return [
             IndexedRows(next(outputs), next(outputs), dims(self.arguments.leaves[index]))
@@ -142,15 +117,14 @@ def scalar_of(value: Any, name: str) -> Traced:
     return value
 
 
+@dataclass(slots=True, eq=False)
 class Pullback:
     """What `vjp` gives beside the value, inside of a capture: cotangents of the results to those of the arguments."""
 
-    __undertow_static__ = True
-
-    def __init__(self, call: DifferentiableCall, skipped: int) -> None:
-        self.call = call
-        self.skipped = skipped  # arguments that a method is bound to
-        self.is_used = False
+    call: DifferentiableCall
+    skipped: int  # arguments that a method is bound to
+    is_used: bool = False
+    __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
         call, session = self.call, self.call.session
@@ -184,12 +158,9 @@ def pull_back(call: DifferentiableCall, cotangents: Any) -> tuple[Any, ...]:
         for index in wanted:
             made[index] = zeros_like(call.arguments.leaves[index])
     parts: list[Any] = []
-    at = 0
-    for value in call.args:
-        leaves, own = tree.flatten(value, is_traced)
+    for indices, own in tree.numbered(call.args, is_traced):
         bare = tuple(_NOTHING if token[0] == "static" else token for token in own)
-        parts.append(tree.unflatten(bare, made[at : at + len(leaves)]))
-        at += len(leaves)
+        parts.append(tree.unflatten(bare, [made[index] for index in indices]))
     return tuple(parts)
 
 

@@ -19,7 +19,8 @@ from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.syntax.calling import library_closure, signature_with
+from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization, take_arguments
 from undertow.frontend.trace.library import Captured, capture_main, learn_types
@@ -51,11 +52,8 @@ def definition_of(function: Any, count: int, span: Span | None) -> tuple[Definit
 def _applied(function: Any, count: int, span: Span | None) -> Closure:
     """`lambda x, y: function(x, y)`, as if it stood where the function is defined."""
     own = function if isinstance(function, Closure) else None
-    if inspect.isfunction(function):
-        try:
-            own = closure_of(function)
-        except CaptureError:  # no source: it is called, and must do with traced values
-            own = None
+    if inspect.isfunction(function):  # without source it is called, and must do with traced values
+        own = library_closure(function)
     place = (own.span if own is not None else span) or Span("<ut.jvp>", 1)
     known = "" if own is None else own.name
     inner = function.func if isinstance(function, functools.partial) else function
@@ -66,9 +64,7 @@ def _applied(function: Any, count: int, span: Span | None) -> Closure:
     node = ast.Lambda(taken, call)
     for part in ast.walk(node):
         part.lineno, part.col_offset = place.line, place.column - 1  # type: ignore[attr-defined]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(n, kind) for n in names])
-    return Closure(node, name, place.file, {"function of jvp": function}, {}, None, signature)
+    return Closure(node, name, place.file, {"function of jvp": function}, {}, None, signature_with(names))
 
 
 def _parameters(signature: inspect.Signature | None, count: int) -> list[str]:
@@ -216,5 +212,4 @@ def with_tangents(arguments: Arguments, tangents: dict[int, Any]) -> Arguments:
         leaves=[*arguments.leaves, *tangents.values()],
         types=(*arguments.types, *(arguments.types[number] for number in tangents)),
         names=[*arguments.names, *(f"{arguments.names[number]}.t" for number in tangents)],
-        is_fixed=(*arguments.is_fixed, *(arguments.is_fixed[number] for number in tangents)),
     )

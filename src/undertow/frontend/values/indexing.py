@@ -15,7 +15,7 @@ import numpy as np
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
 from undertow.frontend.values.operands import as_operand, is_static_int, static_int, type_of
-from undertow.frontend.values.traced import Traced, emit
+from undertow.frontend.values.traced import FUNCTIONS, Traced, emit
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +141,14 @@ def _cut_static(value: Any, items: list[_Item]) -> Any:
     """All slices with static bounds, in one node."""
     parts = [item.value for item in items if item.kind != "new"]
     cuts = [part if isinstance(part, slice) and _is_static(part) else slice(None) for part in parts]
-    bounds = [[None if b is None else static_int(b, "a bound of a slice") for b in _bounds(cut)] for cut in cuts]
+    bounds = [
+        [None if b is None else static_int(b, "a bound of a slice") for b in (cut.start, cut.stop, cut.step)]
+        for cut in cuts
+    ]
     if all(b is None for cut in bounds for b in cut):
         return value
     starts, stops, steps = (tuple(cut[k] for cut in bounds) for k in range(3))
     return emit("slice", [value], starts=starts, stops=stops, steps=steps)[0]
 
 
-def _bounds(cut: slice) -> tuple[Any, Any, Any]:
-    return cut.start, cut.stop, cut.step
+FUNCTIONS["__getitem__"] = getitem

@@ -30,21 +30,20 @@ def leaf_type(value: Any, dtype: DType | None = None) -> Type:
     return type_of(np.asarray(constant(value)))
 
 
+def zero(type: Type) -> Any:
+    """A value of a type where nobody looks at it: what only the run knows of its shape is 0."""
+    return np.zeros([d if isinstance(d, int) else 0 for d in type.shape], type.dtype.numpy)[()]
+
+
 def describe(value: Any) -> str:
     """What a value is, for messages: its type, the number itself where it is known, or its structure."""
     leaves, structure = flatten(value, lambda v: isinstance(v, (Traced, Absent)))
-    shown = [_describe_leaf(leaf) for leaf in leaves]
     if value is None:
         return "nothing (None)"
     if len(structure) == 1 and leaves and not isinstance(leaves[0], (bool, int, float)):
         return said(leaf_type(value))
-    return show(structure, shown)
-
-
-def _describe_leaf(leaf: Any) -> str:
-    if is_weak(leaf):
-        return brief(leaf)
-    return "?" if isinstance(leaf, Absent) else str(leaf_type(leaf))
+    shown = (brief(x) if is_weak(x) else "?" if isinstance(x, Absent) else str(leaf_type(x)) for x in leaves)
+    return show(structure, list(shown))
 
 
 def is_static_equal(a: Any, b: Any) -> bool:
@@ -53,7 +52,7 @@ def is_static_equal(a: Any, b: Any) -> bool:
     return type(a) is type(b) and isinstance(a, plain) and (a == b)
 
 
-def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, name: str = "") -> Port:
+def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -> Port:
     """A leaf as a token of a region of the graph that is being written."""
     builder = ctx.open_builder
     before = builder.region
@@ -65,7 +64,7 @@ def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None, n
             dtype = weak_dtype(value)
         if isinstance(value, int) and dtype is not None and dtype.kind == "int":
             check_range(value, dtype)
-        return builder.gate(Const(np.asarray(constant(value, dtype))), ctx.span, name)
+        return builder.gate(Const(np.asarray(constant(value, dtype))), ctx.span)
     finally:
         builder.region = before
 

@@ -7,7 +7,7 @@ Arithmetic on booleans is done in i64. Lists are arrays; those that hold traced 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,43 +91,30 @@ def _prepared(values: Sequence[Any]) -> list[Any]:
     return [v if is_weak(v) else as_operand(v) for v in values]
 
 
-def _all_to(values: Sequence[Any], dtype: DType) -> list[Any]:
-    return [number(v, dtype) if is_weak(v) else convert(v, dtype) for v in values]
+def _to_one(values: Sequence[Any], chosen: Callable[[DType], DType]) -> list[Any]:
+    prepared = _prepared(values)
+    dtype = chosen(common_dtype(prepared))
+    return [number(v, dtype) if is_weak(v) else convert(v, dtype) for v in prepared]
 
 
 def same_dtype(*values: Any) -> list[Any]:
     """Operands of one dtype, whatever it is."""
-    prepared = _prepared(values)
-    return _all_to(prepared, common_dtype(prepared))
+    return _to_one(values, lambda dtype: dtype)
 
 
 def numbers(*values: Any) -> list[Any]:
     """Operands of one dtype that is not bool: arithmetic on booleans is done in i64."""
-    prepared = _prepared(values)
-    dtype = common_dtype(prepared)
-    return _all_to(prepared, i64 if dtype == bool_ else dtype)
+    return _to_one(values, lambda dtype: i64 if dtype == bool_ else dtype)
 
 
 def floats(*values: Any) -> list[Any]:
     """Operands of one float dtype: f64 where there was none."""
-    prepared = _prepared(values)
-    dtype = common_dtype(prepared)
-    return _all_to(prepared, dtype if dtype.kind == "float" else f64)
+    return _to_one(values, lambda dtype: dtype if dtype.kind == "float" else f64)
 
 
 def bools(*values: Any) -> list[Any]:
     """Operands as booleans: what is not 0 is true."""
     return [as_bool(v) for v in values]
-
-
-def as_number(value: Any) -> Any:
-    """One operand for arithmetic."""
-    return numbers(value)[0]
-
-
-def as_float(value: Any) -> Any:
-    """One operand of a float dtype."""
-    return floats(value)[0]
 
 
 def as_bool(value: Any) -> Any:
@@ -174,6 +161,12 @@ def one_axis(axis: Any, rank: int, what: str) -> int:
             hint="a scalar has no axes" if rank == 0 else f"the axis can be from {-rank} to {rank - 1}",
         )
     return number % rank
+
+
+def along(x: Any, axis: Any, what: str) -> tuple[Any, int]:
+    """An operand, and an axis of it counted from the front."""
+    value = as_operand(x)
+    return value, one_axis(axis, type_of(value).rank, what)
 
 
 def some_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:

@@ -181,8 +181,7 @@ class IndexedRows:
         (_, mine, my_rows), (_, its, its_rows) = _flat(self), _flat(other)
         return self._with(arrays.concat([mine, its]), arrays.concat([my_rows, its_rows]))
 
-    def __radd__(self, other: Any) -> Any:
-        return self + other
+    __radd__ = __add__
 
     def __neg__(self) -> IndexedRows:
         return self._with(self.indices, plain.negative(self.rows))

@@ -19,16 +19,12 @@ class _Scope:
     def __init__(self) -> None:
         self._before: list[tuple[Builder, tuple[Port, ...], str]] = []
 
-    def _builder(self) -> Builder | None:
-        current = context()
-        return None if current is None else current.builder
-
     def _change(self, builder: Builder) -> None:
         raise NotImplementedError
 
     def __enter__(self) -> None:
-        builder = self._builder()
-        if builder is not None:
+        current = context()
+        if current is not None and (builder := current.builder) is not None:
             self._before.append((builder, builder.controls, builder.device))
             self._change(builder)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,24 @@ from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions.array import check_static_indices, take
 from undertow.frontend.syntax.annotations import as_array, convert
 from undertow.frontend.values.operands import as_operand, integers, is_weak
-from undertow.frontend.values.traced import Traced, constant, context, operand, read
-from undertow.ir.graph import Attrs, Port
+from undertow.frontend.values.traced import Context, Traced, constant, context, read, write
+from undertow.ir.graph import Attrs
 from undertow.ops.op import find
 from undertow.ops.state import Own
 from undertow.types import Shape, Type, dtype_of, type_of
 
 _COMMITS = threading.Lock()  # held while values are copied in or out: nobody sees half of a commit
 _NUMBERS = itertools.count()
+
+
+def _setter(name: str, how: str, sentence: str) -> Callable[[Variable, Any], Any]:
+    """The method of a variable that puts an operator of its value and another one in the place of its value."""
+
+    def assign(self: Variable, value: Any) -> Any:
+        return self._write("assign", how, [self._given(value)])
+
+    assign.__name__, assign.__qualname__, assign.__doc__ = name, f"Variable.{name}", sentence
+    return assign
 
 
 class Variable:
@@ -99,33 +109,13 @@ class Variable:
         """The rows with these numbers now; nothing else of the value is looked at."""
         return self._look("read_rows", [self._numbers(indices)])
 
-    def assign(self, value: Any) -> Any:
-        """Replace the value; gives the new one."""
-        return self._assign("set", value)
-
-    def assign_add(self, value: Any) -> Any:
-        """Add to the value, atomically; gives the new one."""
-        return self._assign("add", value)
-
-    def assign_sub(self, value: Any) -> Any:
-        """Subtract from the value, atomically; gives the new one."""
-        return self._assign("subtract", value)
-
-    def assign_mul(self, value: Any) -> Any:
-        """Multiply the value, atomically; gives the new one."""
-        return self._assign("multiply", value)
-
-    def assign_min(self, value: Any) -> Any:
-        """The smaller of both, atomically; gives the new value."""
-        return self._assign("minimum", value)
-
-    def assign_max(self, value: Any) -> Any:
-        """The larger of both, atomically; gives the new value."""
-        return self._assign("maximum", value)
-
-    def assign_concat(self, value: Any) -> Any:
-        """Append along the first axis, atomically; gives the new value."""
-        return self._assign("concat", value)
+    assign = _setter("assign", "set", "Replace the value; gives the new one.")
+    assign_add = _setter("assign_add", "add", "Add to the value, atomically; gives the new one.")
+    assign_sub = _setter("assign_sub", "subtract", "Subtract from the value, atomically; gives the new one.")
+    assign_mul = _setter("assign_mul", "multiply", "Multiply the value, atomically; gives the new one.")
+    assign_min = _setter("assign_min", "minimum", "The smaller of both, atomically; gives the new value.")
+    assign_max = _setter("assign_max", "maximum", "The larger of both, atomically; gives the new value.")
+    assign_concat = _setter("assign_concat", "concat", "Append along the first axis, atomically; gives the new value.")
 
     def assign_rows(self, indices: Any, rows: Any) -> Any:
         """Replace the rows with these numbers, and nothing else, atomically; gives the new rows."""
@@ -135,26 +125,15 @@ class Variable:
         """Add to the rows with these numbers, atomically, repeated ones several times; gives the new rows."""
         return self._write("assign_rows", "add", [self._numbers(indices), self._given(rows)])
 
-    def _assign(self, how: str, value: Any) -> Any:
-        return self._write("assign", how, [self._given(value)])
-
     def _look(self, op: str, operands: list[Any]) -> Any:
         current = context(operands)
         if current is None or current.builder is None:
             return self._apply(op, {self.name: self._value}, operands, Attrs(**self._held(self.name)))
-        builder = current.builder
-        given = current.session.bound(self)
-        if given is not self:
-            return take(given, operands[0], axis=0) if operands else given
-        ordered = current.session.uses_variable(self, writes=False)
-        before = (current.session.effect_token(),) if ordered else ()
-        ports = [operand(x) for x in operands]
-        attrs = Attrs(**self._held(current.session.variable_name(self)))
-        types = find(op).type([builder.type_of(port) for port in ports], attrs)
-        number = builder.add(op, ports, types, attrs, current.span, self.name, before)
-        if ordered:
-            builder.effect = Port(number, 1)
-        return Traced(builder, Port(number))
+        bound = current.session.bound(self)
+        if bound is not self:
+            return take(bound, operands[0], axis=0) if operands else bound
+        is_ordered = current.session.uses_variable(self, writes=False)
+        return self._node(current, op, operands, self.name, is_ordered)
 
     def _write(self, op: str, how: str, operands: list[Any]) -> Any:
         current = context(operands)
@@ -164,20 +143,24 @@ class Variable:
                 new = self._apply(op, state, operands, Attrs(**self._held(self.name), how=how))
                 _commit([(self, state[self.name])])
             return self._value if op == "assign" else new
-        builder = current.builder
         if current.session.bound(self) is not self:
             raise CaptureError(
                 f"variable `{self.name}` is assigned in a function that is differentiated with respect to it",
                 hint="assign it outside of the function that ut.grad is given, when the gradient is known",
             )
         current.session.uses_variable(self, writes=True)
-        before = current.session.effect_token()
-        ports = [operand(x) for x in operands]
-        attrs = Attrs(**self._held(current.session.variable_name(self)), how=how)
-        types = find(op).type([builder.type_of(port) for port in ports], attrs)
-        number = builder.add(op, ports, types, attrs, current.span, f"{self.name}.{how}", (before,))
-        builder.effect = Port(number, 1)
-        return Traced(builder, Port(number))
+        return self._node(current, op, operands, f"{self.name}.{how}", is_ordered=True, how=how)
+
+    def _node(
+        self, current: Context, op: str, operands: list[Any], name: str, is_ordered: bool, **attrs: Any
+    ) -> Traced:
+        """Write a node that reads or writes the variable; in program order, its second output is the order token."""
+        before = (current.session.effect_token(),) if is_ordered else ()
+        held = self._held(current.session.variable_name(self))
+        value, *token = write(current, find(op), operands, Attrs(**held, **attrs), name, before)
+        if is_ordered:
+            current.open_builder.effect = token[0].port
+        return value
 
     def _apply(self, op: str, state: dict[str, Any], operands: list[Any], attrs: Attrs) -> Any:
         row = find(op)

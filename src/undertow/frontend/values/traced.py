@@ -7,9 +7,8 @@ door to the builder; with no traced operand it computes at once, with the refere
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
@@ -20,8 +19,8 @@ from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import Attrs, Const, Operand, Port
-from undertow.ops.op import CATALOGUE, find
-from undertow.types import CTL, DType, Type, dtype_of, said
+from undertow.ops.op import CATALOGUE, Op, find
+from undertow.types import DType, Type, dtype_of, said
 
 
 class Context:
@@ -30,14 +29,13 @@ class Context:
     __slots__ = ("builder", "session", "span")
 
     is_plain_python = False  # does the user's Python run as it is, in the block of a SubGraph?
-    # What to do where Python asks for the truth of a traced value.
-    truth_hint = (
-        "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
-        "Python's own functions and those of libraries cannot"
-    )
-    # The same where NumPy or a list wants a number or an array.
-    index_hint = "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list"
-    array_hint = "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array"
+    # What to do where Python asks for the truth of a traced value, where a list wants a number, NumPy an array.
+    hints: Mapping[str, str] = {
+        "truth": "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
+        "Python's own functions and those of libraries cannot",
+        "index": "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list",
+        "array": "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array",
+    }
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -80,6 +78,10 @@ def capturing(new: Context | None) -> Iterator[None]:
         _CONTEXT.reset(token)
 
 
+# The public functions, which operators and methods of traced values are, by name: functions/public.py puts them here.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
 class Traced:
     """A value that exists at run time: a port of a graph in the making."""
 
@@ -109,11 +111,11 @@ class Traced:
 
     @property
     def size(self) -> Any:
-        return _function("size")(self)
+        return FUNCTIONS["size"](self)
 
     @property
     def T(self) -> Any:
-        return _function("permute_dims")(self, tuple(reversed(range(self.ndim))))
+        return FUNCTIONS["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
     def __repr__(self) -> str:
         return f"<traced {self.type}>"
@@ -127,13 +129,12 @@ class Traced:
         return CaptureError(what, hint=hint)
 
     def __bool__(self) -> bool:
-        hint = (context([self]) or Context).truth_hint
-        raise self._unknown(f"the truth of a traced {self.type} is known only at run time", hint)
+        hints = (context([self]) or Context).hints
+        raise self._unknown(f"the truth of a traced {self.type} is known only at run time", hints["truth"])
 
     def __index__(self) -> int:
-        raise self._unknown(
-            f"a traced {self.type} is used where Python needs a number now", (context([self]) or Context).index_hint
-        )
+        hints = (context([self]) or Context).hints
+        raise self._unknown(f"a traced {self.type} is used where Python needs a number now", hints["index"])
 
     def __int__(self) -> int:
         raise self._unknown(f"int() of a traced {self.type} is known only at run time", "use ut.astype(x, ut.i64)")
@@ -154,10 +155,8 @@ class Traced:
         )
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise self._unknown(
-            f"a traced {self.type} has no NumPy value: it is known only at run time",
-            (context([self]) or Context).array_hint,
-        )
+        hints = (context([self]) or Context).hints
+        raise self._unknown(f"a traced {self.type} has no NumPy value: it is known only at run time", hints["array"])
 
     def __len__(self) -> int:
         if not self.type.shape:
@@ -197,10 +196,10 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """What Python's operators do: the public function of that name."""
-        return _function(name)(*operands)
+        return FUNCTIONS[name](*operands)
 
     def __getitem__(self, key: Any) -> Any:
-        return _getitem()(self, key)
+        return FUNCTIONS["__getitem__"](self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = _numpy_names().get(ufunc)
@@ -210,7 +209,7 @@ class Traced:
                 f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{given} cannot be captured",
                 "the functions of ut follow the array API standard, as in ut.add, ut.sum, ut.cumulative_sum",
             )
-        return _function(name)(*inputs)
+        return FUNCTIONS[name](*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = _numpy_names().get(func)
@@ -220,7 +219,7 @@ class Traced:
                 f"{module}.{func.__name__} cannot be captured",
                 "write it with the functions of ut, which follow the array API standard",
             )
-        function = _function(name)
+        function = FUNCTIONS[name]
         try:
             inspect.signature(function).bind(*args, **kwargs)
         except TypeError as fault:
@@ -234,34 +233,23 @@ class Traced:
         return self._apply("positive", self)
 
     def astype(self, dtype: Any) -> Any:
-        return _function("astype")(self, dtype)
+        return FUNCTIONS["astype"](self, dtype)
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
-        return _function("mean")(self, *args, **kwargs)
+        return FUNCTIONS["mean"](self, *args, **kwargs)
 
     def reshape(self, *shape: Any) -> Any:
-        return _function("reshape")(self, shape[0] if len(shape) == 1 else shape)
+        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape)
 
     def transpose(self, *axes: Any) -> Any:
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return _function("permute_dims")(self, tuple(order) or tuple(reversed(range(self.ndim))))
-
-
-@cache
-def _function(name: str) -> Any:
-    return getattr(importlib.import_module("undertow.frontend.functions.public"), name)
-
-
-@cache
-def _getitem() -> Any:
-    return importlib.import_module("undertow.frontend.values.indexing").getitem
+        return FUNCTIONS["permute_dims"](self, tuple(order) or tuple(reversed(range(self.ndim))))
 
 
 @cache
 def _numpy_names() -> dict[Any, str]:
     """The public function that a function of NumPy means: the one of its name, or what a row says."""
-    ours = vars(importlib.import_module("undertow.frontend.functions.public"))
-    same = {getattr(np, name): name for name in ours if hasattr(np, name) and not name.startswith("_")}
+    same = {getattr(np, name): name for name in FUNCTIONS if hasattr(np, name)}
     return same | {getattr(np, name): row.public for row in CATALOGUE.values() for name in row.names("np.")}
 
 
@@ -278,7 +266,7 @@ def _install() -> None:
         return lambda self, other: self._apply(name, other, self)
 
     def method(name: str) -> Any:
-        return lambda self, *args, **kwargs: _function(name)(self, *args, **kwargs)
+        return lambda self, *args, **kwargs: FUNCTIONS[name](self, *args, **kwargs)
 
     for row in CATALOGUE.values():
         for dunder in row.names("__"):
@@ -342,11 +330,18 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
         return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
     if current is None or current.builder is None:
         raise used_too_late(next(x for x in operands if isinstance(x, Traced)))
-    builder = current.builder
+    return write(current, row, operands, packed)
+
+
+def write(
+    current: Context, row: Op, operands: Sequence[Any], attrs: Attrs, name: str = "", controls: tuple[Port, ...] = ()
+) -> tuple[Traced, ...]:
+    """Write the node of an operator: what it gives."""
+    builder = current.open_builder
     ports = [operand(x) for x in operands]
-    types = row.type([builder.type_of(p) for p in ports], packed)
-    number = builder.add(op, ports, types, packed, current.span)
-    return tuple(Traced(builder, Port(number, k)) for k in range(len(types)))
+    types = row.type([builder.type_of(p) for p in ports], attrs)
+    number = builder.add(row.name, ports, types, attrs, current.span, name, controls)
+    return tuple([Traced(builder, Port(number, k)) for k in range(len(types))])
 
 
 def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
@@ -355,16 +350,9 @@ def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
     if current is None or current.builder is None:
         emit(op, operands, **attrs)
         return
-    builder = current.builder
     before = current.session.effect_token()
-    packed = Attrs(**attrs)
-    ports = [operand(x) for x in operands]
-    row = find(op)
-    types = row.type([builder.type_of(p) for p in ports], packed)
-    if types != (CTL,):
-        raise InternalError(f"the effect {op} gives {types}, not an order token")
-    number = builder.add(op, ports, types, packed, current.span, controls=(before,))
-    builder.effect = Port(number)
+    (token,) = write(current, find(op), operands, Attrs(**attrs), controls=(before,))
+    current.builder.effect = token.port
 
 
 def has_traced(key: Any) -> bool:
@@ -388,7 +376,7 @@ class IndexedArray(np.ndarray[Any, Any]):
     """
 
     def __getitem__(self, key: Any) -> Any:
-        return _getitem()(np.asarray(self), key) if has_traced(key) else super().__getitem__(key)
+        return FUNCTIONS["__getitem__"](np.asarray(self), key) if has_traced(key) else super().__getitem__(key)
 
 
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:

@@ -105,8 +105,8 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
     return leaves, tuple(tokens)
 
 
-def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
-    """The container of that structure with those leaves."""
+def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, static: Any = None) -> Any:
+    """The container of that structure with those leaves; or what `build` and `static` make of its tokens instead."""
     if structure == (LEAF,):
         return leaves[0]
     # Each entry: the token, and the values gathered for it so far.
@@ -119,13 +119,13 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
             held.append(next(rest))
         elif kind == "static":
             held = stack[-1][1]
-            held.append(token[1].value)
+            held.append(token[1].value if static is None else static(token[1].value))
         else:
             held = []
             stack.append((token, held))
         while len(held) == stack[-1][0][1] and len(stack) > 1:
             done, _ = stack.pop()
-            made = _build(done, held)
+            made = (build or _build)(done, held)
             held = stack[-1][1]
             held.append(made)
     return stack[0][1][0]
@@ -139,6 +139,20 @@ def unflatten_each(structures: Iterable[Structure], leaves: Iterable[Any]) -> li
     """
     rest = iter(leaves)
     return [unflatten(structure, list(islice(rest, structure.count(LEAF)))) for structure in structures]
+
+
+def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list[tuple[range, Structure]]:
+    """Of each value the numbers of its leaves, if those of all values are numbered from `at` on, and its structure.
+
+    >>> [numbers for numbers, _ in numbered([(1, 2), 3])]
+    [range(0, 2), range(2, 3)]
+    """
+    found = []
+    for value in values:
+        leaves, structure = flatten(value, is_leaf)
+        found.append((range(at, at + len(leaves)), structure))
+        at += len(leaves)
+    return found
 
 
 def _build(token: Token, held: list[Any]) -> Any:
@@ -230,19 +244,7 @@ def show(structure: Structure, leaves: Sequence[object]) -> str:
     """
     if len(structure) > _MOST_TOKENS:
         return f"a {structure[0][0]} of {len(leaves)} values"
-    stack: list[tuple[Token, list[str]]] = [(("tuple", 1), [])]
-    rest = iter(leaves)
-    for token in structure:
-        if token[0] == "leaf":
-            stack[-1][1].append(str(next(rest)))
-        elif token[0] == "static":
-            stack[-1][1].append(_show_static(token[1].value))
-        else:
-            stack.append((token, []))
-        while len(stack) > 1 and len(stack[-1][1]) == stack[-1][0][1]:
-            done, held = stack.pop()
-            stack[-1][1].append(_show_container(done, held))
-    text = stack[0][1][0]
+    text: str = unflatten(structure, [str(leaf) for leaf in leaves], _show_container, _show_static)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
