@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from undertow.engines.frames import check_runnable
 from undertow.errors import GraphError
 from undertow.ir.graph import Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
@@ -28,6 +29,7 @@ class DemandIndex(StaticIndex):
 
     def __init__(self, graph: StaticGraph) -> None:
         super().__init__(graph)
+        check_runnable(self)
         self._plain = self._find_plain()
         self.counts = {  # of each map: the port of its number of lanes
             node.attrs.integer("site"): Port(n, 1) for n, node in self.of("fan_start") if phase_of(node) == 0

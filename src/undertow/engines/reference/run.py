@@ -13,6 +13,7 @@ import numpy as np
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
 from undertow.engines.contract import Options, State
+from undertow.engines.frames import KERNEL, KERNELS, STATE
 from undertow.engines.reference.frame import NONE, Frame, Sum
 from undertow.engines.reference.frames import Frames, Pool, Ready
 from undertow.engines.reference.report import deadlock
@@ -32,11 +33,8 @@ from undertow.engines.reference.rows import (
     GATHER,
     HOIST,
     INPUT,
-    KERNEL,
-    KERNELS,
     NEXT,
     NOWHERE,
-    STATE,
     SWITCH,
     Out,
     Quiet,
@@ -45,7 +43,7 @@ from undertow.engines.reference.rows import (
 )
 from undertow.errors import RunError
 from undertow.ir import trace
-from undertow.types import DType, Type
+from undertow.types import Type
 
 Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and how to take out of it what fires next
 
@@ -66,18 +64,14 @@ class Run(Frames):
         scheduler: Scheduler | None = None,
     ) -> None:
         pool, self.pop = scheduler or _scheduler(options)
-        super().__init__(rows, options, record, pool)
-        self.state = dict(state or {})
+        super().__init__(rows, options, record, state, pool)
         self.values = [GO, *values]
         self.results: list[Value] = [None] * len(rows.graph.fetches)
         self.missing = len(self.results)
-        self.fired = [0] * len(rows.graph.nodes)  # live firings
-        self.dead = 0
 
     # -- the loop ------------------------------------------------------------------------------------------
 
-    def execute(self, drain: bool) -> None:
-        """Fire nodes until the fetches have arrived or, to drain, until nothing is left to fire."""
+    def execute(self, drain: bool = False) -> None:
         self.open(self.main)
         for at in self.rows.first_ready:
             self.push((self.main, at))
@@ -90,13 +84,11 @@ class Run(Frames):
         pool, pop, fired, record = self.pool, self.pop, self.fired, self.record
         nodes = self.graph.nodes
         deliver, release, is_strict = self.deliver, self.release, self.options.check_finite
-        timeout = float("inf") if self.options.timeout is None else self.options.timeout
-        deadline = time.perf_counter() + timeout
-        frame, number, dead = self.main, 0, 0
+        frame, number, dead, deadline = self.main, 0, 0, self.deadline
         try:
             while pool:
                 if time.perf_counter() > deadline:
-                    raise checks.too_long(self.options)
+                    raise checks.stopped("timeout", self.options)
                 for _ in repeat(None, _BURST):
                     if not pool:
                         break
@@ -184,13 +176,8 @@ class Run(Frames):
                             slots[first] = None
                             out = outs[0]
                         else:
-                            kernel, attrs, wanted = extra
-                            inputs = slots[first:last]
-                            found = kernel(self.state, inputs, attrs) if code == STATE else kernel(inputs, attrs)
-                            value = list(map(_settle_as, found, wanted))
+                            value = self.results_of(code, number, extra, slots[first:last])
                             for result, out in zip(value, outs, strict=True):
-                                if is_strict:
-                                    checks.check_finite(result, nodes[number].op)
                                 deliver(frame, result, out)
                             out = NOWHERE
                         if held:
@@ -206,13 +193,8 @@ class Run(Frames):
                     frame.left -= 1
                     if frame.left == 0:
                         self.close(frame)
-        except OSError:
-            raise  # the trace or what a program prints cannot be written: neither ours nor the program's fault
         except Exception as error:
-            explained = self.explained(error, number, frame)
-            if explained is error:
-                raise
-            raise explained from error
+            self.fail(error, number, frame)
         finally:
             self.dead = dead
 
@@ -340,9 +322,7 @@ class Run(Frames):
 
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""
-        for value in values:
-            if type(value) is np.ndarray:
-                self.let_go(value)
+        self.let_go_all(values)
         return checks.stack_lanes(values, type_)
 
     # -- what to say about it ------------------------------------------------------------------------------
@@ -350,10 +330,6 @@ class Run(Frames):
     def event(self, frame: Frame, number: int, is_live: bool, values: Sequence[Value]) -> trace.Fired:
         shown = tuple(trace.DEAD if value is NONE else trace.show_value(value) for value in values)
         return trace.Fired(frame.number, number, self.graph.nodes[number].name, is_live, shown)
-
-
-def _settle_as(value: Value, check: tuple[type | None, DType, int]) -> Value:
-    return settle(value, *check[1:])
 
 
 def _scheduler(options: Options) -> Scheduler:
