@@ -26,7 +26,7 @@ from typing import NoReturn, TypeVar
 
 from undertow.errors import GraphError, Span, UndertowError
 from undertow.ir.dump import dump_node
-from undertow.ir.graph import FunctionGraph, Library, Node, Operand, Port, Region, Site, StaticGraph
+from undertow.ir.graph import FunctionGraph, Library, Node, Port, Region, Site, StaticGraph
 from undertow.ir.index import FunctionIndex, GraphIndex, StaticIndex
 from undertow.ir.literal import quote
 from undertow.ir.sparse import rows_types
@@ -48,7 +48,7 @@ from undertow.ir.structure import (
     STATIC,
     is_primitive,
 )
-from undertow.ir.walk import awaited, phase_of, ports_of
+from undertow.ir.walk import arguments, awaited, grouped, link_of, phase_of, ports_of
 from undertow.types import CTL, Type, bool_
 
 # (node, types of its operands) -> types of its outputs; raises an UndertowError where there are none.
@@ -265,10 +265,6 @@ FUNCTION_EDGES: list[Rule[FunctionIndex, FunctionGraph]] = [
 ]  # fmt: skip
 
 
-def _arguments(n: Node) -> tuple[Operand, ...]:
-    return n.inputs[1:] if n.op == "resume" else n.inputs
-
-
 def _row(type_: Type) -> Type | None:
     """The type of one lane."""
     return type_.with_shape(type_.shape[1:]) if type_.shape else None
@@ -285,7 +281,7 @@ def _accepts(takes: Type, given: Type | None) -> bool:
 
 def _argument_types(f: FunctionIndex, n: Node) -> bool:
     callee = f.callee(n)
-    given = [f.type(operand) for operand in _arguments(n)]
+    given = [f.type(operand) for operand in arguments(n)]
     mapped, element = callee.carried if n.op == "map" else 0, _row
     if n.op == "resume" and callee.kind == "map":
         mapped, element = len(given), _lane
@@ -310,7 +306,7 @@ def _is_gradient(f: FunctionIndex, n: Node) -> bool:
     callee, given, wanted = f.callee(n), n.attrs.get("given"), n.attrs.get("wanted")
     if not isinstance(given, tuple) or not isinstance(wanted, tuple):
         return False
-    results = dict(enumerate(f.nodes[f.link(n).node].types))  # as the call says: the callee may know more
+    results = dict(enumerate(f.nodes[link_of(n)].types))  # as the call says: the callee may know more
     params = dict(enumerate(callee.nodes[param].types[0] for param in callee.params))
     return (
         all(type(k) is int and k in results for k in given)
@@ -411,9 +407,9 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
     ("shared", lambda f, n, k: f.shared(n) is not None, "a node reads a shared value that main does not share"),
     ("shared", lambda f, n, k: _accepts(n.types[0], f.shared(n)),
      "a node does not accept the shared value that it reads"),
-    ("gradient collected collected_rows", lambda f, n, k: _is_link(f, n) and f.nodes[f.link(n).node].op == "call",
+    ("gradient collected collected_rows", lambda f, n, k: _is_link(f, n) and f.nodes[link_of(n)].op == "call",
      "the first input of a gradient or collected is not a call of the same region"),
-    ("gradient", lambda f, n, k: f.gradients[f.link(n).node] == 1, "a call has two gradients"),
+    ("gradient", lambda f, n, k: f.gradients[link_of(n)] == 1, "a call has two gradients"),
     ("gradient", lambda f, n, k: _is_gradient(f, n),
      "a gradient has not just a cotangent for each result `given` and an output for each argument `wanted`"),
     (COLLECTS, lambda f, n, k: n.types == (CTL,) and f.collected(n) is not None,
@@ -425,10 +421,10 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "a collected does not take something that the entry which it calls is given, of its type"),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call or map of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < len(f.callee(n).phases), "the callee has no such later phase"),
-    ("resume", lambda f, n, k: len(f.resumes[f.link(n).node, phase_of(n)]) == 1, "a phase is resumed twice"),
+    ("resume", lambda f, n, k: len(f.resumes[link_of(n), phase_of(n)]) == 1, "a phase is resumed twice"),
     ("resume", lambda f, n, k: _comes_in_order(f, n, k),
      "phases are not visited in order: a resume may happen where the phase before it has not been visited"),
-    (ENTERING, lambda f, n, k: len(_arguments(n)) == len(f.params(n)),
+    (ENTERING, lambda f, n, k: len(arguments(n)) == len(f.params(n)),
      "the number of arguments is not that of the parameters"),
     (ENTERING, lambda f, n, k: _argument_types(f, n), "a parameter does not accept its argument"),
     (ENTERING, lambda f, n, k: len(n.types) == len(f.results(n)),
@@ -601,77 +597,51 @@ def check(graph: Library | StaticGraph, type_rule: TypeRule | None = None) -> No
     for name, function in graph.functions.items():
         _check_function(name, indexes[name], function, type_rule)
     for name in graph.functions:
-        _check_nodes(name, indexes[name], CALLS)
+        _run(name, indexes[name], indexes[name].nodes, CALLS)
 
 
 def _check_function(name: str, f: FunctionIndex, graph: FunctionGraph, type_rule: TypeRule | None) -> None:
-    def fail(_: int, message: str) -> NoReturn:
-        _fail(name, message, f"{graph.kind} {quote(name)}", graph.span)
-
     if graph.name != name:
-        fail(0, f"the graph calls itself {quote(graph.name)}")
-    _check_nodes(name, f, [*NODES, *LIBRARY_NODES])
-    _check_regions(name, f, [*REGIONS, *LIBRARY_REGIONS])
-    _run(FUNCTIONS, f, [graph], [graph.kind], fail)
-    _check_nodes(name, f, SWITCHES)
-    _check_regions(name, f, REGION_EDGES)
-    _check_nodes(name, f, [*EDGES, *LIBRARY_EDGES])
-    _run(FUNCTION_EDGES, f, [graph], [graph.kind], fail)
+        _fail(name, f, graph, 0, f"the graph calls itself {quote(graph.name)}")
+    _run(name, f, f.nodes, [*NODES, *LIBRARY_NODES])
+    _run(name, f, f.regions, [*REGIONS, *LIBRARY_REGIONS])
+    _run(name, f, [graph], FUNCTIONS)
+    _run(name, f, f.nodes, SWITCHES)
+    _run(name, f, f.regions, REGION_EDGES)
+    _run(name, f, f.nodes, [*EDGES, *LIBRARY_EDGES])
+    _run(name, f, [graph], FUNCTION_EDGES)
     _check_types(name, f, type_rule)
 
 
 def _check_static(graph: StaticGraph, type_rule: TypeRule | None) -> None:
     f, name = StaticIndex(graph), graph.name
-
-    def fail(_: int, message: str) -> NoReturn:
-        _fail(name, message, f"static {quote(name)}")
-
-    def fail_site(at: int, message: str) -> NoReturn:
-        site = graph.sites[at]
-        _fail(name, message, f"site {at + 1}, {site.kind} {quote(site.label)}", site.span)
-
-    _check_nodes(name, f, NODES)
-    _check_regions(name, f, [*STATIC_REGIONS, *REGIONS])
-    _run(SITES, f, graph.sites, [site.kind for site in graph.sites], fail_site)
-    _check_nodes(name, f, STATIC_NODES)
-    _run(STATICS, f, [graph], [ANY], fail)
-    _check_nodes(name, f, SWITCHES)
-    _check_regions(name, f, REGION_EDGES)
-    _check_nodes(name, f, [*EDGES, *STATIC_EDGES])
-    _run(FETCHES, f, [graph], [ANY], fail)
+    _run(name, f, f.nodes, NODES)
+    _run(name, f, f.regions, [*STATIC_REGIONS, *REGIONS])
+    _run(name, f, graph.sites, SITES)
+    _run(name, f, f.nodes, STATIC_NODES)
+    _run(name, f, [graph], STATICS)
+    _run(name, f, f.nodes, SWITCHES)
+    _run(name, f, f.regions, REGION_EDGES)
+    _run(name, f, f.nodes, [*EDGES, *STATIC_EDGES])
+    _run(name, f, [graph], FETCHES)
     _check_types(name, f, type_rule)
 
 
-def _run(
-    table: Iterable[Rule[_I, _T]],
-    f: _I,
-    subjects: Sequence[_T],
-    kinds: Sequence[str],
-    fail: Callable[[int, str], NoReturn],
-) -> None:
+def _run(name: str, f: _I, subjects: Sequence[_T], table: Iterable[Rule[_I, _T]]) -> None:
     """Check every row on every subject of its kinds."""
-    of_kind: dict[str, list[int]] = {}
-    for number, kind in enumerate(kinds):
-        of_kind.setdefault(kind, []).append(number)
+    of_kind = grouped((_kind(subject), number) for number, subject in enumerate(subjects))
     for about, holds, message in table:
         chosen = about.split() if isinstance(about, str) else about
         numbers = range(len(subjects)) if about == ANY else [n for kind in chosen for n in of_kind.get(kind, ())]
         for number in numbers:
             if not holds(f, subjects[number], number):
-                fail(number, message)
+                _fail(name, f, subjects[number], number, message)
 
 
-def _check_nodes(name: str, f: _I, table: Iterable[Rule[_I, Node]]) -> None:
-    _run(table, f, f.nodes, [node.op for node in f.nodes], lambda number, what: _fail_node(name, f, number, what))
-
-
-def _check_regions(name: str, f: _I, table: Iterable[Rule[_I, Region]]) -> None:
-    def fail(number: int, message: str) -> NoReturn:
-        region = f.regions[number]
-        span = f.nodes[region.pred.node].span if region.pred is not None and f.exists(region.pred) else None
-        _fail(name, message, f"region {number}, {region.kind} {quote(region.name)}", span)
-
-    _run(table, f, f.regions, [region.kind for region in f.regions], fail)
+def _kind(subject: object) -> str:
+    if isinstance(subject, Node):
+        return subject.op
+    return subject.kind if isinstance(subject, Region | Site | FunctionGraph) else ANY
 
 
 def _check_types(name: str, f: GraphIndex, type_rule: TypeRule | None) -> None:
@@ -683,22 +653,28 @@ def _check_types(name: str, f: GraphIndex, type_rule: TypeRule | None) -> None:
         try:
             types = tuple(type_rule(node, [f.type(operand) for operand in node.inputs]))
         except UndertowError as error:
-            _fail_node(name, f, number, f"an operator does not take these operands: {error.what}")
+            _fail(name, f, node, number, f"an operator does not take these operands: {error.what}")
         if types != node.types:
             wanted = ", ".join(map(repr, types)) or "no output"
-            _fail_node(name, f, number, f"an operator does not have the types of its rule: {wanted}")
+            _fail(name, f, node, number, f"an operator does not have the types of its rule: {wanted}")
 
 
-def _fail_node(name: str, f: GraphIndex, number: int, message: str) -> NoReturn:
-    node = f.nodes[number]
-    near = dict.fromkeys(
-        port.node for port in (*ports_of(node.inputs), *node.controls) if 0 <= port.node < len(f.nodes)
-    )
-    lines = [dump_node(f.graph, number)]
-    if near:
-        lines += ["around it:", *(dump_node(f.graph, n) for n in list(near)[:8])]
-    _fail(name, message, "\n  ".join(lines), node.span)
-
-
-def _fail(name: str, message: str, shown: str, span: Span | None = None) -> NoReturn:
+def _fail(name: str, f: GraphIndex, subject: object, number: int, message: str) -> NoReturn:
+    """Say which rule is broken, and show what breaks it: a node with those before it, a region, a site, a graph."""
+    span: Span | None = None
+    if isinstance(subject, Node):
+        ports = (*ports_of(subject.inputs), *subject.controls)
+        near = list(dict.fromkeys(port.node for port in ports if 0 <= port.node < len(f.nodes)))
+        around = ["around it:"] if near else []
+        shown = "\n  ".join([dump_node(f.graph, number), *around, *(dump_node(f.graph, n) for n in near[:8])])
+        span = subject.span
+    elif isinstance(subject, Region):
+        shown = f"region {number}, {subject.kind} {quote(subject.name)}"
+        span = f.nodes[subject.pred.node].span if subject.pred is not None and f.exists(subject.pred) else None
+    elif isinstance(subject, Site):
+        shown, span = f"site {number + 1}, {subject.kind} {quote(subject.label)}", subject.span
+    elif isinstance(subject, FunctionGraph):
+        shown, span = f"{subject.kind} {quote(name)}", subject.span
+    else:
+        shown = f"static {quote(name)}"
     raise GraphError(f"{quote(name)}: {message}\n  {shown}", span)

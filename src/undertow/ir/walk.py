@@ -70,6 +70,19 @@ def body_of(graph: Graph) -> list[int]:
 
 
 Name = TypeVar("Name", bound=Hashable)
+Item = TypeVar("Item")
+
+
+def grouped(pairs: Iterable[tuple[Name, Item]]) -> dict[Name, list[Item]]:
+    """Values by their keys, both in the order in which they come.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[Name, list[Item]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -> list[list[Name]]:

@@ -20,6 +20,7 @@ from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
     ELEMENTS,
     NUMBERS,
+    check_axes,
     check_axis,
     check_dtypes,
     check_kind,
@@ -94,12 +95,16 @@ def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         ) from None
 
 
+def _stretches(small: Shape, large: Shape) -> bool:
+    """Can an array of the one shape be broadcast to the other, as far as the sizes are known?"""
+    front = len(large) - len(small)
+    return front >= 0 and all(n in (1, None, m) or m is None for n, m in zip(small, large[front:], strict=True))
+
+
 def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
     target = sized("broadcast_to", shape_of(attrs), types[1:])
-    front = len(target) - source.rank
-    fits = front >= 0 and all(s in (1, None, t) or t is None for s, t in zip(source.shape, target[front:], strict=True))
-    if not fits:
+    if not _stretches(source.shape, target):
         raise TypeMismatch(
             f"{source} cannot be broadcast to {show_shape(target)}",
             hint="only dimensions of length 1 stretch, and new ones come in front",
@@ -121,9 +126,7 @@ def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
     check_kind("sum_to", source, NUMBERS)
     target = sized("sum_to", shape_of(attrs), types[1:])
-    front = source.rank - len(target)
-    pairs = zip(target, source.shape[front:], strict=True) if front >= 0 else ()
-    if front < 0 or any(t not in (1, None, s) and s is not None for t, s in pairs):
+    if not _stretches(target, source.shape):
         raise TypeMismatch(
             f"{source} cannot be summed to {show_shape(target)}",
             hint="what can be broadcast to the first can be had as a sum of it",
@@ -161,14 +164,10 @@ def _expand_dims_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return (types[0].with_shape(tuple(1 if a in axes else next(rest) for a in range(rank))),)
 
 
-def _expand_dims(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return (np.expand_dims(values[0], attrs.integers("axes")),)
-
-
 def _squeeze_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     axes = attrs.integers("axes")
+    check_axes("squeeze", axes, types[0])
     for axis in axes:
-        check_axis("squeeze", axis, types[0])
         if types[0].shape[axis] not in (1, None):
             raise TypeMismatch(
                 f"axis {axis} of {types[0]} has length {types[0].shape[axis]} and cannot be squeezed",
@@ -185,18 +184,13 @@ def _squeeze(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 
 def _flip_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    for axis in attrs.integers("axes"):
-        check_axis("flip", axis, types[0])
+    check_axes("flip", attrs.integers("axes"), types[0])
     return (types[0],)
 
 
 def _dim_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_axis("dim", attrs.integer("axis"), types[0])
     return (Type(i64),)
-
-
-def _dim(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return (np.int64(values[0].shape[attrs.integer("axis")]),)
 
 
 # -- concat, stack -----------------------------------------------------------------------------------------
@@ -242,10 +236,6 @@ def _concat_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return (types[0].with_shape(tuple(shape)),)
 
 
-def _concat(values: Sequence[Value], attrs: Attrs) -> Value:
-    return np.concatenate(values, attrs.integer("axis"))
-
-
 def _stack_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     _check_some("stack", types)
     axis = attrs.integer("axis")
@@ -255,16 +245,7 @@ def _stack_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return (types[0].with_shape((*shape[:axis], len(types), *shape[axis:])),)
 
 
-def _stack(values: Sequence[Value], attrs: Attrs) -> Value:
-    return np.stack(values, attrs.integer("axis"))
-
-
 # -- derivatives -------------------------------------------------------------------------------------------
-
-
-def _turn_back(at: Applied, g: Term) -> Term:
-    axes = at.attrs.integers("axes")
-    return transpose(g, sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def _part(g: Term, axis: int, start: Size, length: Size) -> Term:
@@ -313,7 +294,10 @@ ROWS: tuple[Op, ...] = (
         "stop_gradient", 1, _identity_rule, _itself, "x itself, taken for a constant by derivatives", ZERO,
         also="tf.stop_gradient",
     ),
-    Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64", NONE, attrs=AXIS),
+    Op(
+        "dim", 1, _dim_rule, lambda values, attrs: (np.int64(values[0].shape[attrs.integer("axis")]),),
+        "the length of `axis`, an i64", NONE, attrs=AXIS,
+    ),
     Op(
         "reshape", None, _reshape_rule, _reshape,
         "x in `shape`, row by row; one size may be -1: what is left; operands: x, a size for each None",
@@ -332,10 +316,12 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "transpose", 1, _transpose_rule, lambda values, attrs: (np.transpose(values[0], attrs.integers("axes")),),
-        "axis k of the result is axis `axes[k]` of x", linear(_turn_back), attrs=AXES,
+        "axis k of the result is axis `axes[k]` of x",
+        linear(lambda at, g: transpose(g, np.argsort(at.attrs.integers("axes")).tolist())), attrs=AXES,
     ),
     Op(
-        "expand_dims", 1, _expand_dims_rule, _expand_dims, "x with new axes of length 1 at `axes` of the result",
+        "expand_dims", 1, _expand_dims_rule, lambda values, attrs: (np.expand_dims(values[0], attrs.integers("axes")),),
+        "x with new axes of length 1 at `axes` of the result",
         linear(lambda at, g: squeeze(g, *at.attrs.integers("axes"))), attrs=AXES,
     ),
     Op(
@@ -348,11 +334,11 @@ ROWS: tuple[Op, ...] = (
         "x in the opposite order along `axes`", linear(lambda at, g: at.again(g)), attrs=AXES,
     ),
     Op(
-        "concat", None, _concat_rule, fitting("concat", _concat), "arrays one after the other along `axis`",
-        Derivative(_concat_grad, _joined_tangent), attrs=AXIS,
+        "concat", None, _concat_rule, fitting("concat", lambda xs, attrs: np.concatenate(xs, attrs.integer("axis"))),
+        "arrays one after the other along `axis`", Derivative(_concat_grad, _joined_tangent), attrs=AXIS,
     ),
     Op(
-        "stack", None, _stack_rule, fitting("stack", _stack), "arrays of one shape side by side along a new `axis`",
-        Derivative(_stack_grad, _joined_tangent), attrs=AXIS,
+        "stack", None, _stack_rule, fitting("stack", lambda xs, attrs: np.stack(xs, attrs.integer("axis"))),
+        "arrays of one shape side by side along a new `axis`", Derivative(_stack_grad, _joined_tangent), attrs=AXIS,
     ),
 )  # fmt: skip

@@ -6,6 +6,7 @@ A row whose operands have run-time dimensions may find at run time that their sh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,6 +71,11 @@ def check_axis(name: str, axis: int, type: Type) -> None:
             f"{name} along axis {axis} of {type}, which has {type.rank} axes",
             hint="axes count from 0; negative ones count from the end",
         )
+
+
+def check_axes(name: str, axes: Sequence[int], type: Type) -> None:
+    for axis in axes:
+        check_axis(name, axis, type)
 
 
 def broadcast_shapes(types: Sequence[Type]) -> Shape:
@@ -139,10 +145,7 @@ def given_shape(shape: Sequence[Any], sizes: Sequence[Value]) -> tuple[int, ...]
 
 def check_size(shape: Sequence[int]) -> None:
     """An array that is made at run time must be of a reasonable size."""
-    total = 1
-    for size in shape:
-        total *= max(size, 1)  # NumPy refuses [2**62, 2**62, 0] too
-    if total > MOST_ELEMENTS:
+    if math.prod(max(size, 1) for size in shape) > MOST_ELEMENTS:  # NumPy refuses [2**62, 2**62, 0] too
         raise Fault(
             f"an array of shape {show_shape(tuple(shape))} is too large",
             hint=f"an array made at run time has at most {MOST_ELEMENTS:,} elements",

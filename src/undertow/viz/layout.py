@@ -20,7 +20,7 @@ import igraph
 from undertow.ir.graph import Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, READS
-from undertow.ir.walk import is_inward, ports_of
+from undertow.ir.walk import grouped, is_inward, ports_of
 from undertow.types import CTL
 
 LARGEST = 2_000  # nodes; above that a layered picture is neither quick nor readable
@@ -262,10 +262,7 @@ class _Level:
     def _free_ends(self, rows: Sequence[Sequence[int]]) -> None:
         """Let the edges into a merge arrive in the order in which they come."""
         place = {number: position for row in rows for position, number in enumerate(row)}
-        into: dict[int, list[_Stretch]] = {}
-        for stretch in self.stretches:
-            if stretch.is_free:
-                into.setdefault(stretch.target, []).append(stretch)
+        into = grouped((stretch.target, stretch) for stretch in self.stretches if stretch.is_free)
         for stretches in into.values():
             places = sorted(stretch.target_at for stretch in stretches)
             stretches.sort(key=lambda s: (place[s.bends[-1] if s.bends else s.source], s.source_at))
@@ -703,9 +700,7 @@ class _Outside:
 
 def _grid(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
     """Every body as rows of nodes in order, its edges as straight lines."""
-    members: dict[int, list[int]] = {}
-    for number, body in enumerate(StaticIndex(graph).bodies):
-        members.setdefault(body, []).append(number)
+    members = grouped((body, number) for number, body in enumerate(StaticIndex(graph).bodies))
     rects: dict[int, Rect] = {}
     regions: dict[int, Rect] = {}
     y, widest = _MARGIN, 0.0

@@ -16,7 +16,7 @@ from undertow.errors import GraphError
 from undertow.ir.graph import Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, SITED
-from undertow.ir.walk import phase_of, ports_of
+from undertow.ir.walk import grouped, phase_of, ports_of
 from undertow.types import CTL
 
 FAR = {**BACK, "outer": ""}  # take their value from another frame
@@ -124,10 +124,8 @@ class DemandIndex(StaticIndex):
         in all of them from j on is needed in every iteration that has j others after it.
         """
         nodes = self.graph.nodes
-        exits: dict[int, list[int]] = {}  # by the body of the loop
-        for number, node in self.of("exit"):
-            if ports_of(node.inputs):
-                exits.setdefault(self.site(node).callee, []).append(number)
+        # Of each body of a loop.
+        exits = grouped((self.site(node).callee, number) for number, node in self.of("exit") if ports_of(node.inputs))
         enters: dict[int, int] = {}  # of each variable
         nexts: dict[int, int] = {}
         for number, node in self.of("merge"):
@@ -157,10 +155,8 @@ class DemandIndex(StaticIndex):
 
     def _find_last_only(self) -> set[int]:
         """The variables (merges) that no iteration uses: exits ask for them, in the last one."""
-        users: dict[Port, list[int]] = {}
-        for number, is_wanted in enumerate(self.wanted):
-            for port in self.asks(number) if is_wanted else ():
-                users.setdefault(port, []).append(number)
+        wanted = (number for number, is_wanted in enumerate(self.wanted) if is_wanted)
+        users = grouped((port, number) for number in wanted for port in self.asks(number))
 
         def leaves(number: int, pred: Port) -> bool:
             """Does it hand a value on where the loop is left, and nowhere else?"""

@@ -15,7 +15,7 @@ from undertow.errors import GraphError
 from undertow.ir.graph import Node, Operand, Port
 from undertow.ir.index import StaticIndex, Visit
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, READS, SOURCES, STARTS
-from undertow.ir.walk import awaited, is_inward, phase_of
+from undertow.ir.walk import awaited, is_inward, origin, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
@@ -62,9 +62,7 @@ class ExpandIndex(StaticIndex):
 
     def value_of(self, operand: Operand) -> Operand:
         """The value that an operand is, switches being looked through."""
-        while isinstance(operand, Port) and self.graph.nodes[operand.node].op == "switch":
-            operand = self.graph.nodes[operand.node].inputs[1]
-        return operand
+        return origin(self.graph, operand)
 
     def phase_entered(self, site: int, phase: int) -> int:
         """The phase of the caller in which it visits a phase of a site."""
