@@ -13,26 +13,16 @@ import numpy as np
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
 from undertow.engines.contract import Options, State
-from undertow.engines.frames import KERNEL, KERNELS, STATE
+from undertow.engines.frames import KERNEL
+from undertow.engines.reference import rows
 from undertow.engines.reference.frame import NONE, Frame, Sum
 from undertow.engines.reference.frames import Frames, Pool, Ready
 from undertow.engines.reference.report import deadlock
 from undertow.engines.reference.rows import (
     CALL,
-    CALL_START,
-    COLLECT,
-    COLLECTED,
-    COLLECTED_ROWS,
     COUNT,
     DEAD,
-    ENTER,
-    ENTER_START,
-    FAN,
-    FAN_START,
     FORWARD,
-    GATHER,
-    HOIST,
-    INPUT,
     NEXT,
     NOWHERE,
     SWITCH,
@@ -126,64 +116,16 @@ class Run(Frames):
                             value = slots[first]
                             target = slots[extra.cell] or self.call(frame, extra)
                             out = outs[0]
-                        elif code == CALL_START:
-                            value = GO
-                            deliver(slots[extra.cell] or self.call(frame, extra), GO, outs[0])
-                            out = outs[1]
-                        elif code == HOIST:
-                            value = slots[first]
-                            self.hoist(slots[extra[0].cell] or self.call(frame, extra[0]), extra[1], value)
-                            out = NOWHERE
-                        elif code == COLLECT:
-                            value = GO
-                            assert frame.entry is not None
-                            frame.entry.sums.setdefault(extra, Sum()).add(slots[first:last])
-                            out = outs[0]
-                        elif code == COLLECTED:
-                            found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
-                            value = found.total(slots[first])
-                            out = outs[0]
-                        elif code == COLLECTED_ROWS:
-                            found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
-                            value = found.sparse(slots[first])
-                            deliver(frame, value[0], outs[0])
-                            deliver(frame, value[1], outs[1])
-                            out = NOWHERE
                         elif code == NEXT:
                             value = slots[first]
                             target = slots[extra.after] or self.iterate(frame, extra)
                             out = outs[0]
-                        elif code == ENTER:
-                            value = slots[first]
-                            target = self.enter(frame, extra)
-                            out = outs[0]
-                        elif code == ENTER_START:
-                            value = GO
-                            deliver(self.enter(frame, extra), GO, outs[0])
-                            out = outs[1]
-                        elif code == INPUT:
-                            value = self.values[extra]
-                            out = outs[0]
-                        elif code == FAN_START:
-                            value = self.fan_start(frame, slots[first], outs[0], *extra)
-                            out = outs[1]
-                        elif code == FAN:
-                            value = slots[first]
-                            self.fan(frame, value, outs[0], *extra)
-                            out = NOWHERE
-                        elif code == GATHER:
-                            value = self.gather(slots[first], extra)
-                            slots[first] = None
-                            out = outs[0]
                         else:
-                            value = self.results_of(code, number, extra, slots[first:last])
-                            for result, out in zip(value, outs, strict=True):
-                                deliver(frame, result, out)
-                            out = NOWHERE
+                            target, value, out = self.fire(frame, at)
                         if held:
                             release(slots, held)
                         if record is not None:
-                            shown = value if code in (KERNELS, STATE, COLLECTED_ROWS) else [value] * len(outs)
+                            shown = value if type(value) is list else [value] * len(outs)
                             if code == SWITCH:
                                 shown = [value if o is out else NONE for o in outs]
                             record(self.event(frame, number, True, shown))
@@ -197,6 +139,47 @@ class Run(Frames):
             self.fail(error, number, frame)
         finally:
             self.dead = dead
+
+    def fire(self, frame: Frame, at: int) -> tuple[Frame, Value, Out]:
+        """Of one of the rarer operators: in which frame its value goes, the value, and where; NOWHERE: it is there."""
+        code, number, first, last, _, outs, _, extra = frame.rows[at]
+        slots, deliver = frame.slots, self.deliver
+        if code == rows.CALL_START:
+            deliver(slots[extra.cell] or self.call(frame, extra), GO, outs[0])
+            return frame, GO, outs[1]
+        if code == rows.ENTER:
+            return self.enter(frame, extra), slots[first], outs[0]
+        if code == rows.ENTER_START:
+            deliver(self.enter(frame, extra), GO, outs[0])
+            return frame, GO, outs[1]
+        if code == rows.INPUT:
+            return frame, self.values[extra], outs[0]
+        if code == rows.FAN_START:
+            return frame, self.fan_start(frame, slots[first], outs[0], *extra), outs[1]
+        if code == rows.FAN:
+            self.fan(frame, slots[first], outs[0], *extra)
+            return frame, slots[first], NOWHERE
+        if code == rows.GATHER:
+            value = self.gather(slots[first], extra)
+            slots[first] = None
+            return frame, value, outs[0]
+        if code == rows.HOIST:
+            self.hoist(slots[extra[0].cell] or self.call(frame, extra[0]), extra[1], slots[first])
+            return frame, slots[first], NOWHERE
+        if code == rows.COLLECT:
+            assert frame.entry is not None
+            frame.entry.sums.setdefault(extra, Sum()).add(slots[first:last])
+            return frame, GO, outs[0]
+        if code in (rows.COLLECTED, rows.COLLECTED_ROWS):
+            collected = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
+            if code == rows.COLLECTED:
+                return frame, collected.total(slots[first]), outs[0]
+            values = collected.sparse(slots[first])
+        else:
+            values = self.results_of(code, number, extra, slots[first:last])
+        for value, out in zip(values, outs, strict=True):
+            deliver(frame, value, out)
+        return frame, values, NOWHERE
 
     # -- tokens --------------------------------------------------------------------------------------------
 
