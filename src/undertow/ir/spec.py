@@ -109,8 +109,7 @@ NODES: list[Rule[GraphIndex, Node]] = [
 LIBRARY_NODES: list[Rule[FunctionIndex, Node]] = [
     (ANY, lambda f, n, k: all(port.node < k for port in awaited(n)), "a node stands before one that it depends on"),
     ("start param", lambda f, n, k: n.region == 0, "a start or param node is inside of a branch"),
-    (ANY, lambda f, n, k: n.op in LIBRARY or n.op not in STATIC,
-     "an operator of static graphs stands in a library"),
+    (ANY, lambda f, n, k: n.op in LIBRARY or n.op not in STATIC, "an operator of static graphs stands in a library"),
 ]  # fmt: skip
 
 REGIONS: list[Rule[GraphIndex, Region]] = [
@@ -144,8 +143,7 @@ SITES: list[Rule[StaticIndex, Site]] = [
     (ANY, lambda f, s, k: s.kind in BODIES, "a site is neither a call nor a loop nor a map"),
     (ANY, lambda f, s, k: 0 <= s.caller < len(f.regions) and 0 <= s.callee < len(f.regions),
      "a site joins regions that are not there"),
-    (ANY, lambda f, s, k: f.regions[s.callee].kind == BODIES[s.kind],
-     "a site enters a region of another kind"),
+    (ANY, lambda f, s, k: f.regions[s.callee].kind == BODIES[s.kind], "a site enters a region of another kind"),
     ("loop map", lambda f, s, k: f.regions[s.callee].parent == s.caller and len(f.sites_into[s.callee]) == 1,
      "a loop or map body does not belong to one site, inside the region that the site stands in"),
 ]  # fmt: skip
@@ -398,8 +396,7 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map"),
     ("tangent", lambda f, n, k: _names_floats(f, n),
      "the tangents of a call are not those of float arguments and float results, by ascending numbers"),
-    ("tangent", lambda f, n, k: not f.callee(n).group,
-     "the tangent of a graph that is hoisted already"),
+    ("tangent", lambda f, n, k: not f.callee(n).group, "the tangent of a graph that is hoisted already"),
     ("loop map", lambda f, n, k: not f.callee(n).group or _shares_entries(f, n),
      "a loop or map of a group is entered from outside of it, where only a call makes an entry"),
     ("call loop map", lambda f, n, k: not _shares_entries(f, n) or _hoists_alike(f, n),
@@ -429,8 +426,7 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
     (ENTERING, lambda f, n, k: _argument_types(f, n), "a parameter does not accept its argument"),
     (ENTERING, lambda f, n, k: len(n.types) == len(f.results(n)),
      "the number of outputs is not that of the callee's results"),
-    (ENTERING, lambda f, n, k: _result_types(f, n),
-     "an output does not accept the callee's result"),
+    (ENTERING, lambda f, n, k: _result_types(f, n), "an output does not accept the callee's result"),
 ]  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------------------
@@ -506,15 +502,13 @@ def _has_inputs(g: StaticGraph) -> bool:
 
 
 STATIC_NODES: list[Rule[StaticIndex, Node]] = [
-    (ANY, lambda f, n, k: n.op in STATIC or n.op not in LIBRARY,
-     "an operator of libraries stands in a static graph"),
+    (ANY, lambda f, n, k: n.op in STATIC or n.op not in LIBRARY, "an operator of libraries stands in a static graph"),
     (_SITES, lambda f, n, k: _has_site(f, n), "a node names a site that is not there, or of another kind"),
     ("start input", lambda f, n, k: n.region == 0, "a start or input node is not in the main graph"),
     ("call_start enter_start", lambda f, n, k: n.types == (CTL, CTL),
      "the start of a site does not give two ctl tokens"),
     ("fan_start", lambda f, n, k: n.types[0] == CTL, "the start of a map does not give a ctl token"),
-    ({**INWARD, **BACK, "outer": ""}, lambda f, n, k: _handed_on(f, n),
-     "a type changes on the way"),
+    ({**INWARD, **BACK, "outer": ""}, lambda f, n, k: _handed_on(f, n), "a type changes on the way"),
     ("hoist_read", lambda f, n, k: all(n.types[0].accepts(f.type(operand)) for operand in n.inputs),
      "a type changes on the way"),
     (COLLECTS, lambda f, n, k: n.types == (CTL,), "a collect gives no order token"),
@@ -539,8 +533,7 @@ STATIC_EDGES: list[Rule[StaticIndex, Node]] = [
     ("outer", lambda f, n, k: f.lives(n.inputs[0], f.site(n).caller), "an outer value does not live around the site"),
     ("next", lambda f, n, k: f.side(n.region) == (f.site(n).callee, True),
      "a next stands elsewhere than in the true branch of its loop"),
-    (STARTS, lambda f, n, k: len(f.starts[f.visit_key(n)]) == 1,
-     "a site has two start tokens for one phase"),
+    (STARTS, lambda f, n, k: len(f.starts[f.visit_key(n)]) == 1, "a site has two start tokens for one phase"),
     (_SITES, lambda f, n, k: f.visit_key(n) in f.starts, "a site has no start token for this phase"),
     ("call_start fan_start", lambda f, n, k: phase_of(n) == 0 or _comes_in_order(f, n, k),
      "phases are not visited in order: a visit may begin where the phase before it has not been visited"),

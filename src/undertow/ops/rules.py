@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import MOST_ELEMENTS
 from undertow.ops.gradient import Slopes, pointwise
-from undertow.ops.op import Coercion, Kernel, Op, TypeRule, Value
+from undertow.ops.op import Coercion, Kernel, Op, Value
 from undertow.types import Dim, DType, Shape, Type, broadcast, show_shape
 
 Kinds = tuple[str, ...]
@@ -98,16 +99,6 @@ def may_be_equal(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
 
 
-def elementwise(name: str, kinds: Kinds, result: DType | None = None) -> TypeRule:
-    """Operands of one dtype broadcast; the result has that dtype, or the one given."""
-
-    def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        dtype = check_dtypes(name, types, kinds)
-        return (Type(result or dtype, broadcast_shapes(types)),)
-
-    return rule
-
-
 def shape_of(attrs: Attrs) -> tuple[Any, ...]:
     """The attribute `shape`: sizes, and None for each that is an operand."""
     shape = attrs["shape"]
@@ -153,43 +144,35 @@ def check_size(shape: Sequence[int]) -> None:
 
 
 def _each(
-    name: str, arity: int, kernel: Kernel, kinds: Kinds, doc: str, slopes: Slopes, result: DType | None, more: Any
-) -> Op:
-    rule = elementwise(name, kinds, result)
-    return Op(name, arity, rule, kernel, doc, pointwise(slopes), **{"takes": TAKES[kinds], **more})
-
-
-def unary(
+    arity: int,
     name: str,
-    function: Callable[[Any], Any],
+    function: Callable[..., Any],
     kinds: Kinds,
     doc: str,
     slopes: Slopes,
     result: DType | None = None,
     **more: Any,
 ) -> Op:
-    """A row that works on each element of one operand. `more` are fields of the row."""
-    return _each(name, 1, lambda values, attrs: (function(values[0]),), kinds, doc, slopes, result, more)
+    """A row that works on each element, or each pair of elements. `more` are fields of the row."""
 
+    def one(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+        return (function(values[0]),)
 
-def binary(
-    name: str,
-    function: Callable[[Any, Any], Any],
-    kinds: Kinds,
-    doc: str,
-    slopes: Slopes,
-    result: DType | None = None,
-    **more: Any,
-) -> Op:
-    """A row that works on each pair of elements of two operands. `more` are fields of the row."""
-
-    def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    def two(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         try:
             return (function(values[0], values[1]),)
         except ValueError:
             raise shapes_differ(name, values) from None
 
-    return _each(name, 2, kernel, kinds, doc, slopes, result, more)
+    def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        dtype = check_dtypes(name, types, kinds)
+        return (Type(result or dtype, broadcast_shapes(types)),)
+
+    kernel = one if arity == 1 else two
+    return Op(name, arity, rule, kernel, doc, pointwise(slopes), **{"takes": TAKES[kinds], **more})
+
+
+unary, binary = partial(_each, 1), partial(_each, 2)
 
 
 def fitting(name: str, kernel: Callable[[Sequence[Value], Attrs], Value]) -> Kernel:
