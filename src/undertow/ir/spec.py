@@ -21,7 +21,7 @@ undertow.errors.GraphError: main: a node stands before one that it depends on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
 from undertow.errors import GraphError, Span, UndertowError
@@ -299,33 +299,36 @@ def _is_link(f: FunctionIndex, n: Node) -> bool:
     return visited.op in ("call", "map") and visited.region == n.region
 
 
+def _numbers(n: Node, key: str, count: int) -> tuple[int, ...] | None:
+    """The attribute that names some of so many things, each once; None where it does not."""
+    named = n.attrs.get(key)
+    if not isinstance(named, tuple) or not all(type(k) is int and 0 <= k < count for k in named):
+        return None
+    return n.attrs.integers(key) if len(set(named)) == len(named) else None
+
+
 def _is_gradient(f: FunctionIndex, n: Node) -> bool:
     """Has it a cotangent for each result that is `given`, and outputs for each argument that is `wanted`?"""
-    callee, given, wanted = f.callee(n), n.attrs.get("given"), n.attrs.get("wanted")
-    if not isinstance(given, tuple) or not isinstance(wanted, tuple):
-        return False
-    results = dict(enumerate(f.nodes[link_of(n)].types))  # as the call says: the callee may know more
-    params = dict(enumerate(callee.nodes[param].types[0] for param in callee.params))
+    callee, cotangents = f.callee(n), [f.type(x) for x in n.inputs[1:]]
+    results = f.nodes[link_of(n)].types  # as the call says: the callee may know more
+    params = [callee.nodes[param].types[0] for param in callee.params]
+    given, wanted = _numbers(n, "given", len(results)), _numbers(n, "wanted", len(params))
     return (
-        all(type(k) is int and k in results for k in given)
-        and all(type(k) is int and k in params for k in wanted)
-        and len(set(given)) == len(given) == len(n.inputs) - 1
-        and len(set(wanted)) == len(wanted)
-        and all(results[k].accepts(f.type(x)) for k, x in zip(given, n.inputs[1:], strict=True))  # type: ignore[index]
-        and all(params[k].dtype.kind == "float" for k in wanted)  # type: ignore[index]
-        and all(f.type(x).dtype.kind == "float" for x in n.inputs[1:])
-        and _gives_cotangents(n, params)
+        given is not None
+        and wanted is not None
+        and len(given) == len(cotangents)
+        and all(results[k].accepts(type_) for k, type_ in zip(given, cotangents, strict=True))
+        and all(type_.dtype.kind == "float" for type_ in (*cotangents, *(params[k] for k in wanted)))
+        and _gives_cotangents(n, wanted, params)
     )
 
 
-def _gives_cotangents(n: Node, params: Mapping[int, Type]) -> bool:
+def _gives_cotangents(n: Node, wanted: Sequence[int], params: Sequence[Type]) -> bool:
     """Are the outputs of a gradient the cotangents of what is `wanted`: whole ones, or rows of what is `sparse`?"""
-    wanted, sparse = n.attrs.integers("wanted"), n.attrs.get("sparse")
-    if sparse is None:
-        sparse = ()
-    elif not isinstance(sparse, tuple) or not sparse or len(set(sparse)) < len(sparse):
+    sparse = _numbers(n, "sparse", len(params)) if "sparse" in n.attrs else ()
+    if sparse is None or ("sparse" in n.attrs and not sparse):
         return False  # it is left out where there are none
-    if not all(k in wanted and params[k].shape for k in sparse):  # type: ignore[index]
+    if not all(k in wanted and params[k].shape for k in sparse):
         return False
     given = [t for k in wanted for t in (rows_types(params[k]) if k in sparse else (params[k],))]
     return len(given) == len(n.types) and all(a.accepts(b) for a, b in zip(n.types, given, strict=True))
@@ -370,15 +373,11 @@ def _hoists_alike(f: FunctionIndex, n: Node) -> bool:
 def _names_floats(f: FunctionIndex, n: Node) -> bool:
     """Do `given` and `wanted` of a tangent name floats among the callee's parameters and results?"""
     callee = f.callee(n)
-    ports = {"given": [Port(param) for param in callee.params], "wanted": callee.results}
-    for key, known in ports.items():
-        named = n.attrs.get(key)
-        if not isinstance(named, tuple) or not all(type(i) is int and 0 <= i < len(known) for i in named):
+    for key, ports in (("given", tuple(map(Port, callee.params))), ("wanted", callee.results)):
+        numbers = _numbers(n, key, len(ports))
+        if numbers is None or list(numbers) != sorted(numbers):
             return False
-        numbers = n.attrs.integers(key)
-        if list(numbers) != sorted(set(numbers)):
-            return False
-        if any(callee.type_of(known[i]).dtype.kind != "float" for i in numbers):
+        if any(callee.type_of(ports[k]).dtype.kind != "float" for k in numbers):
             return False
     return True
 

@@ -24,12 +24,11 @@ from undertow.ops.rules import (
     check_axis,
     check_dtypes,
     check_kind,
-    check_size,
     fitting,
     given_shape,
     meet,
+    new_shape,
     scalar,
-    shape_of,
     sized,
 )
 from undertow.ops.term import (
@@ -59,7 +58,7 @@ def _identity_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
-    target = sized("reshape", shape_of(attrs), types[1:])
+    target = sized("reshape", types, attrs)
     known = [d for d in target if isinstance(d, int) and d != -1]
     open_at = [k for k, d in enumerate(target) if d == -1]
     wrong = TypeMismatch(
@@ -85,7 +84,7 @@ def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
+    shape = given_shape(values, attrs)
     try:
         return (scalar(np.reshape(x, shape)),)
     except ValueError:
@@ -103,7 +102,7 @@ def _stretches(small: Shape, large: Shape) -> bool:
 
 def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
-    target = sized("broadcast_to", shape_of(attrs), types[1:])
+    target = sized("broadcast_to", types, attrs)
     if not _stretches(source.shape, target):
         raise TypeMismatch(
             f"{source} cannot be broadcast to {show_shape(target)}",
@@ -114,8 +113,7 @@ def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
-    check_size(shape)
+    shape = new_shape(values, attrs)
     try:
         return (scalar(np.broadcast_to(x, shape)),)
     except ValueError:
@@ -125,7 +123,7 @@ def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
     check_kind("sum_to", source, NUMBERS)
-    target = sized("sum_to", shape_of(attrs), types[1:])
+    target = sized("sum_to", types, attrs)
     if not _stretches(target, source.shape):
         raise TypeMismatch(
             f"{source} cannot be summed to {show_shape(target)}",
@@ -136,7 +134,7 @@ def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _sum_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
+    shape = given_shape(values, attrs)
     front = x.ndim - len(shape)
     lengths = x.shape[front:]
     if any(n not in (1, m) for n, m in zip(shape, lengths, strict=True)):

@@ -210,8 +210,7 @@ def _cumsum_transposed(at: Applied, g: Term) -> Term:
 _SUM = linear(lambda at, g: broadcast_like(_spread(at, g), at.x[0]))
 _EXTREME = single(_extreme_grad, _extreme_tangent)
 _SORT = single(
-    lambda at, g: _along("add_along_axis", at, zeros_like(at.x[0]), g),
-    lambda at, t: _along("take_along_axis", at, t),
+    lambda at, g: _along("add_along_axis", at, zeros_like(at.x[0]), g), lambda at, t: _along("take_along_axis", at, t)
 )
 
 _SORTED: dict[str, Any] = {"attrs": {**AXIS, **DESCENDING}, "takes": "numbers"}

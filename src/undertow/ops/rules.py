@@ -106,14 +106,15 @@ def shape_of(attrs: Attrs) -> tuple[Any, ...]:
     return shape
 
 
-def sized(name: str, shape: Sequence[Any], sizes: Sequence[Type]) -> Shape:
-    """The shape that an attribute and operands give: each None in it is the size that the next operand holds."""
+def sized(name: str, types: Sequence[Type], attrs: Attrs) -> Shape:
+    """The shape that the attribute says: each None in it is the size that the next operand after the first holds."""
+    shape, sizes = shape_of(attrs), types[1:]
     if sum(d is None for d in shape) != len(sizes):
         raise TypeMismatch(f"{name} to {tuple(shape)} needs an operand for each None, and has {len(sizes)}")
     for size in sizes:
         if size.dtype.kind != "int" or size.shape:
             raise TypeMismatch(f"{name} with a size of type {size}", hint="a size is an integer scalar")
-    return tuple(shape)
+    return shape
 
 
 # -- kernels -----------------------------------------------------------------------------------------------
@@ -124,9 +125,9 @@ def scalar(value: Value) -> Value:
     return value[()] if value.ndim == 0 else value
 
 
-def given_shape(shape: Sequence[Any], sizes: Sequence[Value]) -> tuple[int, ...]:
+def given_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
     """The shape that `sized` promised, with the sizes that the operands hold."""
-    rest = iter(sizes)
+    shape, rest = shape_of(attrs), iter(values[1:])
     out = tuple(int(next(rest)) if d is None else int(d) for d in shape)
     for asked, size in zip(shape, out, strict=True):
         if asked is None and size < 0:
@@ -134,13 +135,15 @@ def given_shape(shape: Sequence[Any], sizes: Sequence[Value]) -> tuple[int, ...]
     return out
 
 
-def check_size(shape: Sequence[int]) -> None:
-    """An array that is made at run time must be of a reasonable size."""
+def new_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
+    """The same, of an array that is made at run time: it must be of a reasonable size."""
+    shape = given_shape(values, attrs)
     if math.prod(max(size, 1) for size in shape) > MOST_ELEMENTS:  # NumPy refuses [2**62, 2**62, 0] too
         raise Fault(
-            f"an array of shape {show_shape(tuple(shape))} is too large",
+            f"an array of shape {show_shape(shape)} is too large",
             hint=f"an array made at run time has at most {MOST_ELEMENTS:,} elements",
         )
+    return shape
 
 
 def _each(

@@ -22,10 +22,8 @@ from undertow.ops.rules import (
     check_axis,
     check_dtypes,
     check_kind,
-    check_size,
-    given_shape,
     may_be_equal,
-    shape_of,
+    new_shape,
     shapes_differ,
     sized,
 )
@@ -109,7 +107,7 @@ def _add_along_axis(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, cuts = types[0], slices(attrs)
     check_kind("unslice", x, NUMBERS)
-    shape = sized("unslice", shape_of(attrs), types[1:])
+    shape = sized("unslice", types, attrs)
     if len(cuts) != len(shape) or any(cut.step == 0 for cut in cuts):
         raise TypeMismatch(f"{len(cuts)} slices of shape {show_shape(shape)}", hint="one for each axis; no step is 0")
     room = tuple(
@@ -122,8 +120,7 @@ def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _unslice(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
-    check_size(shape)
+    shape = new_shape(values, attrs)
     out = np.zeros(shape, x.dtype)
     key: Any = (*slices(attrs), ...)
     place = out[key]

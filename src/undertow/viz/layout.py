@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import igraph
 
-from undertow.ir.graph import Node, Port, StaticGraph
+from undertow.ir.graph import Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, READS
 from undertow.ir.walk import grouped, in_order, is_inward, ports_of
@@ -110,11 +110,6 @@ def edges_of(graph: StaticGraph) -> list[Edge]:
                 kind = "control" if is_order else "data"
             found.append(Edge(kind, port, target, slot))
     return found
-
-
-def slots(node: Node) -> int:
-    """How many edges come into a node."""
-    return len(ports_of(node.inputs)) + len(node.controls)
 
 
 def _spread(index: int, count: int, width: float) -> float:
@@ -330,11 +325,9 @@ class _Level:
                 before, members = pools.pop()
                 mean, count = (before * members + mean * count) / (members + count), members + count
             pools.append((mean, count))
-        places = iter(offsets)
-        numbers = iter(row)
-        for mean, count in pools:
-            for _ in range(count):
-                self.items[next(numbers)].x = mean + next(places)
+        means = [mean for mean, count in pools for _ in range(count)]
+        for number, mean, offset in zip(row, means, offsets, strict=True):
+            self.items[number].x = mean + offset
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -356,7 +349,7 @@ class _Picture:
         self.corners: dict[int, Point] = {}  # upper left corner of a box's content
         self.inside_body: dict[int, Point] = {}  # the same, measured from that of its body
         self.edges = edges_of(graph)
-        self.slots = [slots(node) for node in graph.nodes]
+        self.slots = [len(ports_of(node.inputs)) + len(node.controls) for node in graph.nodes]
 
     def _find_boxes(self) -> list[int]:
         depth: list[int] = []
