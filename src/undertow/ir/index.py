@@ -24,6 +24,7 @@ from undertow.ir.walk import (
     phase_of,
     port_regions,
     ports_of,
+    reachable,
 )
 from undertow.types import Type
 
@@ -288,20 +289,15 @@ class StaticIndex(GraphIndex):
         """The sites that make the entries above a region; 0 stands for main, where there is none."""
         body = self.owner[region]
         if body not in self._entry_sites:
-            entries: set[int] = set()
-            seen, todo = {body}, [body]
-            while todo:
-                at = todo.pop()
-                if at == 0:
-                    entries.add(0)
-                for number in self.sites_into.get(at, ()):
-                    above = self.owner[self.sites[number - 1].caller]
-                    if number in self.hoists:
-                        entries.add(number)
-                    elif above not in seen:
-                        seen.add(above)
-                        todo.append(above)
-            self._entry_sites[body] = frozenset(entries)
+
+            def callers(at: int) -> list[int]:
+                """The bodies that enter one without making an entry."""
+                sites = (number for number in self.sites_into.get(at, ()) if number not in self.hoists)
+                return [self.owner[self.sites[number - 1].caller] for number in sites]
+
+            bodies = reachable([body], callers)
+            entries = {n for at in bodies for n in self.sites_into.get(at, ()) if n in self.hoists}
+            self._entry_sites[body] = frozenset(entries | ({0} & bodies.keys()))
         return self._entry_sites[body]
 
     @cached_property

@@ -238,11 +238,10 @@ class _Level:
     def _twists(self, rows: Sequence[Sequence[int]]) -> int:
         """How much is in the wrong order: edges that cross at a side of an item, and true sides right of false ones."""
         place = {number: position for row in rows for position, number in enumerate(row)}
-        ends: dict[tuple[int, bool], list[tuple[float, int]]] = {}
-        for upper, lower, begin, end in self._links():
-            ends.setdefault((upper, True), []).append((begin, place[lower]))
-            ends.setdefault((lower, False), []).append((end, place[upper]))
-        pairs = [pair for found in ends.values() for pair in pairwise(sorted(found))]
+        links = list(self._links())
+        outputs = grouped((upper, (begin, place[lower])) for upper, lower, begin, _ in links)
+        inputs = grouped((lower, (end, place[upper])) for upper, lower, _, end in links)
+        pairs = [pair for ends in (*outputs.values(), *inputs.values()) for pair in pairwise(sorted(ends))]
         wrong = sum(place[left] > place[right] for left, right in self.sides)
         return sum(a[0] < b[0] and a[1] > b[1] for a, b in pairs) + 4 * wrong
 

@@ -16,7 +16,7 @@ from undertow.errors import GraphError
 from undertow.ir.graph import Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, SITED
-from undertow.ir.walk import grouped, phase_of, ports_of
+from undertow.ir.walk import grouped, phase_of, ports_of, reachable
 from undertow.types import CTL
 
 FAR = {**BACK, "outer": ""}  # take their value from another frame
@@ -95,14 +95,9 @@ class DemandIndex(StaticIndex):
 
     def _find_wanted(self) -> list[bool]:
         """For each node, whether a fetch may ask for it."""
-        wanted = [False] * len(self.graph.nodes)
-        todo = [port.node for port in self.graph.fetches]
-        while todo:
-            number = todo.pop()
-            if not wanted[number]:
-                wanted[number] = True
-                todo += (port.node for port in self.asks(number))
-        return wanted
+        fetched = (port.node for port in self.graph.fetches)
+        wanted = reachable(fetched, lambda number: (port.node for port in self.asks(number)))
+        return [number in wanted for number in range(len(self.nodes))]
 
     def guards(self, port: Port) -> list[tuple[Port, bool]]:
         """The predicates, outermost first, and the sides that they must take for a port to be live."""

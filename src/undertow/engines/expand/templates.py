@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from undertow.engines.expand.events import (
@@ -25,7 +26,7 @@ from undertow.engines.expand.events import (
 )
 from undertow.ir.graph import Operand, Port, StaticGraph
 from undertow.ir.structure import COLLECTED
-from undertow.ir.walk import ports_of
+from undertow.ir.walk import grouped, ports_of, reachable
 from undertow.types import CTL
 
 T = TypeVar("T")
@@ -218,19 +219,10 @@ class Templates:
                 uses.update(value for value in self.shared if isinstance(value, Port))
             for event in template.steps:
                 uses.update(x for x in self._operands(event) if isinstance(x, Port | Cell))
-            moves: dict[Port | Cell, list[Operand | None]] = {}  # to each merge, what may come there
-            for program in template.programs.values():
-                for action in program:
-                    if isinstance(action, Up) and isinstance(action.value, Port):
-                        uses.add(action.value)
-                    elif isinstance(action, Move):
-                        moves.setdefault(action.merge, []).append(action.source)
-            todo = list(uses)
-            while todo:
-                for source in moves.pop(todo.pop(), ()):
-                    if isinstance(source, Port):
-                        uses.add(source)
-                        todo.append(source)
+            actions = [action for program in template.programs.values() for action in program]
+            uses.update(action.value for action in actions if isinstance(action, Up) and isinstance(action.value, Port))
+            moves = grouped((action.merge, action.source) for action in actions if isinstance(action, Move))
+            uses.update(reachable(uses, partial(_arrives, moves)))
             for value in sorted_values(uses):
                 if isinstance(value, Port) and self.graph.nodes[value.node].op == "hoist_read":
                     template.reads.append(value)
@@ -277,6 +269,11 @@ class Templates:
         if isinstance(value, Cell):
             return self.index.phase_entered(value.site, 0)
         return self.index.waits_for(value)
+
+
+def _arrives(moves: dict[Port, list[Operand | None]], value: Port | Cell) -> list[Port | Cell]:
+    """The values that may come to one, if it is a merge."""
+    return [source for source in moves.get(value, ()) if isinstance(source, Port)] if isinstance(value, Port) else []
 
 
 def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
