@@ -13,6 +13,7 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops import term
 from undertow.ops.attributes import AXES, AXIS, SHAPE, is_size, tuple_of
 from undertow.ops.faults import unless_sized, unless_static
 from undertow.ops.gradient import NONE, ZERO, Applied, Cotangents, Derivative, Tangents, linear, the
@@ -31,21 +32,7 @@ from undertow.ops.rules import (
     scalar,
     sized,
 )
-from undertow.ops.term import (
-    Size,
-    Term,
-    apply,
-    broadcast_like,
-    constant,
-    expand_dims,
-    reshape,
-    size,
-    sizes,
-    squeeze,
-    sum_like,
-    transpose,
-    zeros_like,
-)
+from undertow.ops.term import Size, Term
 from undertow.types import Dim, Shape, Type, i64, show_shape
 
 
@@ -252,11 +239,11 @@ def _part(g: Term, axis: int, start: Size, length: Size) -> Term:
         rank = g.type.rank
         starts, stops = [None] * rank, [None] * rank
         starts[axis], stops[axis] = start, start + length  # type: ignore[call-overload]
-        return apply("slice", g, starts=tuple(starts), stops=tuple(stops), steps=(None,) * rank)
-    first = constant(start, g, i64) if isinstance(start, int) else start
+        return term.apply("slice", g, starts=tuple(starts), stops=tuple(stops), steps=(None,) * rank)
+    first = term.constant(start, g, i64) if isinstance(start, int) else start
     if isinstance(length, int):
-        return apply("slice_at", g, first, axis=axis, size=length)
-    return apply("slice_between", g, first, first + length, axis=axis, step=1)
+        return term.apply("slice_at", g, first, axis=axis, size=length)
+    return term.apply("slice_between", g, first, first + length, axis=axis, step=1)
 
 
 def _concat_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
@@ -266,7 +253,7 @@ def _concat_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
     for k, x in enumerate(at.x):
         if not any(at.wanted[k:]):
             break
-        length = size(x, axis)
+        length = term.size(x, axis)
         out.append(_part(the(g), axis, start, length) if at.wanted[k] else None)
         start = length if isinstance(start, int) and start == 0 else start + length
     return [*out, *[None] * (len(at.x) - len(out))]
@@ -274,12 +261,12 @@ def _concat_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
 
 def _stack_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
     axes = (at.attrs.integer("axis"),)
-    numbers = (constant(k, the(g), i64) for k in range(len(at.x)))
-    return [apply("index", the(g), k, axes=axes) if w else None for k, w in zip(numbers, at.wanted, strict=True)]
+    numbers = (term.constant(k, the(g), i64) for k in range(len(at.x)))
+    return [term.apply("index", the(g), k, axes=axes) if w else None for k, w in zip(numbers, at.wanted, strict=True)]
 
 
 def _joined_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
-    return [at.again(*(zeros_like(x) if v is None else v for x, v in zip(at.x, t, strict=True)))]
+    return [at.again(*(term.zeros_like(x) if v is None else v for x, v in zip(at.x, t, strict=True)))]
 
 
 def _itself(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
@@ -299,32 +286,32 @@ ROWS: tuple[Op, ...] = (
     Op(
         "reshape", None, _reshape_rule, _reshape,
         "x in `shape`, row by row; one size may be -1: what is left; operands: x, a size for each None",
-        linear(lambda at, g: reshape(g, sizes(at.x[0]))), faults=unless_sized,
+        linear(lambda at, g: term.reshape(g, term.sizes(at.x[0]))), faults=unless_sized,
         attrs={"shape": tuple_of(lambda size: size == -1 or is_size(size), or_none=True)},
     ),
     Op(
         "broadcast_to", None, _broadcast_to_rule, _broadcast_to,
         "x repeated to fill `shape`; operands: x, a size for each None",
-        linear(lambda at, g: sum_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
+        linear(lambda at, g: term.sum_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
     ),
     Op(
         "sum_to", None, _sum_to_rule, _sum_to,
         "x summed down to `shape`, which `broadcast_to` would stretch to that of x; operands: x, a size for each None",
-        linear(lambda at, g: broadcast_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
+        linear(lambda at, g: term.broadcast_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
     ),
     Op(
         "transpose", 1, _transpose_rule, lambda values, attrs: (np.transpose(values[0], attrs.integers("axes")),),
         "axis k of the result is axis `axes[k]` of x",
-        linear(lambda at, g: transpose(g, np.argsort(at.attrs.integers("axes")).tolist())), attrs=AXES,
+        linear(lambda at, g: term.transpose(g, np.argsort(at.attrs.integers("axes")).tolist())), attrs=AXES,
     ),
     Op(
         "expand_dims", 1, _expand_dims_rule, lambda values, attrs: (np.expand_dims(values[0], attrs.integers("axes")),),
         "x with new axes of length 1 at `axes` of the result",
-        linear(lambda at, g: squeeze(g, *at.attrs.integers("axes"))), attrs=AXES,
+        linear(lambda at, g: term.squeeze(g, *at.attrs.integers("axes"))), attrs=AXES,
     ),
     Op(
         "squeeze", 1, _squeeze_rule, _squeeze, "x without its `axes`, which must have length 1",
-        linear(lambda at, g: expand_dims(g, *at.attrs.integers("axes"))), faults=unless_static, attrs=AXES,
+        linear(lambda at, g: term.expand_dims(g, *at.attrs.integers("axes"))), faults=unless_static, attrs=AXES,
         also=".squeeze",
     ),
     Op(

@@ -12,18 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from undertow.engines.expand.events import (
-    AGAIN,
-    DECIDED,
-    ENTERED,
-    MERGED,
-    NODE,
-    PASSED,
-    Event,
-    Events,
-    ExpandIndex,
-    Timing,
-)
+from undertow.engines.expand import events as kinds
+from undertow.engines.expand.events import Event, Events, ExpandIndex, Timing
 from undertow.ir.graph import Operand, Port, StaticGraph
 from undertow.ir.structure import COLLECTED
 from undertow.ir.walk import grouped, ports_of, reachable
@@ -31,7 +21,7 @@ from undertow.types import CTL
 
 T = TypeVar("T")
 
-FIRES = (NODE, ENTERED, DECIDED, AGAIN, PASSED)
+FIRES = (kinds.NODE, kinds.ENTERED, kinds.DECIDED, kinds.AGAIN, kinds.PASSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +153,11 @@ class Templates:
             if event[0] not in FIRES:
                 continue
             template.steps[event] = timing.fewest(waits)
-            if event[0] == NODE:
+            if event[0] == kinds.NODE:
                 region = graph.nodes[event[1]].region
-            elif event[0] == DECIDED:
+            elif event[0] == kinds.DECIDED:
                 region = event[3]
-            elif event[0] == AGAIN:
+            elif event[0] == kinds.AGAIN:
                 region = graph.nodes[self.index.nexts[event[1]][0]].region
             else:
                 region = graph.nodes[self.index.visits[event[1], event[2]].start].region
@@ -181,7 +171,7 @@ class Templates:
         def attach(action: Action, events: Events, region: int) -> None:
             few = timing.fewest(events)
             if len(few) > 1:
-                step = (PASSED, len(template.steps))
+                step = (kinds.PASSED, len(template.steps))
                 template.steps[step] = few
                 template.regions[step] = region
                 few = [step]
@@ -204,7 +194,7 @@ class Templates:
         for event in sorted(timing.arrivals, key=lambda e: -timing.numbers[e]):
             own[event] = list(_expanded(own.get(event, []), own))
         for key in list(own):
-            if key is None or key[0] != MERGED:
+            if key is None or key[0] != kinds.MERGED:
                 template.programs[key] = list(_expanded(own[key], own))
 
     def _find_uses(self, body: int) -> None:
@@ -233,20 +223,20 @@ class Templates:
     def _operands(self, event: Event) -> Iterator[Place]:
         """The values that a step reads, and the cells that it uses. Order tokens are no values."""
         graph, index = self.graph, self.index
-        if event[0] == NODE:
+        if event[0] == kinds.NODE:
             node = graph.nodes[event[1]]
             yield from self._values(node.inputs)
             if node.op in COLLECTED:
                 yield Cell("entry", node.attrs.integer("site"))
-        elif event[0] == DECIDED:
+        elif event[0] == kinds.DECIDED:
             yield index.value_of(Port(event[1], event[2]))
-        elif event[0] == AGAIN:
+        elif event[0] == kinds.AGAIN:
             for number in index.nexts[event[1]]:
                 yield from self._values(graph.nodes[number].inputs)
             yield from (
                 Port(number) for number in index.outers.get(event[1], ()) if graph.nodes[number].types[0] != CTL
             )
-        elif event[0] == ENTERED:
+        elif event[0] == kinds.ENTERED:
             site, phase = event[1:]
             visit = index.visits[site, phase]
             for number in (visit.start, *visit.arguments):
@@ -282,7 +272,7 @@ def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
         yield action
         if not isinstance(action, Move):
             continue
-        for then in own.get((MERGED, action.merge.node), ()):
+        for then in own.get((kinds.MERGED, action.merge.node), ()):
             if isinstance(then, Move) and then.source == action.merge:
                 yield Move(action.source, then.merge)
             elif isinstance(then, Up) and then.value == action.merge:
