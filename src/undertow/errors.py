@@ -129,11 +129,15 @@ class UndertowError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        parts = [self.what]
+        parts = [self.what, *self._details()]
         if self.span is not None:
             parts.append(f"  --> {self.span.show()}")
         text = "\n".join(parts)
         return f"{text}\n\nhint: {self.hint}" if self.hint else text
+
+    def _details(self) -> list[str]:
+        """Lines below what happened."""
+        return []
 
 
 class CaptureError(UndertowError):
@@ -173,15 +177,8 @@ class RunError(UndertowError):
         super().__init__(what, span, hint)
         self.calls: Sequence[Call] = calls if isinstance(calls, Calls) else tuple(calls)
 
-    def __str__(self) -> str:
-        parts = [self.what]
-        if self.calls:
-            parts.append("tag traceback (outermost call first):")
-            parts += fold_calls(self.calls)
-        if self.span is not None:
-            parts.append(f"  --> {self.span.show()}")
-        text = "\n".join(parts)
-        return f"{text}\n\nhint: {self.hint}" if self.hint else text
+    def _details(self) -> list[str]:
+        return ["tag traceback (outermost call first):", *fold_calls(self.calls)] if self.calls else []
 
 
 class Fault(RunError):

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from undertow.engines.contract import Options, Result
-from undertow.errors import Call, Calls, Fault, FrameLimit, InternalError, RecursionLimit, Timeout, TypeMismatch
+from undertow.errors import (
+    Call,
+    Calls,
+    Fault,
+    FrameLimit,
+    InternalError,
+    RecursionLimit,
+    RunError,
+    Timeout,
+    TypeMismatch,
+)
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag
 from undertow.types import CTL, DType, Type, type_of
@@ -81,47 +91,44 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
     return np.array(values, type_.dtype.numpy)
 
 
-def unequal_lanes(lanes: int, count: int) -> Fault:
-    return Fault(
-        f"a map over arrays of {lanes} and of {count} elements",
-        hint="mapped arrays must agree in their first dimension",
-    )
-
-
-def unequal_visits(lanes: int, count: int) -> Fault:
-    return Fault(
-        f"a map of {lanes} lanes is resumed with an array of {count} elements",
-        hint="what a later phase is given must have one element for each lane of the first",
-    )
-
-
 # --------------------------------------------------------------------------------------------------------------
-# Limits: what is said when a run uses more than it may
+# Why a run is stopped, by the names that the core has for it: the error, what is said, what to do about it
+
+STOPS: dict[str, tuple[type[RunError], str, str]] = {
+    "unequal_lanes": (
+        Fault,
+        "a map over arrays of {0} and of {1} elements",
+        "mapped arrays must agree in their first dimension",
+    ),
+    "unequal_visits": (
+        Fault,
+        "a map of {0} lanes is resumed with an array of {1} elements",
+        "what a later phase is given must have one element for each lane of the first",
+    ),
+    "frames": (
+        FrameLimit,
+        "more than frames={options.frames} frames are alive at once",
+        "allow more `frames`, or see that every path comes to a base case",
+    ),
+    "depth": (
+        RecursionLimit,
+        "calls nest deeper than max_depth={options.max_depth}",
+        "see that every path comes to a base case, or allow a larger `max_depth`",
+    ),
+    "memory": (
+        FrameLimit,
+        "frames and the arrays in them take {0:,} bytes, more than memory={options.memory:,}",
+        "allow more `memory`, or work on less at once",
+    ),
+    "out_of_memory": (FrameLimit, "out of memory", "set `memory` to stop earlier"),
+    "timeout": (Timeout, "the run took longer than {options.timeout} s", "give it a longer `timeout`"),
+}
 
 
-def too_many_frames(options: Options) -> FrameLimit:
-    return FrameLimit(
-        f"more than frames={options.frames} frames are alive at once",
-        hint="allow more `frames`, or see that every path comes to a base case",
-    )
-
-
-def too_deep(options: Options) -> RecursionLimit:
-    return RecursionLimit(
-        f"calls nest deeper than max_depth={options.max_depth}",
-        hint="see that every path comes to a base case, or allow a larger `max_depth`",
-    )
-
-
-def too_much_memory(used: int, options: Options) -> FrameLimit:
-    return FrameLimit(
-        f"frames and the arrays in them take {used:,} bytes, more than memory={options.memory:,}",
-        hint="allow more `memory`, or work on less at once",
-    )
-
-
-def too_long(options: Options) -> Timeout:
-    return Timeout(f"the run took longer than {options.timeout} s", hint="give it a longer `timeout`")
+def stopped(why: str, options: Options, *numbers: int) -> RunError:
+    """What to raise for it."""
+    error, what, hint = STOPS[why]
+    return error(what.format(*numbers, options=options), hint=hint)
 
 
 # --------------------------------------------------------------------------------------------------------------

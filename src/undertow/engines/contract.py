@@ -43,20 +43,13 @@ class Options:
                 f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}"
             )
         for name in ("frames", "max_depth", "memory", "timeout"):
-            limit = getattr(self, name)
-            if limit is None:
-                continue
-            self._check_number(name, float if name == "timeout" else int)
-            if not limit >= 0:  # nan too
+            limit = self._check_number(name)
+            if limit is not None and not limit >= 0:  # nan too
                 what = "is below zero" if limit < 0 else "is not a number"
                 raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
-        if self.threads is not None:
-            self._check_number("threads", int)
-            if self.threads < 1:
-                raise UndertowError(f"threads={self.threads} is below one", hint="leave threads out to use every core")
-        for name in ("seed", "schedule_seed"):
-            if getattr(self, name) is not None:
-                self._check_number(name, int)
+        threads, _, _ = map(self._check_number, ("threads", "seed", "schedule_seed"))
+        if threads is not None and threads < 1:
+            raise UndertowError(f"threads={threads} is below one", hint="leave threads out to use every core")
         for name in ("check_finite", "timed"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
                 raise UndertowError(f"{name}={brief(chosen)} is not True or False", hint=f"write {name}=True")
@@ -65,12 +58,13 @@ class Options:
                 f"trace={brief(self.trace)} is not the name of a file", hint='write trace="run.jsonl", or give a list'
             )
 
-    def _check_number(self, name: str, kind: type) -> None:
+    def _check_number(self, name: str) -> Any:
         value = getattr(self, name)
-        kinds = (int, float, np.integer, np.floating) if kind is float else (int, np.integer)
-        if not isinstance(value, kinds) or isinstance(value, bool):
+        kinds = (int, float, np.integer, np.floating) if name == "timeout" else (int, np.integer)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
             wanted = "a number of seconds" if name == "timeout" else "an integer"
             raise UndertowError(f"{name}={brief(value)} is not {wanted}", hint=f"write e.g. {name}=1000")
+        return value
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ it knows no names, is said here: errors with their tag traceback, and what acts 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from undertow import _core
 from undertow.engines import checks
 from undertow.engines.contract import LateStats, Options, Result, State, Stats
-from undertow.errors import FrameLimit, GraphError, InternalError, RunError
+from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, StaticGraph
 from undertow.ops.op import CATALOGUE
@@ -157,18 +157,9 @@ class NativePlan:
         options = options or _DEFAULTS
         if options.trace is None:
             return self._run(inputs, options, state, None)
-        with trace.recording(options.trace) as record:
-            assert record is not None
-            record(trace.RunStarted(self.graph.name, self.engine))
-            began, firings, error = time.perf_counter(), 0, ""
-            try:
-                results, stats = self._run(inputs, options, state, record)
-                firings = stats.firings
-            except BaseException as raised:
-                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
-                raise
-            finally:
-                record(trace.RunEnded(firings, time.perf_counter() - began, error))
+        with trace.recording(options.trace, self.graph.name, self.engine) as run:
+            results, stats = self._run(inputs, options, state, run.record)
+            run.firings = stats.firings
         return results, stats
 
     def _run(
@@ -230,16 +221,6 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
     span = graph.nodes[number].span if number >= 0 else None
     if site > 0:
         span = graph.sites[site - 1].span
-    error: BaseException
-    limits: dict[str, Callable[[], RunError]] = {
-        "unequal_lanes": lambda: checks.unequal_lanes(a, b),
-        "unequal_visits": lambda: checks.unequal_visits(a, b),
-        "memory": lambda: checks.too_much_memory(a, options),
-        "frames": lambda: checks.too_many_frames(options),
-        "depth": lambda: checks.too_deep(options),
-        "timeout": lambda: checks.too_long(options),
-        "out_of_memory": lambda: FrameLimit("out of memory", hint="set `memory` to stop earlier"),
-    }
     try:
         if kind == "fault":
             node = graph.nodes[number]
@@ -252,12 +233,11 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
             checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
         if kind == "missing":
             return GraphError("the plan reads a column that is not there: it was dropped, or never made", span)
-        if kind not in limits:
+        if kind not in checks.STOPS:
             return InternalError(f"the core stopped: {kind}", span)
-        error = limits[kind]()
+        error = checks.stopped(kind, options, a, b)
     except RunError as raised:
         error = raised
-    if isinstance(error, RunError):
-        error.span = error.span or span
-        error.calls = checks.calls_of(graph, tag)
+    error.span = error.span or span
+    error.calls = checks.calls_of(graph, tag)
     return error

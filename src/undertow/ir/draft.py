@@ -118,12 +118,7 @@ class Draft:
             for region, found in zip(self.regions, starts, strict=True)
         )
         return replace(
-            old,
-            nodes=tuple(self.nodes),
-            regions=regions,
-            phases=tuple(phases),
-            carried=carried,
-            shared=tuple(shared),
+            old, nodes=tuple(self.nodes), regions=regions, phases=tuple(phases), carried=carried, shared=tuple(shared)
         )
 
 

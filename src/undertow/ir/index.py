@@ -14,7 +14,18 @@ from functools import cached_property
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, FunctionGraph, Graph, Library, Node, Operand, Phase, Port, Site, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, LIBRARY, LINKED, PRIMITIVE, SITED, STARTS, STATIC, Structural
-from undertow.ir.walk import body_of, is_inward, is_parameter, node_phases, phase_of, port_regions
+from undertow.ir.walk import (
+    body_of,
+    grouped,
+    is_inward,
+    is_parameter,
+    link_of,
+    node_phases,
+    phase_of,
+    port_regions,
+    ports_of,
+    reachable,
+)
 from undertow.types import Type
 
 
@@ -41,10 +52,7 @@ class GraphIndex:
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:
-        numbers: dict[str, list[int]] = {}
-        for number, node in enumerate(self.nodes):
-            numbers.setdefault(node.op, []).append(number)
-        return numbers
+        return grouped((node.op, number) for number, node in enumerate(self.nodes))
 
     def of(self, op: str) -> Iterator[tuple[int, Node]]:
         """The nodes of one operator, with their numbers."""
@@ -109,7 +117,7 @@ class FunctionIndex(GraphIndex):
     def entered(self, node: Node) -> FunctionGraph | None:
         """The graph that a call, resume, loop, map or tangent enters; None if the library has none."""
         if node.op in LINKED:
-            node = self.nodes[self.link(node).node]
+            node = self.nodes[link_of(node)]
         name = node.attrs.get(ENTERS.get(node.op, ""))
         return self.library.functions.get(name) if isinstance(name, str) else None
 
@@ -118,11 +126,6 @@ class FunctionIndex(GraphIndex):
         callee = self.entered(node)
         assert callee is not None
         return callee
-
-    def link(self, node: Node) -> Port:
-        port = node.inputs[0]
-        assert isinstance(port, Port)
-        return port
 
     def visit(self, node: Node) -> Phase:
         """The phase that a call, resume, loop, map or tangent begins."""
@@ -161,19 +164,16 @@ class FunctionIndex(GraphIndex):
     @cached_property
     def gradients(self) -> Counter[int]:
         """How many gradients each call has."""
-        return Counter(self.link(node).node for _, node in self.of("gradient"))
+        return Counter(link_of(node) for _, node in self.of("gradient"))
 
     @cached_property
     def resumes(self) -> dict[tuple[int, int], list[int]]:
         """The resume nodes of each (call or map, later phase)."""
-        resumes: dict[tuple[int, int], list[int]] = {}
-        for number, node in self.of("resume"):
-            resumes.setdefault((self.link(node).node, phase_of(node)), []).append(number)
-        return resumes
+        return grouped(((link_of(node), phase_of(node)), number) for number, node in self.of("resume"))
 
     def before(self, node: Node) -> int | None:
         """The node that makes the visit before that of a resume."""
-        call, phase = self.link(node).node, phase_of(node) - 1
+        call, phase = link_of(node), phase_of(node) - 1
         return call if phase == 0 else self.resumes.get((call, phase), [None])[0]
 
 
@@ -275,10 +275,7 @@ class StaticIndex(GraphIndex):
     @cached_property
     def sites_into(self) -> dict[int, list[int]]:
         """The sites that enter each body."""
-        into: dict[int, list[int]] = {}
-        for number, site in enumerate(self.sites, 1):
-            into.setdefault(site.callee, []).append(number)
-        return into
+        return grouped((site.callee, number) for number, site in enumerate(self.sites, 1))
 
     @cached_property
     def hoists(self) -> dict[int, dict[int, int]]:
@@ -292,20 +289,15 @@ class StaticIndex(GraphIndex):
         """The sites that make the entries above a region; 0 stands for main, where there is none."""
         body = self.owner[region]
         if body not in self._entry_sites:
-            entries: set[int] = set()
-            seen, todo = {body}, [body]
-            while todo:
-                at = todo.pop()
-                if at == 0:
-                    entries.add(0)
-                for number in self.sites_into.get(at, ()):
-                    above = self.owner[self.sites[number - 1].caller]
-                    if number in self.hoists:
-                        entries.add(number)
-                    elif above not in seen:
-                        seen.add(above)
-                        todo.append(above)
-            self._entry_sites[body] = frozenset(entries)
+
+            def callers(at: int) -> list[int]:
+                """The bodies that enter one without making an entry."""
+                sites = (number for number in self.sites_into.get(at, ()) if number not in self.hoists)
+                return [self.owner[self.sites[number - 1].caller] for number in sites]
+
+            bodies = reachable([body], callers)
+            entries = {n for at in bodies for n in self.sites_into.get(at, ()) if n in self.hoists}
+            self._entry_sites[body] = frozenset(entries | ({0} & bodies.keys()))
         return self._entry_sites[body]
 
     @cached_property
@@ -319,10 +311,7 @@ class StaticIndex(GraphIndex):
         return self._by_site("next")
 
     def _by_site(self, op: str) -> dict[int, list[int]]:
-        numbers: dict[int, list[int]] = {}
-        for number, node in self.of(op):
-            numbers.setdefault(node.attrs.integer("site"), []).append(number)
-        return numbers
+        return grouped((node.attrs.integer("site"), number) for number, node in self.of(op))
 
     @cached_property
     def carriers(self) -> Counter[tuple[object, ...]]:
@@ -332,13 +321,13 @@ class StaticIndex(GraphIndex):
 
     @cached_property
     def _uses(self) -> dict[Port, list[tuple[Node, bool]]]:
-        uses: dict[Port, list[tuple[Node, bool]]] = {}
-        for node in self.nodes:
-            for is_control, ports in ((False, node.inputs), (True, node.controls)):
-                for port in ports:
-                    if isinstance(port, Port) and self.nodes[port.node].op in SITED:
-                        uses.setdefault(port, []).append((node, is_control))
-        return uses
+        return grouped(
+            (port, (node, is_control))
+            for node in self.nodes
+            for is_control, operands in ((False, node.inputs), (True, node.controls))
+            for port in ports_of(operands)
+            if self.nodes[port.node].op in SITED
+        )
 
     def uses(self, number: int, index: int = 0) -> list[tuple[Node, bool]]:
         """The consumers of what an operator between tags emits, and whether they consume it as control."""

@@ -127,25 +127,12 @@ class Line:
         number = None if self.take("?") else self.integer("a dimension")
         return number if number is None or number >= 0 else fail(self.number, "a dimension is negative", self.text)
 
-    def attr(self) -> Attr:
-        """A JSON value without objects, lists as tuples; an explicit stack, for lists in lists."""
-        stack: list[list[Attr]] = [[]]
-        while not stack[0]:
-            if self.take("["):
-                stack.append([])
-                if len(stack) > DEEPEST + 1:
-                    self.fail(f"lists at most {DEEPEST} deep")
-                if self.peek() != "]":
-                    continue
-            else:
-                stack[-1].append(self.scalar())
-            while len(stack) > 1 and not self.take(","):
-                self.expect("]")
-                done = tuple(stack.pop())
-                stack[-1].append(done)
-        return stack[0][0]
-
-    def scalar(self) -> Attr:
+    def attr(self, depth: int = 0) -> Attr:
+        """A JSON value without objects, lists as tuples. (Recursion is as deep as `DEEPEST` lets lists be.)"""
+        if self.take("["):
+            if depth == DEEPEST:
+                self.fail(f"lists at most {DEEPEST} deep")
+            return tuple(self.some(lambda: self.attr(depth + 1), "]"))
         what = "an attribute: a number, string, list, true, false or null"
         return self.read(what, str(self.kind()), read_scalar)
 

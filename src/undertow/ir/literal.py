@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -114,30 +114,18 @@ def _assemble(values: Sequence[np.generic], type_: Type) -> Const | None:
 # Attributes and names
 
 
-def show_attr(value: Attr) -> str:
-    """An attribute value as JSON, tuples as lists."""
-    pieces: list[str] = []
-    stack: list[Iterator[Attr]] = [iter((value,))]  # the lists that are open
-    while stack:
-        for item in stack[-1]:
-            if pieces and pieces[-1] != "[":
-                pieces.append(", ")
-            if isinstance(item, (tuple, list)):
-                if len(stack) > DEEPEST:
-                    raise GraphError(f"an attribute nests lists more than {DEEPEST} deep")
-                pieces.append("[")
-                stack.append(iter(item))
-                break
-            if item is not None and not isinstance(item, (bool, int, float, str)):
-                raise GraphError(
-                    f"an attribute holds {item!r}, a {type(item).__name__}",
-                    hint="attributes are plain data: None, bool, int, float, str and tuples of them",
-                )
-            pieces.append(show_string(item) if isinstance(item, str) else _show_plain(item))
-        else:
-            stack.pop()
-            pieces += ["]"] if stack else []
-    return "".join(pieces)
+def show_attr(value: Attr, depth: int = 0) -> str:
+    """An attribute value as JSON, tuples as lists. (Recursion is as deep as `DEEPEST` lets lists be.)"""
+    if isinstance(value, (tuple, list)):
+        if depth == DEEPEST:
+            raise GraphError(f"an attribute nests lists more than {DEEPEST} deep")
+        return f"[{', '.join(show_attr(item, depth + 1) for item in value)}]"
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise GraphError(
+            f"an attribute holds {value!r}, a {type(value).__name__}",
+            hint="attributes are plain data: None, bool, int, float, str and tuples of them",
+        )
+    return show_string(value) if isinstance(value, str) else _show_plain(value)
 
 
 def _show_plain(value: bool | int | float | None) -> str:

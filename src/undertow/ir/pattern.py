@@ -18,6 +18,7 @@ from typing import Union
 from undertow.ir.draft import Draft
 from undertow.ir.graph import EMPTY, Array, Attrs, Const, Node, Operand, Port
 from undertow.ir.structure import is_primitive
+from undertow.ir.walk import grouped
 from undertow.types import Type
 
 # Constants of more elements are compared by identity and never looked into: rules should not cost more than runs.
@@ -72,9 +73,7 @@ class Table:
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         self.name = name
         self.rows = tuple(rows)
-        self._of: dict[str, list[Row]] = {}
-        for row in self.rows:
-            self._of.setdefault(row[1].op, []).append(row)
+        self._of = grouped((row[1].op, row) for row in self.rows)
 
     def of(self, op: str) -> Iterator[Row]:
         """The rows that an operator could match."""

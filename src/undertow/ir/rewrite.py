@@ -40,7 +40,7 @@ from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Port
 from undertow.ir.pattern import Form, Known, Match, Output, Table, Var, operand_key
 from undertow.ir.structure import ENTERING, SOURCES, is_primitive
-from undertow.ir.walk import port_regions
+from undertow.ir.walk import port_regions, ports_of
 from undertow.types import Type
 
 
@@ -200,11 +200,6 @@ class _Engine(Copy):
                     return found
         return pred
 
-    def _first_port(self, node: Node) -> Port:
-        port = node.inputs[0]
-        assert isinstance(port, Port)
-        return port
-
     def keep(self, number: int, new: int) -> None:
         for index in range(len(self.graph.nodes[number].types)):
             self.values[Port(number, index)] = Port(new, index)
@@ -225,7 +220,7 @@ class _Engine(Copy):
         self.settle(number, replace(node, inputs=(new, self.operand(value)), controls=controls, region=region))
 
     def visit_merge(self, number: int, node: Node, region: int) -> None:
-        then = self.home(self._first_port(node))
+        then = self.home(ports_of(node.inputs)[0])
         place = self.place(then)
         if then in self.taken:
             self.values[Port(number)] = self.operand(node.inputs[self.taken[then]])
@@ -338,35 +333,34 @@ class _Engine(Copy):
             made = self.build(outputs, match)
             return made if made is not None and made.types == node.types else None
         given = outputs if isinstance(outputs, tuple) and not isinstance(outputs, Port) else (outputs,)
-        found: list[Operand] = []
+        operands: list[Operand] = []
         homes = self.draft.pairs[node.inputs[0], node.region] if node.op == "switch" else (node.region,) * len(given)
         for output, type_, home in zip(given, node.types, homes, strict=True):
-            if isinstance(output, Form):
-                made = self.build(output, match)
-                if made is None:
-                    return None
-                output = Port(self.make(made), output.index)
-            operand = match[output.name] if isinstance(output, (Var, Known)) else output
-            if self.draft.type_of(operand) != type_:
+            operand = self.resolve(output, match)
+            if operand is None or self.draft.type_of(operand) != type_:
                 return None
             if isinstance(operand, Port) and self.draft.home(operand) != home:
                 return None
-            found.append(operand)
-        return tuple(found)
+            operands.append(operand)
+        return tuple(operands)
+
+    def resolve(self, output: Output, match: Match) -> Operand | None:
+        """The operand that a part of a result stands for, the node of a form added; None where its types do not fit."""
+        if isinstance(output, Form):
+            made = self.build(output, match)
+            return None if made is None else Port(self.make(made), output.index)
+        return match[output.name] if isinstance(output, (Var, Known)) else output
 
     def build(self, made: Form, match: Match) -> Node | None:
         """The node of a form, those of the forms inside it added; None where their types do not fit."""
         node = match.node
         inputs: list[Operand] = []
         for part in made.inputs or ():
-            if isinstance(part, Form):
-                inner = self.build(part, match)
-                if inner is None:
-                    return None
-                inputs.append(Port(self.make(inner), part.index))
-            else:
-                inputs.append(match[part.name] if isinstance(part, (Var, Known)) else part)
-        ports = [operand for operand in inputs if isinstance(operand, Port)]
+            operand = self.resolve(part, match)
+            if operand is None:
+                return None
+            inputs.append(operand)
+        ports = ports_of(inputs)
         if not ports or any(self.draft.home(port) != node.region for port in ports):
             return None
         attrs = made.attrs

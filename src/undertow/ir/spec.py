@@ -21,12 +21,12 @@ undertow.errors.GraphError: main: a node stands before one that it depends on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NoReturn, TypeVar
 
 from undertow.errors import GraphError, Span, UndertowError
 from undertow.ir.dump import dump_node
-from undertow.ir.graph import FunctionGraph, Library, Node, Operand, Port, Region, Site, StaticGraph
+from undertow.ir.graph import FunctionGraph, Library, Node, Port, Region, Site, StaticGraph
 from undertow.ir.index import FunctionIndex, GraphIndex, StaticIndex
 from undertow.ir.literal import quote
 from undertow.ir.sparse import rows_types
@@ -48,7 +48,7 @@ from undertow.ir.structure import (
     STATIC,
     is_primitive,
 )
-from undertow.ir.walk import awaited, phase_of, ports_of
+from undertow.ir.walk import arguments, awaited, grouped, link_of, phase_of, ports_of
 from undertow.types import CTL, Type, bool_
 
 # (node, types of its operands) -> types of its outputs; raises an UndertowError where there are none.
@@ -109,8 +109,7 @@ NODES: list[Rule[GraphIndex, Node]] = [
 LIBRARY_NODES: list[Rule[FunctionIndex, Node]] = [
     (ANY, lambda f, n, k: all(port.node < k for port in awaited(n)), "a node stands before one that it depends on"),
     ("start param", lambda f, n, k: n.region == 0, "a start or param node is inside of a branch"),
-    (ANY, lambda f, n, k: n.op in LIBRARY or n.op not in STATIC,
-     "an operator of static graphs stands in a library"),
+    (ANY, lambda f, n, k: n.op in LIBRARY or n.op not in STATIC, "an operator of static graphs stands in a library"),
 ]  # fmt: skip
 
 REGIONS: list[Rule[GraphIndex, Region]] = [
@@ -144,8 +143,7 @@ SITES: list[Rule[StaticIndex, Site]] = [
     (ANY, lambda f, s, k: s.kind in BODIES, "a site is neither a call nor a loop nor a map"),
     (ANY, lambda f, s, k: 0 <= s.caller < len(f.regions) and 0 <= s.callee < len(f.regions),
      "a site joins regions that are not there"),
-    (ANY, lambda f, s, k: f.regions[s.callee].kind == BODIES[s.kind],
-     "a site enters a region of another kind"),
+    (ANY, lambda f, s, k: f.regions[s.callee].kind == BODIES[s.kind], "a site enters a region of another kind"),
     ("loop map", lambda f, s, k: f.regions[s.callee].parent == s.caller and len(f.sites_into[s.callee]) == 1,
      "a loop or map body does not belong to one site, inside the region that the site stands in"),
 ]  # fmt: skip
@@ -265,10 +263,6 @@ FUNCTION_EDGES: list[Rule[FunctionIndex, FunctionGraph]] = [
 ]  # fmt: skip
 
 
-def _arguments(n: Node) -> tuple[Operand, ...]:
-    return n.inputs[1:] if n.op == "resume" else n.inputs
-
-
 def _row(type_: Type) -> Type | None:
     """The type of one lane."""
     return type_.with_shape(type_.shape[1:]) if type_.shape else None
@@ -285,7 +279,7 @@ def _accepts(takes: Type, given: Type | None) -> bool:
 
 def _argument_types(f: FunctionIndex, n: Node) -> bool:
     callee = f.callee(n)
-    given = [f.type(operand) for operand in _arguments(n)]
+    given = [f.type(operand) for operand in arguments(n)]
     mapped, element = callee.carried if n.op == "map" else 0, _row
     if n.op == "resume" and callee.kind == "map":
         mapped, element = len(given), _lane
@@ -305,33 +299,36 @@ def _is_link(f: FunctionIndex, n: Node) -> bool:
     return visited.op in ("call", "map") and visited.region == n.region
 
 
+def _numbers(n: Node, key: str, count: int) -> tuple[int, ...] | None:
+    """The attribute that names some of so many things, each once; None where it does not."""
+    named = n.attrs.get(key)
+    if not isinstance(named, tuple) or not all(type(k) is int and 0 <= k < count for k in named):
+        return None
+    return n.attrs.integers(key) if len(set(named)) == len(named) else None
+
+
 def _is_gradient(f: FunctionIndex, n: Node) -> bool:
     """Has it a cotangent for each result that is `given`, and outputs for each argument that is `wanted`?"""
-    callee, given, wanted = f.callee(n), n.attrs.get("given"), n.attrs.get("wanted")
-    if not isinstance(given, tuple) or not isinstance(wanted, tuple):
-        return False
-    results = dict(enumerate(f.nodes[f.link(n).node].types))  # as the call says: the callee may know more
-    params = dict(enumerate(callee.nodes[param].types[0] for param in callee.params))
+    callee, cotangents = f.callee(n), [f.type(x) for x in n.inputs[1:]]
+    results = f.nodes[link_of(n)].types  # as the call says: the callee may know more
+    params = [callee.nodes[param].types[0] for param in callee.params]
+    given, wanted = _numbers(n, "given", len(results)), _numbers(n, "wanted", len(params))
     return (
-        all(type(k) is int and k in results for k in given)
-        and all(type(k) is int and k in params for k in wanted)
-        and len(set(given)) == len(given) == len(n.inputs) - 1
-        and len(set(wanted)) == len(wanted)
-        and all(results[k].accepts(f.type(x)) for k, x in zip(given, n.inputs[1:], strict=True))  # type: ignore[index]
-        and all(params[k].dtype.kind == "float" for k in wanted)  # type: ignore[index]
-        and all(f.type(x).dtype.kind == "float" for x in n.inputs[1:])
-        and _gives_cotangents(n, params)
+        given is not None
+        and wanted is not None
+        and len(given) == len(cotangents)
+        and all(results[k].accepts(type_) for k, type_ in zip(given, cotangents, strict=True))
+        and all(type_.dtype.kind == "float" for type_ in (*cotangents, *(params[k] for k in wanted)))
+        and _gives_cotangents(n, wanted, params)
     )
 
 
-def _gives_cotangents(n: Node, params: Mapping[int, Type]) -> bool:
+def _gives_cotangents(n: Node, wanted: Sequence[int], params: Sequence[Type]) -> bool:
     """Are the outputs of a gradient the cotangents of what is `wanted`: whole ones, or rows of what is `sparse`?"""
-    wanted, sparse = n.attrs.integers("wanted"), n.attrs.get("sparse")
-    if sparse is None:
-        sparse = ()
-    elif not isinstance(sparse, tuple) or not sparse or len(set(sparse)) < len(sparse):
+    sparse = _numbers(n, "sparse", len(params)) if "sparse" in n.attrs else ()
+    if sparse is None or ("sparse" in n.attrs and not sparse):
         return False  # it is left out where there are none
-    if not all(k in wanted and params[k].shape for k in sparse):  # type: ignore[index]
+    if not all(k in wanted and params[k].shape for k in sparse):
         return False
     given = [t for k in wanted for t in (rows_types(params[k]) if k in sparse else (params[k],))]
     return len(given) == len(n.types) and all(a.accepts(b) for a, b in zip(n.types, given, strict=True))
@@ -376,15 +373,11 @@ def _hoists_alike(f: FunctionIndex, n: Node) -> bool:
 def _names_floats(f: FunctionIndex, n: Node) -> bool:
     """Do `given` and `wanted` of a tangent name floats among the callee's parameters and results?"""
     callee = f.callee(n)
-    ports = {"given": [Port(param) for param in callee.params], "wanted": callee.results}
-    for key, known in ports.items():
-        named = n.attrs.get(key)
-        if not isinstance(named, tuple) or not all(type(i) is int and 0 <= i < len(known) for i in named):
+    for key, ports in (("given", tuple(map(Port, callee.params))), ("wanted", callee.results)):
+        numbers = _numbers(n, key, len(ports))
+        if numbers is None or list(numbers) != sorted(numbers):
             return False
-        numbers = n.attrs.integers(key)
-        if list(numbers) != sorted(set(numbers)):
-            return False
-        if any(callee.type_of(known[i]).dtype.kind != "float" for i in numbers):
+        if any(callee.type_of(ports[k]).dtype.kind != "float" for k in numbers):
             return False
     return True
 
@@ -402,8 +395,7 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map"),
     ("tangent", lambda f, n, k: _names_floats(f, n),
      "the tangents of a call are not those of float arguments and float results, by ascending numbers"),
-    ("tangent", lambda f, n, k: not f.callee(n).group,
-     "the tangent of a graph that is hoisted already"),
+    ("tangent", lambda f, n, k: not f.callee(n).group, "the tangent of a graph that is hoisted already"),
     ("loop map", lambda f, n, k: not f.callee(n).group or _shares_entries(f, n),
      "a loop or map of a group is entered from outside of it, where only a call makes an entry"),
     ("call loop map", lambda f, n, k: not _shares_entries(f, n) or _hoists_alike(f, n),
@@ -411,9 +403,9 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
     ("shared", lambda f, n, k: f.shared(n) is not None, "a node reads a shared value that main does not share"),
     ("shared", lambda f, n, k: _accepts(n.types[0], f.shared(n)),
      "a node does not accept the shared value that it reads"),
-    ("gradient collected collected_rows", lambda f, n, k: _is_link(f, n) and f.nodes[f.link(n).node].op == "call",
+    ("gradient collected collected_rows", lambda f, n, k: _is_link(f, n) and f.nodes[link_of(n)].op == "call",
      "the first input of a gradient or collected is not a call of the same region"),
-    ("gradient", lambda f, n, k: f.gradients[f.link(n).node] == 1, "a call has two gradients"),
+    ("gradient", lambda f, n, k: f.gradients[link_of(n)] == 1, "a call has two gradients"),
     ("gradient", lambda f, n, k: _is_gradient(f, n),
      "a gradient has not just a cotangent for each result `given` and an output for each argument `wanted`"),
     (COLLECTS, lambda f, n, k: n.types == (CTL,) and f.collected(n) is not None,
@@ -425,16 +417,15 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "a collected does not take something that the entry which it calls is given, of its type"),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call or map of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < len(f.callee(n).phases), "the callee has no such later phase"),
-    ("resume", lambda f, n, k: len(f.resumes[f.link(n).node, phase_of(n)]) == 1, "a phase is resumed twice"),
+    ("resume", lambda f, n, k: len(f.resumes[link_of(n), phase_of(n)]) == 1, "a phase is resumed twice"),
     ("resume", lambda f, n, k: _comes_in_order(f, n, k),
      "phases are not visited in order: a resume may happen where the phase before it has not been visited"),
-    (ENTERING, lambda f, n, k: len(_arguments(n)) == len(f.params(n)),
+    (ENTERING, lambda f, n, k: len(arguments(n)) == len(f.params(n)),
      "the number of arguments is not that of the parameters"),
     (ENTERING, lambda f, n, k: _argument_types(f, n), "a parameter does not accept its argument"),
     (ENTERING, lambda f, n, k: len(n.types) == len(f.results(n)),
      "the number of outputs is not that of the callee's results"),
-    (ENTERING, lambda f, n, k: _result_types(f, n),
-     "an output does not accept the callee's result"),
+    (ENTERING, lambda f, n, k: _result_types(f, n), "an output does not accept the callee's result"),
 ]  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------------------
@@ -510,15 +501,13 @@ def _has_inputs(g: StaticGraph) -> bool:
 
 
 STATIC_NODES: list[Rule[StaticIndex, Node]] = [
-    (ANY, lambda f, n, k: n.op in STATIC or n.op not in LIBRARY,
-     "an operator of libraries stands in a static graph"),
+    (ANY, lambda f, n, k: n.op in STATIC or n.op not in LIBRARY, "an operator of libraries stands in a static graph"),
     (_SITES, lambda f, n, k: _has_site(f, n), "a node names a site that is not there, or of another kind"),
     ("start input", lambda f, n, k: n.region == 0, "a start or input node is not in the main graph"),
     ("call_start enter_start", lambda f, n, k: n.types == (CTL, CTL),
      "the start of a site does not give two ctl tokens"),
     ("fan_start", lambda f, n, k: n.types[0] == CTL, "the start of a map does not give a ctl token"),
-    ({**INWARD, **BACK, "outer": ""}, lambda f, n, k: _handed_on(f, n),
-     "a type changes on the way"),
+    ({**INWARD, **BACK, "outer": ""}, lambda f, n, k: _handed_on(f, n), "a type changes on the way"),
     ("hoist_read", lambda f, n, k: all(n.types[0].accepts(f.type(operand)) for operand in n.inputs),
      "a type changes on the way"),
     (COLLECTS, lambda f, n, k: n.types == (CTL,), "a collect gives no order token"),
@@ -543,8 +532,7 @@ STATIC_EDGES: list[Rule[StaticIndex, Node]] = [
     ("outer", lambda f, n, k: f.lives(n.inputs[0], f.site(n).caller), "an outer value does not live around the site"),
     ("next", lambda f, n, k: f.side(n.region) == (f.site(n).callee, True),
      "a next stands elsewhere than in the true branch of its loop"),
-    (STARTS, lambda f, n, k: len(f.starts[f.visit_key(n)]) == 1,
-     "a site has two start tokens for one phase"),
+    (STARTS, lambda f, n, k: len(f.starts[f.visit_key(n)]) == 1, "a site has two start tokens for one phase"),
     (_SITES, lambda f, n, k: f.visit_key(n) in f.starts, "a site has no start token for this phase"),
     ("call_start fan_start", lambda f, n, k: phase_of(n) == 0 or _comes_in_order(f, n, k),
      "phases are not visited in order: a visit may begin where the phase before it has not been visited"),
@@ -601,77 +589,51 @@ def check(graph: Library | StaticGraph, type_rule: TypeRule | None = None) -> No
     for name, function in graph.functions.items():
         _check_function(name, indexes[name], function, type_rule)
     for name in graph.functions:
-        _check_nodes(name, indexes[name], CALLS)
+        _run(name, indexes[name], indexes[name].nodes, CALLS)
 
 
 def _check_function(name: str, f: FunctionIndex, graph: FunctionGraph, type_rule: TypeRule | None) -> None:
-    def fail(_: int, message: str) -> NoReturn:
-        _fail(name, message, f"{graph.kind} {quote(name)}", graph.span)
-
     if graph.name != name:
-        fail(0, f"the graph calls itself {quote(graph.name)}")
-    _check_nodes(name, f, [*NODES, *LIBRARY_NODES])
-    _check_regions(name, f, [*REGIONS, *LIBRARY_REGIONS])
-    _run(FUNCTIONS, f, [graph], [graph.kind], fail)
-    _check_nodes(name, f, SWITCHES)
-    _check_regions(name, f, REGION_EDGES)
-    _check_nodes(name, f, [*EDGES, *LIBRARY_EDGES])
-    _run(FUNCTION_EDGES, f, [graph], [graph.kind], fail)
+        _fail(name, f, graph, 0, f"the graph calls itself {quote(graph.name)}")
+    _run(name, f, f.nodes, [*NODES, *LIBRARY_NODES])
+    _run(name, f, f.regions, [*REGIONS, *LIBRARY_REGIONS])
+    _run(name, f, [graph], FUNCTIONS)
+    _run(name, f, f.nodes, SWITCHES)
+    _run(name, f, f.regions, REGION_EDGES)
+    _run(name, f, f.nodes, [*EDGES, *LIBRARY_EDGES])
+    _run(name, f, [graph], FUNCTION_EDGES)
     _check_types(name, f, type_rule)
 
 
 def _check_static(graph: StaticGraph, type_rule: TypeRule | None) -> None:
     f, name = StaticIndex(graph), graph.name
-
-    def fail(_: int, message: str) -> NoReturn:
-        _fail(name, message, f"static {quote(name)}")
-
-    def fail_site(at: int, message: str) -> NoReturn:
-        site = graph.sites[at]
-        _fail(name, message, f"site {at + 1}, {site.kind} {quote(site.label)}", site.span)
-
-    _check_nodes(name, f, NODES)
-    _check_regions(name, f, [*STATIC_REGIONS, *REGIONS])
-    _run(SITES, f, graph.sites, [site.kind for site in graph.sites], fail_site)
-    _check_nodes(name, f, STATIC_NODES)
-    _run(STATICS, f, [graph], [ANY], fail)
-    _check_nodes(name, f, SWITCHES)
-    _check_regions(name, f, REGION_EDGES)
-    _check_nodes(name, f, [*EDGES, *STATIC_EDGES])
-    _run(FETCHES, f, [graph], [ANY], fail)
+    _run(name, f, f.nodes, NODES)
+    _run(name, f, f.regions, [*STATIC_REGIONS, *REGIONS])
+    _run(name, f, graph.sites, SITES)
+    _run(name, f, f.nodes, STATIC_NODES)
+    _run(name, f, [graph], STATICS)
+    _run(name, f, f.nodes, SWITCHES)
+    _run(name, f, f.regions, REGION_EDGES)
+    _run(name, f, f.nodes, [*EDGES, *STATIC_EDGES])
+    _run(name, f, [graph], FETCHES)
     _check_types(name, f, type_rule)
 
 
-def _run(
-    table: Iterable[Rule[_I, _T]],
-    f: _I,
-    subjects: Sequence[_T],
-    kinds: Sequence[str],
-    fail: Callable[[int, str], NoReturn],
-) -> None:
+def _run(name: str, f: _I, subjects: Sequence[_T], table: Iterable[Rule[_I, _T]]) -> None:
     """Check every row on every subject of its kinds."""
-    of_kind: dict[str, list[int]] = {}
-    for number, kind in enumerate(kinds):
-        of_kind.setdefault(kind, []).append(number)
+    of_kind = grouped((_kind(subject), number) for number, subject in enumerate(subjects))
     for about, holds, message in table:
         chosen = about.split() if isinstance(about, str) else about
         numbers = range(len(subjects)) if about == ANY else [n for kind in chosen for n in of_kind.get(kind, ())]
         for number in numbers:
             if not holds(f, subjects[number], number):
-                fail(number, message)
+                _fail(name, f, subjects[number], number, message)
 
 
-def _check_nodes(name: str, f: _I, table: Iterable[Rule[_I, Node]]) -> None:
-    _run(table, f, f.nodes, [node.op for node in f.nodes], lambda number, what: _fail_node(name, f, number, what))
-
-
-def _check_regions(name: str, f: _I, table: Iterable[Rule[_I, Region]]) -> None:
-    def fail(number: int, message: str) -> NoReturn:
-        region = f.regions[number]
-        span = f.nodes[region.pred.node].span if region.pred is not None and f.exists(region.pred) else None
-        _fail(name, message, f"region {number}, {region.kind} {quote(region.name)}", span)
-
-    _run(table, f, f.regions, [region.kind for region in f.regions], fail)
+def _kind(subject: object) -> str:
+    if isinstance(subject, Node):
+        return subject.op
+    return subject.kind if isinstance(subject, Region | Site | FunctionGraph) else ANY
 
 
 def _check_types(name: str, f: GraphIndex, type_rule: TypeRule | None) -> None:
@@ -683,22 +645,28 @@ def _check_types(name: str, f: GraphIndex, type_rule: TypeRule | None) -> None:
         try:
             types = tuple(type_rule(node, [f.type(operand) for operand in node.inputs]))
         except UndertowError as error:
-            _fail_node(name, f, number, f"an operator does not take these operands: {error.what}")
+            _fail(name, f, node, number, f"an operator does not take these operands: {error.what}")
         if types != node.types:
             wanted = ", ".join(map(repr, types)) or "no output"
-            _fail_node(name, f, number, f"an operator does not have the types of its rule: {wanted}")
+            _fail(name, f, node, number, f"an operator does not have the types of its rule: {wanted}")
 
 
-def _fail_node(name: str, f: GraphIndex, number: int, message: str) -> NoReturn:
-    node = f.nodes[number]
-    near = dict.fromkeys(
-        port.node for port in (*ports_of(node.inputs), *node.controls) if 0 <= port.node < len(f.nodes)
-    )
-    lines = [dump_node(f.graph, number)]
-    if near:
-        lines += ["around it:", *(dump_node(f.graph, n) for n in list(near)[:8])]
-    _fail(name, message, "\n  ".join(lines), node.span)
-
-
-def _fail(name: str, message: str, shown: str, span: Span | None = None) -> NoReturn:
+def _fail(name: str, f: GraphIndex, subject: object, number: int, message: str) -> NoReturn:
+    """Say which rule is broken, and show what breaks it: a node with those before it, a region, a site, a graph."""
+    span: Span | None = None
+    if isinstance(subject, Node):
+        ports = (*ports_of(subject.inputs), *subject.controls)
+        near = list(dict.fromkeys(port.node for port in ports if 0 <= port.node < len(f.nodes)))
+        around = ["around it:"] if near else []
+        shown = "\n  ".join([dump_node(f.graph, number), *around, *(dump_node(f.graph, n) for n in near[:8])])
+        span = subject.span
+    elif isinstance(subject, Region):
+        shown = f"region {number}, {subject.kind} {quote(subject.name)}"
+        span = f.nodes[subject.pred.node].span if subject.pred is not None and f.exists(subject.pred) else None
+    elif isinstance(subject, Site):
+        shown, span = f"site {number + 1}, {subject.kind} {quote(subject.label)}", subject.span
+    elif isinstance(subject, FunctionGraph):
+        shown, span = f"{subject.kind} {quote(name)}", subject.span
+    else:
+        shown = f"static {quote(name)}"
     raise GraphError(f"{quote(name)}: {message}\n  {shown}", span)

@@ -16,8 +16,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,16 +136,37 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[Event]:
                 yield from_json(json.loads(line))
 
 
+@dataclass(slots=True)
+class Recording:
+    """A run while it lasts: where its events go, and what its last event will say."""
+
+    record: Record | None
+    firings: int = 0  # live ones: the engine counts them
+    seconds: float = 0.0  # known when it has ended
+
+
 @contextmanager
-def recording(target: str | os.PathLike[str] | list[Event] | None) -> Iterator[Record | None]:
-    """Where a run puts its events: a JSONL file, which is closed at the end whatever happens, a list, or nowhere."""
-    if target is None:
-        yield None
-    elif isinstance(target, list):
-        yield target.append
-    else:
-        with open(target, "w", encoding="utf-8") as file:
-            yield lambda event: print(json.dumps(to_json(event)), file=file)
+def recording(target: str | os.PathLike[str] | list[Event] | None, graph: str, engine: str) -> Iterator[Recording]:
+    """A run whose events go to a JSONL file, which is closed at the end whatever happens, to a list, or nowhere."""
+    with ExitStack() as stack:
+        run = Recording(None)
+        if isinstance(target, list):
+            run.record = target.append
+        elif target is not None:
+            file = stack.enter_context(open(target, "w", encoding="utf-8"))
+            run.record = lambda event: print(json.dumps(to_json(event)), file=file)
+        if run.record is not None:
+            run.record(RunStarted(graph, engine))
+        began, error = time.perf_counter(), ""
+        try:
+            yield run
+        except BaseException as raised:
+            error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
+            raise
+        finally:
+            run.seconds = time.perf_counter() - began
+            if run.record is not None:
+                run.record(RunEnded(run.firings, run.seconds, error))
 
 
 class Tags:

@@ -6,7 +6,7 @@ Every walk is a loop over a list; nothing here recurses, whatever the depth of t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
@@ -70,6 +70,19 @@ def body_of(graph: Graph) -> list[int]:
 
 
 Name = TypeVar("Name", bound=Hashable)
+Item = TypeVar("Item")
+
+
+def grouped(pairs: Iterable[tuple[Name, Item]]) -> dict[Name, list[Item]]:
+    """Values by their keys, both in the order in which they come.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[Name, list[Item]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -> list[list[Name]]:
@@ -113,6 +126,25 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
                     is_on_stack.difference_update(stack[at:])
                     del stack[at:]
     return groups
+
+
+def in_order(before: Mapping[Name, Iterable[Name]]) -> list[Name]:
+    """Each name after those before it: as early as it can be, and otherwise as given. What leads to itself is left out.
+
+    >>> in_order({"d": "ba", "a": "", "b": "a", "loop": ["loop"]})
+    ['a', 'b', 'd']
+    """
+    after = grouped((other, name) for name, others in before.items() for other in others)
+    missing = {name: len([*others]) for name, others in before.items()}
+    ready = [name for name in reversed([*before]) if not missing[name]]
+    order: list[Name] = []
+    while ready:
+        order.append(ready.pop())
+        for name in after.get(order[-1], ()):
+            missing[name] -= 1
+            if not missing[name]:
+                ready.append(name)
+    return order
 
 
 def reachable(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -> dict[Name, None]:

@@ -18,11 +18,11 @@ from undertow.errors import Fault
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import DTYPE
 from undertow.ops.faults import by_negative, by_zero
-from undertow.ops.gradient import Applied, Cotangents, Derivative, Slope, Tangents, the
+from undertow.ops.gradient import Slope, single
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary
 from undertow.ops.term import Term, apply, cast, equal, where
-from undertow.types import DTYPES, Type
+from undertow.types import DTYPES, DType, Type
 
 
 def _has_zero(y: Any) -> bool:
@@ -71,14 +71,8 @@ def _cast(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     return (x.astype(to),)
 
 
-def _cast_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
-    (x,) = at.x
-    return [cast(the(g), x.type.dtype) if x.type.dtype.kind == "float" else None]
-
-
-def _cast_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
-    to = at.y[0].type.dtype
-    return [cast(the(t), to) if to.kind == "float" else None]
+def _cast_float(x: Term, dtype: DType) -> Term | None:
+    return cast(x, dtype) if dtype.kind == "float" else None
 
 
 # -- slopes: v times the partial derivative; x, y are the operands and z is the result ---------------------------
@@ -214,6 +208,8 @@ ROWS: tuple[Op, ...] = (
     Op(
         "cast", 1, _cast_rule, _cast,
         "x as `dtype`; floats lose their fraction, those that do not fit saturate, nan becomes 0; integers wrap",
-        Derivative(_cast_grad, _cast_tangent), attrs=DTYPE,
+        single(
+            lambda at, g: _cast_float(g, at.x[0].type.dtype), lambda at, t: _cast_float(t, at.y[0].type.dtype),
+        ), attrs=DTYPE,
     ),
 )  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops import term
 from undertow.ops.attributes import AXES, AXIS, SHAPE, is_size, tuple_of
 from undertow.ops.faults import unless_sized, unless_static
 from undertow.ops.gradient import NONE, ZERO, Applied, Cotangents, Derivative, Tangents, linear, the
@@ -20,32 +21,18 @@ from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
     ELEMENTS,
     NUMBERS,
+    check_axes,
     check_axis,
     check_dtypes,
     check_kind,
-    check_size,
     fitting,
     given_shape,
     meet,
+    new_shape,
     scalar,
-    shape_of,
     sized,
 )
-from undertow.ops.term import (
-    Size,
-    Term,
-    apply,
-    broadcast_like,
-    constant,
-    expand_dims,
-    reshape,
-    size,
-    sizes,
-    squeeze,
-    sum_like,
-    transpose,
-    zeros_like,
-)
+from undertow.ops.term import Size, Term
 from undertow.types import Dim, Shape, Type, i64, show_shape
 
 
@@ -58,7 +45,7 @@ def _identity_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
-    target = sized("reshape", shape_of(attrs), types[1:])
+    target = sized("reshape", types, attrs)
     known = [d for d in target if isinstance(d, int) and d != -1]
     open_at = [k for k, d in enumerate(target) if d == -1]
     wrong = TypeMismatch(
@@ -84,7 +71,7 @@ def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
+    shape = given_shape(values, attrs)
     try:
         return (scalar(np.reshape(x, shape)),)
     except ValueError:
@@ -94,12 +81,16 @@ def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         ) from None
 
 
+def _stretches(small: Shape, large: Shape) -> bool:
+    """Can an array of the one shape be broadcast to the other, as far as the sizes are known?"""
+    front = len(large) - len(small)
+    return front >= 0 and all(n in (1, None, m) or m is None for n, m in zip(small, large[front:], strict=True))
+
+
 def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
-    target = sized("broadcast_to", shape_of(attrs), types[1:])
-    front = len(target) - source.rank
-    fits = front >= 0 and all(s in (1, None, t) or t is None for s, t in zip(source.shape, target[front:], strict=True))
-    if not fits:
+    target = sized("broadcast_to", types, attrs)
+    if not _stretches(source.shape, target):
         raise TypeMismatch(
             f"{source} cannot be broadcast to {show_shape(target)}",
             hint="only dimensions of length 1 stretch, and new ones come in front",
@@ -109,8 +100,7 @@ def _broadcast_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
-    check_size(shape)
+    shape = new_shape(values, attrs)
     try:
         return (scalar(np.broadcast_to(x, shape)),)
     except ValueError:
@@ -120,10 +110,8 @@ def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     source = types[0]
     check_kind("sum_to", source, NUMBERS)
-    target = sized("sum_to", shape_of(attrs), types[1:])
-    front = source.rank - len(target)
-    pairs = zip(target, source.shape[front:], strict=True) if front >= 0 else ()
-    if front < 0 or any(t not in (1, None, s) and s is not None for t, s in pairs):
+    target = sized("sum_to", types, attrs)
+    if not _stretches(target, source.shape):
         raise TypeMismatch(
             f"{source} cannot be summed to {show_shape(target)}",
             hint="what can be broadcast to the first can be had as a sum of it",
@@ -133,7 +121,7 @@ def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _sum_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
+    shape = given_shape(values, attrs)
     front = x.ndim - len(shape)
     lengths = x.shape[front:]
     if any(n not in (1, m) for n, m in zip(shape, lengths, strict=True)):
@@ -161,14 +149,10 @@ def _expand_dims_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return (types[0].with_shape(tuple(1 if a in axes else next(rest) for a in range(rank))),)
 
 
-def _expand_dims(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return (np.expand_dims(values[0], attrs.integers("axes")),)
-
-
 def _squeeze_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     axes = attrs.integers("axes")
+    check_axes("squeeze", axes, types[0])
     for axis in axes:
-        check_axis("squeeze", axis, types[0])
         if types[0].shape[axis] not in (1, None):
             raise TypeMismatch(
                 f"axis {axis} of {types[0]} has length {types[0].shape[axis]} and cannot be squeezed",
@@ -185,18 +169,13 @@ def _squeeze(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 
 def _flip_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    for axis in attrs.integers("axes"):
-        check_axis("flip", axis, types[0])
+    check_axes("flip", attrs.integers("axes"), types[0])
     return (types[0],)
 
 
 def _dim_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_axis("dim", attrs.integer("axis"), types[0])
     return (Type(i64),)
-
-
-def _dim(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return (np.int64(values[0].shape[attrs.integer("axis")]),)
 
 
 # -- concat, stack -----------------------------------------------------------------------------------------
@@ -242,10 +221,6 @@ def _concat_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return (types[0].with_shape(tuple(shape)),)
 
 
-def _concat(values: Sequence[Value], attrs: Attrs) -> Value:
-    return np.concatenate(values, attrs.integer("axis"))
-
-
 def _stack_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     _check_some("stack", types)
     axis = attrs.integer("axis")
@@ -255,16 +230,7 @@ def _stack_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return (types[0].with_shape((*shape[:axis], len(types), *shape[axis:])),)
 
 
-def _stack(values: Sequence[Value], attrs: Attrs) -> Value:
-    return np.stack(values, attrs.integer("axis"))
-
-
 # -- derivatives -------------------------------------------------------------------------------------------
-
-
-def _turn_back(at: Applied, g: Term) -> Term:
-    axes = at.attrs.integers("axes")
-    return transpose(g, sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def _part(g: Term, axis: int, start: Size, length: Size) -> Term:
@@ -273,11 +239,11 @@ def _part(g: Term, axis: int, start: Size, length: Size) -> Term:
         rank = g.type.rank
         starts, stops = [None] * rank, [None] * rank
         starts[axis], stops[axis] = start, start + length  # type: ignore[call-overload]
-        return apply("slice", g, starts=tuple(starts), stops=tuple(stops), steps=(None,) * rank)
-    first = constant(start, g, i64) if isinstance(start, int) else start
+        return term.apply("slice", g, starts=tuple(starts), stops=tuple(stops), steps=(None,) * rank)
+    first = term.constant(start, g, i64) if isinstance(start, int) else start
     if isinstance(length, int):
-        return apply("slice_at", g, first, axis=axis, size=length)
-    return apply("slice_between", g, first, first + length, axis=axis, step=1)
+        return term.apply("slice_at", g, first, axis=axis, size=length)
+    return term.apply("slice_between", g, first, first + length, axis=axis, step=1)
 
 
 def _concat_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
@@ -287,7 +253,7 @@ def _concat_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
     for k, x in enumerate(at.x):
         if not any(at.wanted[k:]):
             break
-        length = size(x, axis)
+        length = term.size(x, axis)
         out.append(_part(the(g), axis, start, length) if at.wanted[k] else None)
         start = length if isinstance(start, int) and start == 0 else start + length
     return [*out, *[None] * (len(at.x) - len(out))]
@@ -295,12 +261,12 @@ def _concat_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
 
 def _stack_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
     axes = (at.attrs.integer("axis"),)
-    numbers = (constant(k, the(g), i64) for k in range(len(at.x)))
-    return [apply("index", the(g), k, axes=axes) if w else None for k, w in zip(numbers, at.wanted, strict=True)]
+    numbers = (term.constant(k, the(g), i64) for k in range(len(at.x)))
+    return [term.apply("index", the(g), k, axes=axes) if w else None for k, w in zip(numbers, at.wanted, strict=True)]
 
 
 def _joined_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
-    return [at.again(*(zeros_like(x) if v is None else v for x, v in zip(at.x, t, strict=True)))]
+    return [at.again(*(term.zeros_like(x) if v is None else v for x, v in zip(at.x, t, strict=True)))]
 
 
 def _itself(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
@@ -313,34 +279,39 @@ ROWS: tuple[Op, ...] = (
         "stop_gradient", 1, _identity_rule, _itself, "x itself, taken for a constant by derivatives", ZERO,
         also="tf.stop_gradient",
     ),
-    Op("dim", 1, _dim_rule, _dim, "the length of `axis`, an i64", NONE, attrs=AXIS),
+    Op(
+        "dim", 1, _dim_rule, lambda values, attrs: (np.int64(values[0].shape[attrs.integer("axis")]),),
+        "the length of `axis`, an i64", NONE, attrs=AXIS,
+    ),
     Op(
         "reshape", None, _reshape_rule, _reshape,
         "x in `shape`, row by row; one size may be -1: what is left; operands: x, a size for each None",
-        linear(lambda at, g: reshape(g, sizes(at.x[0]))), faults=unless_sized,
+        linear(lambda at, g: term.reshape(g, term.sizes(at.x[0]))), faults=unless_sized,
         attrs={"shape": tuple_of(lambda size: size == -1 or is_size(size), or_none=True)},
     ),
     Op(
         "broadcast_to", None, _broadcast_to_rule, _broadcast_to,
         "x repeated to fill `shape`; operands: x, a size for each None",
-        linear(lambda at, g: sum_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
+        linear(lambda at, g: term.sum_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
     ),
     Op(
         "sum_to", None, _sum_to_rule, _sum_to,
         "x summed down to `shape`, which `broadcast_to` would stretch to that of x; operands: x, a size for each None",
-        linear(lambda at, g: broadcast_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
+        linear(lambda at, g: term.broadcast_like(g, at.x[0])), faults=unless_sized, attrs=SHAPE,
     ),
     Op(
         "transpose", 1, _transpose_rule, lambda values, attrs: (np.transpose(values[0], attrs.integers("axes")),),
-        "axis k of the result is axis `axes[k]` of x", linear(_turn_back), attrs=AXES,
+        "axis k of the result is axis `axes[k]` of x",
+        linear(lambda at, g: term.transpose(g, np.argsort(at.attrs.integers("axes")).tolist())), attrs=AXES,
     ),
     Op(
-        "expand_dims", 1, _expand_dims_rule, _expand_dims, "x with new axes of length 1 at `axes` of the result",
-        linear(lambda at, g: squeeze(g, *at.attrs.integers("axes"))), attrs=AXES,
+        "expand_dims", 1, _expand_dims_rule, lambda values, attrs: (np.expand_dims(values[0], attrs.integers("axes")),),
+        "x with new axes of length 1 at `axes` of the result",
+        linear(lambda at, g: term.squeeze(g, *at.attrs.integers("axes"))), attrs=AXES,
     ),
     Op(
         "squeeze", 1, _squeeze_rule, _squeeze, "x without its `axes`, which must have length 1",
-        linear(lambda at, g: expand_dims(g, *at.attrs.integers("axes"))), faults=unless_static, attrs=AXES,
+        linear(lambda at, g: term.expand_dims(g, *at.attrs.integers("axes"))), faults=unless_static, attrs=AXES,
         also=".squeeze",
     ),
     Op(
@@ -348,11 +319,11 @@ ROWS: tuple[Op, ...] = (
         "x in the opposite order along `axes`", linear(lambda at, g: at.again(g)), attrs=AXES,
     ),
     Op(
-        "concat", None, _concat_rule, fitting("concat", _concat), "arrays one after the other along `axis`",
-        Derivative(_concat_grad, _joined_tangent), attrs=AXIS,
+        "concat", None, _concat_rule, fitting("concat", lambda xs, attrs: np.concatenate(xs, attrs.integer("axis"))),
+        "arrays one after the other along `axis`", Derivative(_concat_grad, _joined_tangent), attrs=AXIS,
     ),
     Op(
-        "stack", None, _stack_rule, fitting("stack", _stack), "arrays of one shape side by side along a new `axis`",
-        Derivative(_stack_grad, _joined_tangent), attrs=AXIS,
+        "stack", None, _stack_rule, fitting("stack", lambda xs, attrs: np.stack(xs, attrs.integer("axis"))),
+        "arrays of one shape side by side along a new `axis`", Derivative(_stack_grad, _joined_tangent), attrs=AXIS,
     ),
 )  # fmt: skip

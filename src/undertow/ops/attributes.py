@@ -14,16 +14,13 @@ MOST_ELEMENTS = 2**31
 Kind = Callable[[Attr], bool]
 
 
-def is_integer(value: Attr) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
+def _whole(least: int, most: int) -> Kind:
+    return lambda value: type(value) is int and least <= value <= most
 
 
-def is_size(value: Attr) -> bool:
-    return type(value) is int and 0 <= value <= MOST_ELEMENTS
-
-
-def _is_axis(value: Attr) -> bool:
-    return type(value) is int and 0 <= value < MOST_AXES
+is_integer = _whole(-(2**63), 2**63 - 1)
+is_size = _whole(0, MOST_ELEMENTS)
+_is_axis = _whole(0, MOST_AXES - 1)
 
 
 def _is_flag(value: Attr) -> bool:
@@ -36,11 +33,9 @@ def _is_dtype(value: Attr) -> bool:
 
 def tuple_of(kind: Kind, or_none: bool = False, distinct: bool = False) -> Kind:
     def fits(value: Attr) -> bool:
-        if not isinstance(value, tuple) or len(value) > MOST_AXES:
+        if not isinstance(value, tuple) or len(value) > MOST_AXES or (distinct and len(set(value)) < len(value)):
             return False
-        return all((or_none and item is None) or kind(item) for item in value) and not (
-            distinct and len(set(value)) != len(value)
-        )
+        return all((or_none and item is None) or kind(item) for item in value)
 
     return fits
 

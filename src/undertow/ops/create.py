@@ -13,16 +13,7 @@ from undertow.ops.attributes import MOST_ELEMENTS, SHAPE
 from undertow.ops.faults import unless_sized
 from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, linear_tangent, the
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import (
-    ELEMENTS,
-    NUMBERS,
-    check_dtypes,
-    check_kind,
-    check_size,
-    given_shape,
-    shape_of,
-    sized,
-)
+from undertow.ops.rules import ELEMENTS, NUMBERS, check_dtypes, check_kind, new_shape, sized
 from undertow.ops.term import Term, broadcast_like, cast, positions, size, total
 from undertow.types import Type
 
@@ -31,7 +22,7 @@ def _fill_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_kind("fill", types[0], ELEMENTS)
     if types[0].shape:
         raise TypeMismatch(f"an array filled with {types[0]}", hint="fill with a scalar, or use ut.broadcast_to")
-    shape = sized("fill", shape_of(attrs), types[1:])
+    shape = sized("fill", types, attrs)
     if any(isinstance(d, int) and d < 0 for d in shape):
         raise TypeMismatch(f"an array of shape {shape}", hint="sizes must not be negative")
     return (types[0].with_shape(shape),)
@@ -39,8 +30,7 @@ def _fill_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _fill(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     value = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
-    check_size(shape)
+    shape = new_shape(values, attrs)
     return (np.full(shape, value, value.dtype) if shape else value,)
 
 

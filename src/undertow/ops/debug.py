@@ -25,9 +25,9 @@ def _fill_in(template: str, values: Sequence[Value]) -> str:
         raise Fault(f"{template!r} does not fit its values: {problem}", hint="arrays take plain {} only") from None
 
 
-def _print_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+def _takes(name: str, types: Sequence[Type]) -> tuple[Type, ...]:
     for type in types:
-        check_kind("print", type, ELEMENTS)
+        check_kind(name, type, ELEMENTS)
     return (CTL,)
 
 
@@ -38,9 +38,7 @@ def _print(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 def _assert_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_kind("assert", types[0], BOOLS)
-    for type in types[1:]:
-        check_kind("assert", type, ELEMENTS)
-    return (CTL,)
+    return _takes("assert", types[1:])
 
 
 def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
@@ -51,8 +49,8 @@ def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "print", None, _print_rule, _print, "write `template`, filled in, and a line end", NONE,
-        faults=True, is_apart=True, effect=True, attrs=TEMPLATE,
+        "print", None, lambda types, attrs: _takes("print", types), _print,
+        "write `template`, filled in, and a line end", NONE, faults=True, is_apart=True, effect=True, attrs=TEMPLATE,
     ),
     Op(
         "assert", None, _assert_rule, _assert,

@@ -86,6 +86,13 @@ def the(cotangents: Sequence[Term | None]) -> Term:
     return found
 
 
+def single(
+    grad: Callable[[Applied, Term], Term | Rows | None], tangent: Callable[[Applied, Term], Term | None]
+) -> Derivative:
+    """The rows of an operator of one operand and one output, from functions of single terms."""
+    return Derivative(lambda at, g: [grad(at, the(g))], lambda at, t: [tangent(at, the(t))])
+
+
 # -- zero --------------------------------------------------------------------------------------------------
 
 

@@ -159,14 +159,8 @@ def _gather_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_index("take_along_axis", indices, scalars=False)
     if indices.rank != x.rank:
         raise TypeMismatch(f"gather from {x} by {indices}", hint="both must have the same number of axes; see ut.take")
-    return (
-        x.with_shape(
-            tuple(
-                i if a == axis else meet("take_along_axis", d, i)
-                for a, (d, i) in enumerate(zip(x.shape, indices.shape, strict=True))
-            )
-        ),
-    )
+    pairs = enumerate(zip(x.shape, indices.shape, strict=True))
+    return (x.with_shape(tuple(i if a == axis else meet("take_along_axis", d, i) for a, (d, i) in pairs)),)
 
 
 def _gather(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
@@ -183,13 +177,8 @@ def _gather(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 # -- derivatives: what was picked is added back into zeros -----------------------------------------------------
 
 
-def _put_back(at: Applied, indices: Term, g: Term) -> Term:
-    return apply("scatter_add", zeros_like(at.x[0]), indices, g, axis=at.attrs.integer("axis"))
-
-
-def _slice_back(at: Applied, g: Term) -> Term:
-    lengths = sizes(at.x[0])
-    return shaped("unslice", g, lengths, **at.attrs)
+def _put_back(at: Applied, indices: Term, g: Term, op: str = "scatter_add") -> Term:
+    return apply(op, zeros_like(at.x[0]), indices, g, axis=at.attrs.integer("axis"))
 
 
 def _slice_at_back(at: Applied, g: Term) -> Term:
@@ -219,20 +208,11 @@ def _index_back(at: Applied, g: Term) -> Term | Rows:
     return g
 
 
-def _take_back(at: Applied, g: Term) -> Term | Rows:
-    return Rows(at.x[1], g) if at.attrs["axis"] == 0 else _put_back(at, at.x[1], g)
-
-
-def _gather_back(at: Applied, g: Term) -> Term:
-    x, indices = at.x
-    return apply("add_along_axis", zeros_like(x), indices, g, axis=at.attrs.integer("axis"))
-
-
 ROWS: tuple[Op, ...] = (
     Op(
         "slice", 1, _slice_rule, lambda values, attrs: (values[0][slices(attrs)],),
         "x[start:stop:step] for each axis, from the tuples `starts`, `stops`, `steps`; None as in Python",
-        linear(_slice_back), attrs=BOUNDS,
+        linear(lambda at, g: shaped("unslice", g, sizes(at.x[0]), **at.attrs)), attrs=BOUNDS,
     ),
     Op(
         "slice_at", 2, _slice_at_rule, _slice_at,
@@ -251,11 +231,12 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "take", 2, _take_rule, _take, "the elements of `axis` with the numbers in the second operand",
-        linear(_take_back), faults=row_outside, is_apart=True, attrs=AXIS,
+        linear(lambda at, g: Rows(at.x[1], g) if at.attrs["axis"] == 0 else _put_back(at, at.x[1], g)),
+        faults=row_outside, is_apart=True, attrs=AXIS,
     ),
     Op(
         "take_along_axis", 2, _gather_rule, _gather,
         "for each place of the second operand, the element of x there that it names along `axis`",
-        linear(_gather_back), faults=row_outside, attrs=AXIS,
+        linear(lambda at, g: _put_back(at, at.x[1], g, "add_along_axis")), faults=row_outside, attrs=AXIS,
     ),
 )  # fmt: skip

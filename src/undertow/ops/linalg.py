@@ -9,7 +9,7 @@ import numpy as np
 from undertow.errors import TypeMismatch
 from undertow.ir.graph import Attrs
 from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, the
-from undertow.ops.op import Op, Value
+from undertow.ops.op import Op
 from undertow.ops.rules import NUMBERS, check_dtypes, fitting
 from undertow.ops.term import Term, expand_dims, product, reshape, sizes, squeeze, sum_like, swapped
 from undertow.types import Type, broadcast
@@ -29,10 +29,6 @@ def _matmul_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     rows = x.shape[-2:-1]
     columns = y.shape[-1:] if y.rank > 1 else ()
     return (Type(dtype, broadcast(x.shape[:-2], y.shape[:-2]) + rows + columns),)
-
-
-def _matmul(values: Sequence[Value], attrs: Attrs) -> Value:
-    return np.matmul(values[0], values[1])
 
 
 def _matrix(x: Term, vector_axis: int) -> Term:
@@ -88,13 +84,14 @@ def _matmul_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
 
 def _matmul_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
     (x, y), (tx, ty) = at.x, t
-    parts = [*([tx @ y] if tx is not None else []), *([x @ ty] if ty is not None else [])]
-    return [parts[0] + parts[1] if len(parts) == 2 else parts[0]]
+    if tx is None or ty is None:
+        return [x @ the((ty,)) if tx is None else tx @ y]
+    return [tx @ y + x @ ty]
 
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "matmul", 2, _matmul_rule, fitting("matmul", _matmul),
+        "matmul", 2, _matmul_rule, fitting("matmul", lambda values, attrs: np.matmul(*values)),
         "the matrix product x @ y; vectors are a row on the left and a column on the right; axes before are batches",
         Derivative(_matmul_grad, _matmul_tangent), is_costly=True, takes="numbers", also="__matmul__",
         example="matmul([[1, 2], [3, 4]], [1, 10])\narray([21, 43])",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,19 +33,10 @@ from undertow.ops.term import where
 from undertow.types import Type, bool_
 
 
-def _check_shift(y: Any) -> None:
+def _shift(how: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     if y < 0 if y.ndim == 0 else (y < 0).any():
         raise Fault("a shift by a negative number of bits", hint="shift the other way")
-
-
-def _left_shift(x: Any, y: Any) -> Any:
-    _check_shift(y)
-    return x << y
-
-
-def _right_shift(x: Any, y: Any) -> Any:
-    _check_shift(y)
-    return x >> y
+    return how(x, y)
 
 
 def _where_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -95,12 +87,12 @@ ROWS: tuple[Op, ...] = (
     _bits("bitwise_xor", operator.xor, BITS, "`x ^ y`, of integers or booleans", also="__xor__"),
     unary("bitwise_invert", operator.invert, BITS, "~x, of integers or booleans", NO_GRADIENT, also="__invert__"),
     _bits(
-        "bitwise_left_shift", _left_shift, INTEGERS,
+        "bitwise_left_shift", partial(_shift, operator.lshift), INTEGERS,
         "`x << y`; 0 if y is the width of x or more; y must not be negative",
         faults=by_negative, also="__lshift__", example="bitwise_left_shift(1, [0, 4])\narray([ 1, 16])",
     ),
     _bits(
-        "bitwise_right_shift", _right_shift, INTEGERS,
+        "bitwise_right_shift", partial(_shift, operator.rshift), INTEGERS,
         "`x >> y`, keeping the sign; 0 or -1 if y is the width of x or more; y must not be negative",
         faults=by_negative, also="__rshift__",
     ),

@@ -9,9 +9,9 @@ import numpy as np
 
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import AXES
-from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, the
+from undertow.ops.gradient import Applied, Derivative, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import FLOATS, NUMBERS, check_axis, check_kind, scalar, unary
+from undertow.ops.rules import FLOATS, NUMBERS, check_axes, check_kind, scalar, unary
 from undertow.ops.term import Term, apply, total, where
 from undertow.types import Type
 
@@ -22,8 +22,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _shifted(x: Any, axes: tuple[int, ...]) -> Any:
-    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
-    return x - top
+    return x - np.max(x, axis=axes, keepdims=True, initial=-np.inf)
 
 
 def _softmax(x: Any, axes: tuple[int, ...]) -> Any:
@@ -37,32 +36,27 @@ def _log_softmax(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 # y = softmax(x): its Jacobian diag(y) - y y' is symmetric, so both rows are the same.
-def _softmax_row(at: Applied, v: tuple[Term | None, ...]) -> list[Term | None]:
-    g, y = the(v), at.y[0]
-    return [y * (g - total(g * y, at.attrs.integers("axes"), keepdims=True))]
+def _softmax_row(at: Applied, v: Term) -> Term:
+    y = at.y[0]
+    return y * (v - _total(at, v * y))
 
 
-def _log_softmax_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
-    given = the(g)
-    return [given - apply("exp", at.y[0]) * total(given, at.attrs.integers("axes"), keepdims=True)]
+def _total(at: Applied, x: Term) -> Term:
+    return total(x, at.attrs.integers("axes"), keepdims=True)
 
 
-def _log_softmax_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
-    given = the(t)
-    return [given - total(given * apply("exp", at.y[0]), at.attrs.integers("axes"), keepdims=True)]
-
-
-def _normalisation(name: str, function: Callable[[Any, tuple[int, ...]], Any], doc: str, *rows: Any, **more: Any) -> Op:
+def _normalisation(
+    name: str, function: Callable[[Any, tuple[int, ...]], Any], doc: str, derivative: Derivative, **more: Any
+) -> Op:
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         check_kind(name, types[0], FLOATS)
-        for axis in attrs.integers("axes"):
-            check_axis(name, axis, types[0])
+        check_axes(name, attrs.integers("axes"), types[0])
         return (types[0],)
 
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         return (function(values[0], attrs.integers("axes")),)
 
-    return Op(name, 1, rule, kernel, doc, Derivative(*rows), attrs=AXES, takes="floats", **more)
+    return Op(name, 1, rule, kernel, doc, derivative, attrs=AXES, takes="floats", **more)
 
 
 ROWS: tuple[Op, ...] = (
@@ -80,11 +74,14 @@ ROWS: tuple[Op, ...] = (
         example="relu([-1.0, 2.0])\narray([0., 2.])",
     ),
     _normalisation(
-        "softmax", _softmax, "exp(x), scaled so that it sums to 1 along `axes`", _softmax_row, _softmax_row,
+        "softmax", _softmax, "exp(x), scaled so that it sums to 1 along `axes`", single(_softmax_row, _softmax_row),
         example="softmax([0.0, 0.0])\narray([0.5, 0.5])",
     ),
     _normalisation(
         "log_softmax", _log_softmax, "the logarithm of softmax along `axes`, without overflow",
-        _log_softmax_grad, _log_softmax_tangent,
+        single(
+            lambda at, g: g - apply("exp", at.y[0]) * _total(at, g),
+            lambda at, t: t - _total(at, t * apply("exp", at.y[0])),
+        ),
     ),
 )  # fmt: skip

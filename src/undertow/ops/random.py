@@ -29,7 +29,7 @@ from undertow.ops.attributes import DTYPE, SHAPE
 from undertow.ops.faults import unless_sized
 from undertow.ops.gradient import NONE
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import broadcast_shapes, check_size, fitting, given_shape, scalar, shape_of, sized
+from undertow.ops.rules import broadcast_shapes, fitting, new_shape, scalar, sized
 from undertow.types import DTYPES, Type, i64
 
 _MASK = 2**64 - 1
@@ -105,18 +105,18 @@ def _draw_normal(key: Any, count: int, dtype: str) -> Any:
 
 def _drawing(name: str, draw: Callable[[Any, int, str], Any], dtypes: tuple[str, ...], doc: str) -> Op:
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        shape, dtype = shape_of(attrs), attrs.text("dtype")
+        dtype = attrs.text("dtype")
         if types[0] != Type(i64):
             raise TypeMismatch(f"{name} with a key of type {types[0]}", hint="a key is an i64 scalar; see ut.fold_in")
         if dtype not in dtypes:
             raise TypeMismatch(f"{name} of dtype {dtype}", hint=f"the dtype may be {' or '.join(dtypes)}")
-        if any(d is not None and d < 0 for d in shape):
+        shape = sized(name, types, attrs)
+        if any(isinstance(d, int) and d < 0 for d in shape):
             raise TypeMismatch(f"{name} of shape {shape}", hint="sizes must not be negative")
-        return (Type(DTYPES[dtype], sized(name, shape, types[1:])),)
+        return (Type(DTYPES[dtype], shape),)
 
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-        shape = given_shape(shape_of(attrs), values[1:])
-        check_size(shape)
+        shape = new_shape(values, attrs)
         count = int(np.prod(shape, dtype=np.int64))
         return (scalar(draw(values[0], count, attrs.text("dtype")).reshape(shape)),)
 

@@ -13,48 +13,21 @@ import numpy as np
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
+from undertow.ops import term
 from undertow.ops.attributes import AXES, AXIS, DESCENDING, KEEPDIMS
 from undertow.ops.faults import unless_static
-from undertow.ops.gradient import (
-    NONE,
-    Applied,
-    Cotangents,
-    Derivative,
-    Tangents,
-    linear,
-    the,
-)
+from undertow.ops.gradient import NONE, Applied, Derivative, linear, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import BOOLS, FLOATS, NUMBERS, TAKES, Kinds, check_axis, check_kind, scalar
-from undertow.ops.term import (
-    Term,
-    apply,
-    broadcast_like,
-    cast,
-    equal,
-    expand_dims,
-    filled,
-    positions,
-    product,
-    reshape,
-    size,
-    sizes,
-    total,
-    transpose,
-    where,
-    zeros_like,
-)
-from undertow.types import Dim, Type, i64
+from undertow.ops.rules import BOOLS, FLOATS, NUMBERS, TAKES, Kinds, check_axes, check_axis, check_kind, scalar
+from undertow.ops.term import Term
+from undertow.types import Type, i64
 
 
 def reduced(name: str, type: Type, axes: Sequence[int], keepdims: bool) -> Type:
     """The type that is left when axes are reduced."""
-    for axis in axes:
-        check_axis(name, axis, type)
-    shape: tuple[Dim, ...] = tuple(1 if axis in axes else d for axis, d in enumerate(type.shape))
-    if not keepdims:
-        shape = tuple(d for axis, d in enumerate(shape) if axis not in axes)
-    return type.with_shape(shape)
+    check_axes(name, axes, type)
+    kept = ((1 if axis in axes else d) for axis, d in enumerate(type.shape) if keepdims or axis not in axes)
+    return type.with_shape(tuple(kept))
 
 
 def _refuse_empty(name: str, type: Type, axes: Sequence[int]) -> None:
@@ -142,33 +115,33 @@ def _prod_others(x: Any, attrs: Attrs) -> Any:
 
 def _spread(at: Applied, reduced: Term) -> Term:
     """What belongs to the result, with the reduced axes back as axes of length 1."""
-    return reduced if at.attrs["keepdims"] else expand_dims(reduced, *sorted(at.attrs.integers("axes")))
+    return reduced if at.attrs["keepdims"] else term.expand_dims(reduced, *sorted(at.attrs.integers("axes")))
 
 
 def _collected(at: Applied, parts: Term) -> Term:
-    return apply("sum", parts, **at.attrs)
+    return term.apply("sum", parts, **at.attrs)
 
 
 def _winners(at: Applied) -> tuple[Term, Term]:
     """Which elements are the largest (or smallest), and how many of them there are."""
-    won = equal(at.x[0], _spread(at, at.y[0]))
-    return won, total(cast(won, at.x[0].type.dtype), at.attrs.integers("axes"), keepdims=True)
+    won = term.equal(at.x[0], _spread(at, at.y[0]))
+    return won, term.total(term.cast(won, at.x[0].type.dtype), at.attrs.integers("axes"), keepdims=True)
 
 
-def _extreme_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+def _extreme_grad(at: Applied, g: Term) -> Term:
     won, count = _winners(at)
-    return [where(won, _spread(at, the(g)) / count, 0)]
+    return term.where(won, _spread(at, g) / count, 0)
 
 
-def _extreme_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+def _extreme_tangent(at: Applied, t: Term) -> Term:
     won, count = _winners(at)
-    return [_collected(at, where(won, the(t), 0) / count)]
+    return _collected(at, term.where(won, t, 0) / count)
 
 
 def _weights(at: Applied) -> Term:
     """The derivative of logsumexp: a softmax. All zero, not nan, where every x is -inf."""
     result = _spread(at, at.y[0])
-    return apply("exp", at.x[0] - where(equal(result, -np.inf), 0, result))
+    return term.apply("exp", at.x[0] - term.where(term.equal(result, -np.inf), 0, result))
 
 
 def _products_of_others(at: Applied) -> Term:
@@ -176,56 +149,53 @@ def _products_of_others(at: Applied) -> Term:
     (x,) = at.x
     axes = sorted(at.attrs.integers("axes"))
     if not axes:
-        return filled(1, sizes(x), x)
+        return term.filled(1, term.sizes(x), x)
     if len(axes) == 1:
-        return apply("prod_others", x, axis=axes[0])
+        return term.apply("prod_others", x, axis=axes[0])
     order = [a for a in range(x.type.rank) if a not in axes] + axes
-    moved = transpose(x, order)
-    lengths, rest = sizes(moved), len(order) - len(axes)
-    flat = reshape(moved, [*lengths[:rest], product(lengths[rest:])])
-    others = reshape(apply("prod_others", flat, axis=rest), lengths)
-    return transpose(others, sorted(range(len(order)), key=order.__getitem__))
+    moved = term.transpose(x, order)
+    lengths, rest = term.sizes(moved), len(order) - len(axes)
+    flat = term.reshape(moved, [*lengths[:rest], term.product(lengths[rest:])])
+    others = term.reshape(term.apply("prod_others", flat, axis=rest), lengths)
+    return term.transpose(others, sorted(range(len(order)), key=order.__getitem__))
 
 
-def _prod_others_row(at: Applied, v: tuple[Term | None, ...]) -> list[Term | None]:
+def _prod_others_row(at: Applied, v: Term) -> Term:
     """Both rows: the matrix of the products of all but elements i and j is symmetric, and its diagonal is zero.
 
     It takes space for the square of the axis. Nobody meets it but in second derivatives.
     """
     (x,), axis = at.x, at.attrs.integer("axis")
     after = range(1, x.type.rank - axis)
-    column = expand_dims(positions(size(x, axis), x), *after)
-    row = expand_dims(column, 1)
-    diagonal = equal(row, column)
-    but_one = where(diagonal, 1, expand_dims(x, axis))
-    but_two = where(diagonal, 0, apply("prod_others", but_one, axis=axis + 1))
-    return [total(but_two * expand_dims(the(v), axis + 1), (axis,))]
+    column = term.expand_dims(term.positions(term.size(x, axis), x), *after)
+    row = term.expand_dims(column, 1)
+    diagonal = term.equal(row, column)
+    but_one = term.where(diagonal, 1, term.expand_dims(x, axis))
+    but_two = term.where(diagonal, 0, term.apply("prod_others", but_one, axis=axis + 1))
+    return term.total(but_two * term.expand_dims(v, axis + 1), (axis,))
 
 
-def _sort_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
-    axis = at.attrs.integer("axis")
-    return [apply("take_along_axis", the(t), apply("argsort", at.x[0], **at.attrs), axis=axis)]
+def _along(op: str, at: Applied, *operands: Term) -> Term:
+    """An operator along the axis that was sorted, which takes the order as its second operand."""
+    x, *rest = operands
+    return term.apply(op, x, term.apply("argsort", at.x[0], **at.attrs), *rest, axis=at.attrs.integer("axis"))
 
 
-def _sort_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
-    (x,), axis = at.x, at.attrs.integer("axis")
-    return [apply("add_along_axis", zeros_like(x), apply("argsort", x, **at.attrs), the(g), axis=axis)]
+def _by_factors(factors: Callable[[Applied], Term]) -> Derivative:
+    """The rows of a reduction, from its partial derivative by each element."""
+    return single(lambda at, g: _spread(at, g) * factors(at), lambda at, t: _collected(at, t * factors(at)))
 
 
 def _cumsum_transposed(at: Applied, g: Term) -> Term:
     axes = (at.attrs.integer("axis"),)
-    return apply("flip", apply("cumsum", apply("flip", g, axes=axes), **at.attrs), axes=axes)
+    return term.apply("flip", term.apply("cumsum", term.apply("flip", g, axes=axes), **at.attrs), axes=axes)
 
 
-_SUM = linear(lambda at, g: broadcast_like(_spread(at, g), at.x[0]))
-_PROD = Derivative(
-    lambda at, g: [_spread(at, the(g)) * _products_of_others(at)],
-    lambda at, t: [_collected(at, the(t) * _products_of_others(at))],
-)
-_EXTREME = Derivative(_extreme_grad, _extreme_tangent)
-_LOGSUMEXP = Derivative(
-    lambda at, g: [_spread(at, the(g)) * _weights(at)],
-    lambda at, t: [_collected(at, the(t) * _weights(at))],
+_SUM = linear(lambda at, g: term.broadcast_like(_spread(at, g), at.x[0]))
+_EXTREME = single(_extreme_grad, _extreme_tangent)
+_SORT = single(
+    lambda at, g: _along("add_along_axis", at, term.zeros_like(at.x[0]), g),
+    lambda at, t: _along("take_along_axis", at, t),
 )
 
 _SORTED: dict[str, Any] = {"attrs": {**AXIS, **DESCENDING}, "takes": "numbers"}
@@ -236,8 +206,8 @@ ROWS: tuple[Op, ...] = (
         is_costly=True, takes=None, also=".sum tf.reduce_sum",
     ),
     _reduction(
-        "prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how), NUMBERS, "the product along `axes`", _PROD,
-        takes=None, also=".prod tf.reduce_prod",
+        "prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how), NUMBERS, "the product along `axes`",
+        _by_factors(_products_of_others), takes=None, also=".prod tf.reduce_prod",
     ),
     _reduction(
         "max", np.max, NUMBERS,
@@ -253,7 +223,7 @@ ROWS: tuple[Op, ...] = (
     _reduction("any", np.any, BOOLS, "is any true along `axes`?", NONE, also=".any tf.reduce_any"),
     _reduction("all", np.all, BOOLS, "are all true along `axes`?", NONE, also=".all tf.reduce_all"),
     _reduction(
-        "logsumexp", _logsumexp, FLOATS, "log(sum(exp(x))) along `axes`, without overflow", _LOGSUMEXP,
+        "logsumexp", _logsumexp, FLOATS, "log(sum(exp(x))) along `axes`, without overflow", _by_factors(_weights),
         also="tf.reduce_logsumexp",
     ),
     _reduction(
@@ -270,8 +240,7 @@ ROWS: tuple[Op, ...] = (
     ),
     _scan(
         "sort", _sort, "sorted along `axis`, from the largest if `descending`; nan counts as largest",
-        Derivative(_sort_grad, _sort_tangent), **_SORTED,
-        example="sort([3, 1, 2], descending=True)\narray([3, 2, 1])",
+        _SORT, **_SORTED, example="sort([3, 1, 2], descending=True)\narray([3, 2, 1])",
     ),
     _scan(
         "argsort", _argsort, "the order that sorts along `axis`, for `take_along_axis`; equal elements keep theirs",
@@ -279,6 +248,6 @@ ROWS: tuple[Op, ...] = (
     ),
     _scan(
         "prod_others", _prod_others, "for each element the product of all others along `axis`: the derivative of prod",
-        Derivative(_prod_others_row, _prod_others_row), attrs=AXIS,
+        single(_prod_others_row, _prod_others_row), attrs=AXIS,
     ),
 )  # fmt: skip

@@ -6,7 +6,9 @@ A row whose operands have run-time dimensions may find at run time that their sh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import MOST_ELEMENTS
 from undertow.ops.gradient import Slopes, pointwise
-from undertow.ops.op import Coercion, Kernel, Op, TypeRule, Value
+from undertow.ops.op import Coercion, Kernel, Op, Value
 from undertow.types import Dim, DType, Shape, Type, broadcast, show_shape
 
 Kinds = tuple[str, ...]
@@ -72,6 +74,11 @@ def check_axis(name: str, axis: int, type: Type) -> None:
         )
 
 
+def check_axes(name: str, axes: Sequence[int], type: Type) -> None:
+    for axis in axes:
+        check_axis(name, axis, type)
+
+
 def broadcast_shapes(types: Sequence[Type]) -> Shape:
     """The shape of an element-wise result of any number of operands."""
     shape: Shape = ()
@@ -92,16 +99,6 @@ def may_be_equal(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
 
 
-def elementwise(name: str, kinds: Kinds, result: DType | None = None) -> TypeRule:
-    """Operands of one dtype broadcast; the result has that dtype, or the one given."""
-
-    def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        dtype = check_dtypes(name, types, kinds)
-        return (Type(result or dtype, broadcast_shapes(types)),)
-
-    return rule
-
-
 def shape_of(attrs: Attrs) -> tuple[Any, ...]:
     """The attribute `shape`: sizes, and None for each that is an operand."""
     shape = attrs["shape"]
@@ -109,14 +106,15 @@ def shape_of(attrs: Attrs) -> tuple[Any, ...]:
     return shape
 
 
-def sized(name: str, shape: Sequence[Any], sizes: Sequence[Type]) -> Shape:
-    """The shape that an attribute and operands give: each None in it is the size that the next operand holds."""
+def sized(name: str, types: Sequence[Type], attrs: Attrs) -> Shape:
+    """The shape that the attribute says: each None in it is the size that the next operand after the first holds."""
+    shape, sizes = shape_of(attrs), types[1:]
     if sum(d is None for d in shape) != len(sizes):
         raise TypeMismatch(f"{name} to {tuple(shape)} needs an operand for each None, and has {len(sizes)}")
     for size in sizes:
         if size.dtype.kind != "int" or size.shape:
             raise TypeMismatch(f"{name} with a size of type {size}", hint="a size is an integer scalar")
-    return tuple(shape)
+    return shape
 
 
 # -- kernels -----------------------------------------------------------------------------------------------
@@ -127,9 +125,9 @@ def scalar(value: Value) -> Value:
     return value[()] if value.ndim == 0 else value
 
 
-def given_shape(shape: Sequence[Any], sizes: Sequence[Value]) -> tuple[int, ...]:
+def given_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
     """The shape that `sized` promised, with the sizes that the operands hold."""
-    rest = iter(sizes)
+    shape, rest = shape_of(attrs), iter(values[1:])
     out = tuple(int(next(rest)) if d is None else int(d) for d in shape)
     for asked, size in zip(shape, out, strict=True):
         if asked is None and size < 0:
@@ -137,56 +135,47 @@ def given_shape(shape: Sequence[Any], sizes: Sequence[Value]) -> tuple[int, ...]
     return out
 
 
-def check_size(shape: Sequence[int]) -> None:
-    """An array that is made at run time must be of a reasonable size."""
-    total = 1
-    for size in shape:
-        total *= max(size, 1)  # NumPy refuses [2**62, 2**62, 0] too
-    if total > MOST_ELEMENTS:
+def new_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
+    """The same, of an array that is made at run time: it must be of a reasonable size."""
+    shape = given_shape(values, attrs)
+    if math.prod(max(size, 1) for size in shape) > MOST_ELEMENTS:  # NumPy refuses [2**62, 2**62, 0] too
         raise Fault(
-            f"an array of shape {show_shape(tuple(shape))} is too large",
+            f"an array of shape {show_shape(shape)} is too large",
             hint=f"an array made at run time has at most {MOST_ELEMENTS:,} elements",
         )
+    return shape
 
 
 def _each(
-    name: str, arity: int, kernel: Kernel, kinds: Kinds, doc: str, slopes: Slopes, result: DType | None, more: Any
-) -> Op:
-    rule = elementwise(name, kinds, result)
-    return Op(name, arity, rule, kernel, doc, pointwise(slopes), **{"takes": TAKES[kinds], **more})
-
-
-def unary(
+    arity: int,
     name: str,
-    function: Callable[[Any], Any],
+    function: Callable[..., Any],
     kinds: Kinds,
     doc: str,
     slopes: Slopes,
     result: DType | None = None,
     **more: Any,
 ) -> Op:
-    """A row that works on each element of one operand. `more` are fields of the row."""
-    return _each(name, 1, lambda values, attrs: (function(values[0]),), kinds, doc, slopes, result, more)
+    """A row that works on each element, or each pair of elements. `more` are fields of the row."""
 
+    def one(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+        return (function(values[0]),)
 
-def binary(
-    name: str,
-    function: Callable[[Any, Any], Any],
-    kinds: Kinds,
-    doc: str,
-    slopes: Slopes,
-    result: DType | None = None,
-    **more: Any,
-) -> Op:
-    """A row that works on each pair of elements of two operands. `more` are fields of the row."""
-
-    def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    def two(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         try:
             return (function(values[0], values[1]),)
         except ValueError:
             raise shapes_differ(name, values) from None
 
-    return _each(name, 2, kernel, kinds, doc, slopes, result, more)
+    def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        dtype = check_dtypes(name, types, kinds)
+        return (Type(result or dtype, broadcast_shapes(types)),)
+
+    kernel = one if arity == 1 else two
+    return Op(name, arity, rule, kernel, doc, pointwise(slopes), **{"takes": TAKES[kinds], **more})
+
+
+unary, binary = partial(_each, 1), partial(_each, 2)
 
 
 def fitting(name: str, kernel: Callable[[Sequence[Value], Attrs], Value]) -> Kernel:

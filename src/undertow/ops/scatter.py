@@ -22,10 +22,8 @@ from undertow.ops.rules import (
     check_axis,
     check_dtypes,
     check_kind,
-    check_size,
-    given_shape,
     may_be_equal,
-    shape_of,
+    new_shape,
     shapes_differ,
     sized,
 )
@@ -35,12 +33,19 @@ from undertow.types import Type, show_shape
 # -- scatter_add, add_along_axis -----------------------------------------------------------------------------
 
 
-def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+def _check_adding(name: str, types: Sequence[Type], attrs: Attrs) -> int:
+    """The axis, where the operands can be an array, indices along it, and updates."""
     x, indices, updates = types
     axis = attrs.integer("axis")
-    check_dtypes("scatter_add", (x, updates), NUMBERS)
-    check_axis("scatter_add", axis, x)
-    check_index("scatter_add", indices, scalars=False)
+    check_dtypes(name, (x, updates), NUMBERS)
+    check_axis(name, axis, x)
+    check_index(name, indices, scalars=False)
+    return axis
+
+
+def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    x, indices, updates = types
+    axis = _check_adding("scatter_add", types, attrs)
     wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if not may_be_equal(wanted, updates.shape):
         raise TypeMismatch(
@@ -57,8 +62,13 @@ def _scatter_add(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     axis = attrs.integer("axis")
     if updates.shape != x.shape[:axis] + indices.shape + x.shape[axis + 1 :]:
         raise shapes_differ("scatter_add", values)
+    return _added(values, axis, (slice(None),) * axis + (indices,))
+
+
+def _added(values: Sequence[Value], axis: int, where: Any) -> tuple[Value, ...]:
+    """X with the updates added at some places, which the indices name along an axis."""
+    x, indices, updates = values
     out = np.array(x, copy=True)
-    where: Any = (slice(None),) * axis + (indices,)
     try:
         np.add.at(out, where, updates)
     except IndexError:
@@ -68,10 +78,7 @@ def _scatter_add(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 def _add_along_axis_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, indices, updates = types
-    axis = attrs.integer("axis")
-    check_dtypes("add_along_axis", (x, updates), NUMBERS)
-    check_axis("add_along_axis", axis, x)
-    check_index("add_along_axis", indices, scalars=False)
+    axis = _check_adding("add_along_axis", types, attrs)
     around = (*indices.shape[:axis], x.shape[axis], *indices.shape[axis + 1 :])
     if not may_be_equal(around, x.shape) or not may_be_equal(indices.shape, updates.shape):
         raise TypeMismatch(
@@ -89,14 +96,9 @@ def _add_along_axis(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         or x.shape != indices.shape[:axis] + x.shape[axis : axis + 1] + indices.shape[axis + 1 :]
     ):
         raise shapes_differ("add_along_axis", values)
-    out = np.array(x, copy=True)
     key: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     key[axis] = indices
-    try:
-        np.add.at(out, tuple(key), updates)
-    except IndexError:
-        raise out_of_range(x, (axis,), (indices,)) from None
-    return (out,)
+    return _added(values, axis, tuple(key))
 
 
 # -- unslice -------------------------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ def _add_along_axis(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, cuts = types[0], slices(attrs)
     check_kind("unslice", x, NUMBERS)
-    shape = sized("unslice", shape_of(attrs), types[1:])
+    shape = sized("unslice", types, attrs)
     if len(cuts) != len(shape) or any(cut.step == 0 for cut in cuts):
         raise TypeMismatch(f"{len(cuts)} slices of shape {show_shape(shape)}", hint="one for each axis; no step is 0")
     room = tuple(
@@ -118,8 +120,7 @@ def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _unslice(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
-    shape = given_shape(shape_of(attrs), values[1:])
-    check_size(shape)
+    shape = new_shape(values, attrs)
     out = np.zeros(shape, x.dtype)
     key: Any = (*slices(attrs), ...)
     place = out[key]
@@ -136,13 +137,8 @@ def _adding(picked: str) -> Derivative:
     """The rows of an operator that adds updates where the operator `picked` would look."""
 
     def grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
-        _, indices, _ = at.x
-        given = the(g)
-        return [
-            given if at.wanted[0] else None,
-            None,
-            apply(picked, given, indices, **at.attrs) if at.wanted[2] else None,
-        ]
+        into, _, updates = at.wanted
+        return [the(g) if into else None, None, apply(picked, the(g), at.x[1], **at.attrs) if updates else None]
 
     def tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
         x, indices, _ = at.x

@@ -52,10 +52,6 @@ def _held(attrs: Attrs) -> Type:
     return Type(DTYPES[attrs.text("dtype")], shape_of(attrs))
 
 
-def _read_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    return _held(attrs), CTL
-
-
 def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     held, given, how = _held(attrs), types[0], attrs.text("how")
     if how not in ASSIGN:
@@ -74,17 +70,13 @@ def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return held, CTL
 
 
-def _rows_type(what: str, held: Type, indices: Type, attrs: Attrs) -> Type:
+def _rows_type(indices: Type, attrs: Attrs) -> Type:
     """The type of the rows with these numbers."""
-    name = attrs.text("variable")
+    name, held = attrs.text("variable"), _held(attrs)
     if not held.rank:
-        raise TypeMismatch(f"{what} of variable `{name}`, which holds {held}", hint="only an array has rows")
-    check_index(f"{what} of variable `{name}`", indices, scalars=False)
+        raise TypeMismatch(f"rows of variable `{name}`, which holds {held}", hint="only an array has rows")
+    check_index(f"rows of variable `{name}`", indices, scalars=False)
     return held.with_shape((*indices.shape, *held.shape[1:]))
-
-
-def _read_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    return _rows_type("rows", _held(attrs), types[0], attrs), CTL
 
 
 def _assign_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -92,7 +84,7 @@ def _assign_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     held, how = _held(attrs), attrs.text("how")
     if how not in ASSIGN_ROWS:
         raise TypeMismatch(f"there is no assignment {how!r} of rows", hint=f"one of {', '.join(ASSIGN_ROWS)}")
-    wanted = _rows_type("rows", held, indices, attrs)
+    wanted = _rows_type(indices, attrs)
     if rows.dtype != held.dtype or not may_be_equal(rows.shape, wanted.shape):
         raise TypeMismatch(
             f"{rows} as rows {indices} of variable `{attrs.text('variable')}`, which holds {held}",
@@ -117,10 +109,6 @@ def _hand_out(store: Store, attrs: Attrs) -> Value:
     if isinstance(value, Own):
         value = store[attrs.text("variable")] = value.view(np.ndarray)
     return value
-
-
-def _read(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return _hand_out(store, attrs), np.True_
 
 
 def _pick(table: Value, indices: Value) -> Value:
@@ -167,8 +155,9 @@ _UNSEEN = pointwise(NoGradient("a variable hands no derivative on"))
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "read", 0, _read_rule, _stateless, "the value of `variable` now, and an order token", NONE,
-        faults=True, state=_read,
+        "read", 0, lambda types, attrs: (_held(attrs), CTL), _stateless,
+        "the value of `variable` now, and an order token", NONE,
+        faults=True, state=lambda store, values, attrs: (_hand_out(store, attrs), np.True_),
     ),
     Op(
         "assign", 1, _assign_rule, _stateless,
@@ -176,7 +165,7 @@ ROWS: tuple[Op, ...] = (
         _UNSEEN, faults=True, effect=True, state=_assign,
     ),
     Op(
-        "read_rows", 1, _read_rows_rule, _stateless,
+        "read_rows", 1, lambda types, attrs: (_rows_type(types[0], attrs), CTL), _stateless,
         "the rows of `variable` with these numbers now, and an order token", NONE, faults=True, state=_read_rows,
     ),
     Op(

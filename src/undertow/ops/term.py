@@ -22,7 +22,7 @@ no-op writes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,14 @@ class Writer(Protocol):
         ...
 
 
+_Infix = Callable[["Term", "Term | float"], "Term"]
+
+
+def _infix(op: str) -> tuple[_Infix, _Infix]:
+    """Two methods of terms: the operator with the term on the left, and on the right."""
+    return (lambda x, y: apply(op, x, y)), (lambda x, y: apply(op, y, x))
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A value of the graph that `writer` writes. A Python number beside it is a constant of its dtype."""
@@ -60,44 +68,17 @@ class Term:
         """Its value, where that is known now."""
         return self.operand.value if isinstance(self.operand, Const) else None
 
-    def __add__(self, other: Term | float) -> Term:
-        return apply("add", self, other)
-
-    def __radd__(self, other: float) -> Term:
-        return apply("add", other, self)
-
-    def __sub__(self, other: Term | float) -> Term:
-        return apply("subtract", self, other)
-
-    def __rsub__(self, other: float) -> Term:
-        return apply("subtract", other, self)
-
-    def __mul__(self, other: Term | float) -> Term:
-        return apply("multiply", self, other)
-
-    def __rmul__(self, other: float) -> Term:
-        return apply("multiply", other, self)
-
-    def __truediv__(self, other: Term | float) -> Term:
-        return apply("divide", self, other)
-
-    def __rtruediv__(self, other: float) -> Term:
-        return apply("divide", other, self)
-
-    def __pow__(self, other: Term | float) -> Term:
-        return apply("power", self, other)
-
     def __neg__(self) -> Term:
         return apply("negative", self)
 
-    def __matmul__(self, other: Term) -> Term:
-        return apply("matmul", self, other)
-
-    def __gt__(self, other: Term | float) -> Term:
-        return apply("greater", self, other)
-
-    def __lt__(self, other: Term | float) -> Term:
-        return apply("less", self, other)
+    __add__, __radd__ = _infix("add")
+    __sub__, __rsub__ = _infix("subtract")
+    __mul__, __rmul__ = _infix("multiply")
+    __truediv__, __rtruediv__ = _infix("divide")
+    __pow__ = _infix("power")[0]
+    __matmul__ = _infix("matmul")[0]
+    __gt__ = _infix("greater")[0]
+    __lt__ = _infix("less")[0]
 
 
 Size = int | Term  # of an axis: a number, or an i64 scalar that the run will know

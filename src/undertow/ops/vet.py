@@ -17,8 +17,10 @@ undertow.errors.GraphError: main: an operator does not take these operands: the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from string import Formatter
 
 from undertow.errors import GraphError, TypeMismatch
@@ -86,9 +88,7 @@ def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
 def _check_types(graph: FunctionGraph) -> None:
     for node in graph.nodes:
         for type_ in node.types:
-            elements = 1
-            for dim in type_.shape:
-                elements *= max(dim, 1) if isinstance(dim, int) else 1
+            elements = math.prod(max(dim, 1) for dim in type_.shape if isinstance(dim, int))
             if type_.rank > MOST_AXES or elements > MOST_ELEMENTS or (type_.dtype.kind == "ctl" and type_.shape):
                 raise GraphError(f"{quote(graph.name)}: {quote(node.name)} has the type {type_!r:.80}", node.span)
 
@@ -107,27 +107,17 @@ def _check_names(graph: FunctionGraph) -> None:
 
 def flattened_size(library: Library) -> int:
     """About how many nodes `flatten` will make, or MOST_NODES + 1. Raises where a loop or map stands inside itself."""
-    sizes: dict[str, int] = {}  # of graphs with all that stands in them
     bodies: dict[str, list[str]] = {}
     for name, graph in library.functions.items():
         named = (node.attrs.get("body") for node in graph.nodes if node.op in ("loop", "map"))
         bodies[name] = [body for body in named if isinstance(body, str)]
-    for first in library.functions:
-        stack = [(first, iter(bodies[first]))] if first not in sizes else []
-        around = {first}
-        while stack:
-            name, rest = stack[-1]
-            body = next((body for body in rest if body not in sizes), None)
-            if body is None:
-                own = sum(1 + len(node.inputs) + len(node.types) for node in library.functions[name].nodes)
-                sizes[name] = min(own + sum(sizes[inner] for inner in bodies[name]), MOST_NODES + 1)
-                stack.pop()
-                around.remove(name)
-            elif body in around:
-                raise GraphError(f"the loop or map {quote(body)} stands inside itself")
-            else:
-                stack.append((body, iter(bodies[body])))
-                around.add(body)
+    sizes: dict[str, int] = {}  # of graphs with all that stands in them
+    try:
+        for name in TopologicalSorter(bodies).static_order():
+            own = sum(1 + len(node.inputs) + len(node.types) for node in library.functions[name].nodes)
+            sizes[name] = min(own + sum(sizes[body] for body in bodies[name]), MOST_NODES + 1)
+    except CycleError as error:
+        raise GraphError(f"the loop or map {quote(error.args[1][0])} stands inside itself") from None
     total = sum(sizes[name] for name, graph in library.functions.items() if graph.kind in ("main", "function"))
     return min(total, MOST_NODES + 1)
 

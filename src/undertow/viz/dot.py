@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from undertow.ir.graph import StaticGraph
 from undertow.ir.text import dump_nodes
+from undertow.ir.walk import grouped
 from undertow.viz.layout import edges_of
 from undertow.viz.svg import box_colours, edge_colour, head, label, plain, style_of
 
@@ -63,12 +64,8 @@ def dot(graph: StaticGraph) -> str:
 
 def _clusters(graph: StaticGraph) -> list[str]:
     """The regions, each with its nodes and the regions inside of it; a stack, for branches nest without limit."""
-    nodes: dict[int, list[int]] = {}
-    inside: dict[int | None, list[int]] = {}
-    for number, node in enumerate(graph.nodes):
-        nodes.setdefault(node.region, []).append(number)
-    for number, region in enumerate(graph.regions):
-        inside.setdefault(region.parent if region.kind == "branch" else None, []).append(number)
+    nodes = grouped((node.region, number) for number, node in enumerate(graph.nodes))
+    inside = grouped((r.parent if r.kind == "branch" else None, number) for number, r in enumerate(graph.regions))
     lines: list[str] = []
     stack: list[int | None] = list(reversed(inside.get(None, [])))  # None: a cluster ends here
     texts = dump_nodes(graph)

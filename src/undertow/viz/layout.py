@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import igraph
 
-from undertow.ir.graph import Node, Port, StaticGraph
+from undertow.ir.graph import Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, READS
-from undertow.ir.walk import is_inward, ports_of
+from undertow.ir.walk import grouped, in_order, is_inward, ports_of
 from undertow.types import CTL
 
 LARGEST = 2_000  # nodes; above that a layered picture is neither quick nor readable
@@ -112,11 +112,6 @@ def edges_of(graph: StaticGraph) -> list[Edge]:
     return found
 
 
-def slots(node: Node) -> int:
-    """How many edges come into a node."""
-    return len(ports_of(node.inputs)) + len(node.controls)
-
-
 def _spread(index: int, count: int, width: float) -> float:
     """The place of one of `count` points along a side, from its middle."""
     return ((index + 1) / (count + 1) - 0.5) * width
@@ -188,32 +183,24 @@ class _Level:
 
     def _find_layers(self) -> None:
         """As high as the edges allow; the border points in layers of their own."""
-        after: list[list[int]] = [[] for _ in self.items]
-        waiting = [0] * len(self.items)
-        for source, target in [(s.source, s.target) for s in self.stretches] + self.order:
-            if source != target:
-                after[source].append(target)
-                waiting[target] += 1
+        pairs = [(s.source, s.target) for s in self.stretches if s.source != s.target] + self.order
+        before, after = grouped((target, source) for source, target in pairs), grouped(pairs)
         first = 1 if self.above else 0
         for number, item in enumerate(self.items):
             item.layer = 0 if number in self.above else first
-        ready = [number for number, count in enumerate(waiting) if count == 0]
-        for number in ready:  # grows while we walk along it
-            for target in after[number]:
+        for number in in_order({number: before.get(number, ()) for number in range(len(self.items))}):
+            for target in after.get(number, ()):
                 self.items[target].layer = max(self.items[target].layer, self.items[number].layer + 1)
-                waiting[target] -= 1
-                if waiting[target] == 0:
-                    ready.append(target)
         self._sink(after)
         last = max((item.layer for number, item in enumerate(self.items) if number not in self.below), default=0)
         for number in self.below:
             self.items[number].layer = last + 1
 
-    def _sink(self, after: list[list[int]]) -> None:
+    def _sink(self, after: dict[int, list[int]]) -> None:
         """Lower what has nothing above it to just over the first that needs it."""
         has_input = {stretch.target for stretch in self.stretches}
         for number, item in enumerate(self.items):
-            if number not in has_input and number not in self.above and after[number]:
+            if number not in has_input and number not in self.above and number in after:
                 item.layer = max(item.layer, min(self.items[target].layer for target in after[number]) - 1)
 
     def _bend(self) -> None:
@@ -251,21 +238,17 @@ class _Level:
     def _twists(self, rows: Sequence[Sequence[int]]) -> int:
         """How much is in the wrong order: edges that cross at a side of an item, and true sides right of false ones."""
         place = {number: position for row in rows for position, number in enumerate(row)}
-        ends: dict[tuple[int, bool], list[tuple[float, int]]] = {}
-        for upper, lower, begin, end in self._links():
-            ends.setdefault((upper, True), []).append((begin, place[lower]))
-            ends.setdefault((lower, False), []).append((end, place[upper]))
-        pairs = [pair for found in ends.values() for pair in pairwise(sorted(found))]
+        links = list(self._links())
+        outputs = grouped((upper, (begin, place[lower])) for upper, lower, begin, _ in links)
+        inputs = grouped((lower, (end, place[upper])) for upper, lower, _, end in links)
+        pairs = [pair for ends in (*outputs.values(), *inputs.values()) for pair in pairwise(sorted(ends))]
         wrong = sum(place[left] > place[right] for left, right in self.sides)
         return sum(a[0] < b[0] and a[1] > b[1] for a, b in pairs) + 4 * wrong
 
     def _free_ends(self, rows: Sequence[Sequence[int]]) -> None:
         """Let the edges into a merge arrive in the order in which they come."""
         place = {number: position for row in rows for position, number in enumerate(row)}
-        into: dict[int, list[_Stretch]] = {}
-        for stretch in self.stretches:
-            if stretch.is_free:
-                into.setdefault(stretch.target, []).append(stretch)
+        into = grouped((stretch.target, stretch) for stretch in self.stretches if stretch.is_free)
         for stretches in into.values():
             places = sorted(stretch.target_at for stretch in stretches)
             stretches.sort(key=lambda s: (place[s.bends[-1] if s.bends else s.source], s.source_at))
@@ -341,11 +324,9 @@ class _Level:
                 before, members = pools.pop()
                 mean, count = (before * members + mean * count) / (members + count), members + count
             pools.append((mean, count))
-        places = iter(offsets)
-        numbers = iter(row)
-        for mean, count in pools:
-            for _ in range(count):
-                self.items[next(numbers)].x = mean + next(places)
+        means = [mean for mean, count in pools for _ in range(count)]
+        for number, mean, offset in zip(row, means, offsets, strict=True):
+            self.items[number].x = mean + offset
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -367,7 +348,7 @@ class _Picture:
         self.corners: dict[int, Point] = {}  # upper left corner of a box's content
         self.inside_body: dict[int, Point] = {}  # the same, measured from that of its body
         self.edges = edges_of(graph)
-        self.slots = [slots(node) for node in graph.nodes]
+        self.slots = [len(ports_of(node.inputs)) + len(node.controls) for node in graph.nodes]
 
     def _find_boxes(self) -> list[int]:
         depth: list[int] = []
@@ -487,7 +468,6 @@ class _Picture:
         for box in outer_first:
             self.inside_body[box] = self.find_inside(box)
         outside = _Outside(self, [box for box in outer_first if self.parents[box] is None])
-        outside.place()
         regions: dict[int, Rect] = {}
         for box in outer_first:
             body, inside, level = self.corners[self.body[box]], self.inside_body[box], self.levels[box]
@@ -553,85 +533,70 @@ class _Picture:
         return found
 
 
+@dataclass(slots=True, eq=False)
+class _Way:
+    """The way of edges that change tags: out of a node, to the side and up; or from below, back to a node."""
+
+    node: int  # which it leaves, or comes back to
+    body: int  # of that node
+    edges: list[Edge]
+    is_call: bool
+    drop: float  # of its lane, below the node's upper side
+    depth: float  # of its lane in the body
+    is_right: bool  # of the body
+    lane: float = 0.0  # how far right of the body, or left
+    corridor: int = 0  # above all bodies, or below them
+
+
 class _Outside:
     """The bodies in a row, and the edges that change tags: in channels beside them and corridors above and below."""
 
     def __init__(self, picture: _Picture, bodies: Sequence[int]) -> None:
         self.picture = picture
         self.bodies = bodies
-        self.place_of = {body: place for place, body in enumerate(bodies)}
-        # One path for all edges of a source that come in from above; one for each that comes back.
-        self.calls = list(dict.fromkeys(edge.port for edge in picture.edges if edge.kind == "call"))
-        self.backs = [edge for edge in picture.edges if edge.kind == "return"]
-        self.sources = list(dict.fromkeys(edge.port for edge in self.backs))
-        self.targets: dict[Port, dict[int, None]] = {}  # bodies that a call goes to
-        for edge in picture.edges:
-            if edge.kind == "call":
-                self.targets.setdefault(edge.port, {})[self.node_body(edge.target)] = None
-        self.found: dict[int, list[tuple[float, float, float, float, float]]] = {}
-        self.width = self.height = 0.0
-
-    def node_body(self, number: int) -> int:
-        return self.picture.index.bodies[number]
-
-    def offset(self, number: int) -> Point:
-        """A node's upper middle within the content of its body, before the bodies have places."""
-        item, inside = self.picture.item(number), self.picture.inside_body[self.picture.box(number)]
-        return Point(inside.x + item.x, inside.y + item.y)
-
-    def lane_y(self, way: str, number: int) -> float:
-        level = self.picture.levels[self.picture.box(number)]
-        key = level.keys["node", number]
-        return level.lanes[way, key] - level.items[key].y  # below the node's upper side
-
-    def place(self) -> None:
-        """Decide sides and lanes, then where the bodies stand."""
-        # (is it a call, its number) -> channel; channel k is left of body k, so k + 1 is right of it.
-        ways: list[tuple[bool, int, int, float]] = []  # is it a call, index, channel, depth in its body
-        for index, port in enumerate(self.calls):
-            ways.append((True, index, *self.side(port.node, "leaving")))
-        for index, edge in enumerate(self.backs):
-            ways.append((False, index, *self.side(edge.target, "coming")))
-        self.channel: dict[tuple[bool, int], int] = {(call, index): channel for call, index, channel, _ in ways}
-        self.lane: dict[tuple[bool, int], float] = {}
-        self.widths = [0.0] * (len(self.bodies) + 1)
-        for channel in range(len(self.bodies) + 1):
-            self.share_channel(channel, [way for way in ways if way[2] == channel])
-        outward = sorted(range(len(self.calls)), key=lambda index: -abs(self.lane[True, index]))
-        self.above = {index: position for position, index in enumerate(outward)}
-        self.below = {port: position for position, port in enumerate(self.sources)}
-        top = _MARGIN + (len(self.calls) + 1) * _LANE + _HEAD
+        self.known: dict[int, list[tuple[float, float, float, float, float]]] = {}  # obstacles of bodies
+        # One way for all edges of a source that come in from above; one for each that comes back.
+        calls = grouped((edge.port, edge) for edge in picture.edges if edge.kind == "call")
+        self.calls = [self.way(port.node, "leaving", edges) for port, edges in calls.items()]
+        self.backs = [self.way(edge.target, "coming", [edge]) for edge in picture.edges if edge.kind == "return"]
+        widths = self.share_channels()
+        for corridor, way in enumerate(sorted(self.calls, key=lambda way: -abs(way.lane))):
+            way.corridor = corridor
+        sources: dict[Port, int] = {}
+        for way in self.backs:
+            way.corridor = sources.setdefault(way.edges[0].port, len(sources))
+        top = lowest = _MARGIN + (len(self.calls) + 1) * _LANE + _HEAD
         x = _MARGIN
-        self.left: list[float] = []
-        lowest = top
-        for place, body in enumerate(self.bodies):
-            level = self.picture.levels[body]
-            x += self.widths[place]
-            self.left.append(x)
-            self.picture.corners[body] = Point(x + _PAD, top)
+        self.left: dict[int, float] = {}
+        for place, body in enumerate(bodies):
+            level = picture.levels[body]
+            x += widths[place]
+            self.left[body] = x
+            picture.corners[body] = Point(x + _PAD, top)
             x += level.width + 2 * _PAD
             lowest = max(lowest, top + level.height + _PAD)
-        self.right_end = x
-        self.width = x + self.widths[-1] + _MARGIN
+        self.width = x + widths[-1] + _MARGIN
         self.bottom = lowest + _LANE
-        self.height = lowest + (len(self.sources) + 1) * _LANE + _MARGIN
+        self.height = lowest + (len(sources) + 1) * _LANE + _MARGIN
 
-    def side(self, number: int, way: str) -> tuple[int, float]:
-        """The channel that a node's lane reaches with the least in its way, and how deep in its body that runs."""
-        body = self.node_body(number)
-        offset = self.offset(number)
-        y, width = offset.y + self.lane_y(way, number), self.picture.levels[body].width
-        cost = [offset.x, width - offset.x]
+    def way(self, node: int, direction: str, edges: list[Edge]) -> _Way:
+        """A way on the side that the node's lane reaches with the least before it."""
+        picture, body = self.picture, self.picture.index.bodies[node]
+        level, inside = picture.levels[picture.box(node)], picture.inside_body[picture.box(node)]
+        item = picture.item(node)
+        drop = level.lanes[direction, level.keys["node", node]] - item.y
+        x, y = inside.x + item.x, inside.y + item.y + drop
+        cost = [x, picture.levels[body].width - x]
         for left, right, top, bottom, weight in self.obstacles(body):
-            if top - 2 <= y <= bottom + 2 and not left <= offset.x <= right:
-                cost[left > offset.x] += weight
-        return self.place_of[body] + (cost[1] <= cost[0]), y
+            if top - 2 <= y <= bottom + 2 and not left <= x <= right:
+                cost[left > x] += weight
+        return _Way(node, body, edges, direction == "leaving", drop, y, cost[1] <= cost[0])
 
     def obstacles(self, body: int) -> list[tuple[float, float, float, float, float]]:
         """What a lane should not cross in a body: left, right, top, bottom, and how bad it is."""
-        if body not in self.found:
+        if body not in self.known:
             picture = self.picture
-            found = self.found.setdefault(body, [])
+            obstacles = self.known.setdefault(body, [])
             for box, level in picture.levels.items():
                 inside = picture.inside_body[box]
                 for key, number in level.keys.items() if picture.body[box] == body else ():
@@ -639,34 +604,28 @@ class _Outside:
                         item = level.items[number]
                         x, y = inside.x + item.x, inside.y + item.y
                         edges = x - item.width / 2, x + item.width / 2, y, y + item.height
-                        found.append((*edges, _BADNESS[key[0]]))
-        return self.found[body]
+                        obstacles.append((*edges, _BADNESS[key[0]]))
+        return self.known[body]
 
-    def share_channel(self, channel: int, ways: Sequence[tuple[bool, int, int, float]]) -> None:
-        """Lanes of a channel, measured from the body that they belong to, so that few cross.
+    def share_channels(self) -> list[float]:
+        """Give every way a lane, so that few cross; how wide the channels are. Channel k is left of body k.
 
         Calls run up: the deeper, the further out. Results come from below: the higher, the further out.
         """
-        for is_right in (True, False):
-            own = [way for way in ways if self.is_right(way) == is_right]
-            own.sort(key=lambda way: (not way[0], way[3] if way[0] else -way[3]))
-            for position, (call, index, _, _) in enumerate(own):
-                distance = (position + 1) * _LANE
-                self.lane[call, index] = distance if is_right else -distance
-            self.widths[channel] += (len(own) + 1) * _LANE
-        self.widths[channel] += _LANE
+        widths = [3 * _LANE] * (len(self.bodies) + 1)
+        sides = grouped(((way.body, way.is_right), way) for way in (*self.calls, *self.backs))
+        for place, body in enumerate(self.bodies):
+            for is_right in (False, True):
+                ways = sides.get((body, is_right), [])
+                ways.sort(key=lambda way: (not way.is_call, way.depth if way.is_call else -way.depth))
+                for position, way in enumerate(ways, 1):
+                    way.lane = position * _LANE if is_right else -position * _LANE
+                widths[place + is_right] += len(ways) * _LANE
+        return widths
 
-    def is_right(self, way: tuple[bool, int, int, float]) -> bool:
-        call, index, channel, _ = way
-        number = self.calls[index].node if call else self.backs[index].target
-        return channel == self.place_of[self.node_body(number)] + 1
-
-    def lane_x(self, call: bool, index: int) -> float:
-        number = self.calls[index].node if call else self.backs[index].target
-        place = self.place_of[self.node_body(number)]
-        lane = self.lane[call, index]
-        width = self.picture.levels[self.bodies[place]].width + 2 * _PAD
-        return self.left[place] + (width + lane if lane > 0 else lane)
+    def lane_x(self, way: _Way) -> float:
+        width = self.picture.levels[way.body].width + 2 * _PAD
+        return self.left[way.body] + (width + way.lane if way.is_right else way.lane)
 
     def border(self, body: int, side: str, port: Port) -> float:
         level = self.picture.levels[body]
@@ -674,27 +633,25 @@ class _Outside:
 
     def routes(self) -> list[Route]:
         picture = self.picture
-        found: list[Route] = []
-        for index, port in enumerate(self.calls):
-            rect = picture.rect(port.node)
+        routes: list[Route] = []
+        for way in self.calls:
+            port, rect, x = way.edges[0].port, picture.rect(way.node), self.lane_x(way)
             begin = Point(rect.x + rect.width / 2 + picture.output_at(port), rect.y + rect.height)
-            y, x = rect.y + self.lane_y("leaving", port.node), self.lane_x(True, index)
-            roof = _MARGIN + self.above[index] * _LANE
-            for body in self.targets[port]:
+            y, roof = rect.y + way.drop, _MARGIN + way.corridor * _LANE
+            for body in dict.fromkeys(picture.index.bodies[edge.target] for edge in way.edges):
                 end = Point(self.border(body, "above", port), picture.corners[body].y - _HEAD)
                 points = (begin, Point(begin.x, y), Point(x, y), Point(x, roof), Point(end.x, roof), end)
-                found.append(Route("call", port, points, is_square=True))
-        for index, edge in enumerate(self.backs):
-            body = self.node_body(edge.port.node)
-            level = picture.levels[body]
-            begin = Point(self.border(body, "below", edge.port), picture.corners[body].y + level.height + _PAD)
-            floor = self.bottom + self.below[edge.port] * _LANE
-            rect = picture.rect(edge.target)
-            y, x = rect.y + self.lane_y("coming", edge.target), self.lane_x(False, index)
+                routes.append(Route("call", port, points, is_square=True))
+        for way in self.backs:
+            (edge,), rect, x = way.edges, picture.rect(way.node), self.lane_x(way)
+            body = picture.index.bodies[edge.port.node]
+            foot = picture.corners[body].y + picture.levels[body].height + _PAD
+            begin = Point(self.border(body, "below", edge.port), foot)
+            y, floor = rect.y + way.drop, self.bottom + way.corridor * _LANE
             end = Point(rect.x + rect.width / 2 + picture.input_at(edge), rect.y)
             points = (begin, Point(begin.x, floor), Point(x, floor), Point(x, y), Point(end.x, y), end)
-            found.append(Route("return", edge.port, points, is_square=True, has_arrow=True))
-        return found
+            routes.append(Route("return", edge.port, points, is_square=True, has_arrow=True))
+        return routes
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -703,9 +660,7 @@ class _Outside:
 
 def _grid(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
     """Every body as rows of nodes in order, its edges as straight lines."""
-    members: dict[int, list[int]] = {}
-    for number, body in enumerate(StaticIndex(graph).bodies):
-        members.setdefault(body, []).append(number)
+    members = grouped((body, number) for number, body in enumerate(StaticIndex(graph).bodies))
     rects: dict[int, Rect] = {}
     regions: dict[int, Rect] = {}
     y, widest = _MARGIN, 0.0

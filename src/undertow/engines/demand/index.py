@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from undertow.engines.frames import check_runnable
 from undertow.errors import GraphError
 from undertow.ir.graph import Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, SITED
-from undertow.ir.walk import phase_of, ports_of
+from undertow.ir.walk import grouped, phase_of, ports_of, reachable
 from undertow.types import CTL
 
 FAR = {**BACK, "outer": ""}  # take their value from another frame
@@ -28,6 +29,7 @@ class DemandIndex(StaticIndex):
 
     def __init__(self, graph: StaticGraph) -> None:
         super().__init__(graph)
+        check_runnable(self)
         self._plain = self._find_plain()
         self.counts = {  # of each map: the port of its number of lanes
             node.attrs.integer("site"): Port(n, 1) for n, node in self.of("fan_start") if phase_of(node) == 0
@@ -93,14 +95,9 @@ class DemandIndex(StaticIndex):
 
     def _find_wanted(self) -> list[bool]:
         """For each node, whether a fetch may ask for it."""
-        wanted = [False] * len(self.graph.nodes)
-        todo = [port.node for port in self.graph.fetches]
-        while todo:
-            number = todo.pop()
-            if not wanted[number]:
-                wanted[number] = True
-                todo += (port.node for port in self.asks(number))
-        return wanted
+        fetched = (port.node for port in self.graph.fetches)
+        wanted = reachable(fetched, lambda number: (port.node for port in self.asks(number)))
+        return [number in wanted for number in range(len(self.nodes))]
 
     def guards(self, port: Port) -> list[tuple[Port, bool]]:
         """The predicates, outermost first, and the sides that they must take for a port to be live."""
@@ -122,10 +119,8 @@ class DemandIndex(StaticIndex):
         in all of them from j on is needed in every iteration that has j others after it.
         """
         nodes = self.graph.nodes
-        exits: dict[int, list[int]] = {}  # by the body of the loop
-        for number, node in self.of("exit"):
-            if ports_of(node.inputs):
-                exits.setdefault(self.site(node).callee, []).append(number)
+        # Of each body of a loop.
+        exits = grouped((self.site(node).callee, number) for number, node in self.of("exit") if ports_of(node.inputs))
         enters: dict[int, int] = {}  # of each variable
         nexts: dict[int, int] = {}
         for number, node in self.of("merge"):
@@ -155,10 +150,8 @@ class DemandIndex(StaticIndex):
 
     def _find_last_only(self) -> set[int]:
         """The variables (merges) that no iteration uses: exits ask for them, in the last one."""
-        users: dict[Port, list[int]] = {}
-        for number, is_wanted in enumerate(self.wanted):
-            for port in self.asks(number) if is_wanted else ():
-                users.setdefault(port, []).append(number)
+        wanted = (number for number, is_wanted in enumerate(self.wanted) if is_wanted)
+        users = grouped((port, number) for number in wanted for port in self.asks(number))
 
         def leaves(number: int, pred: Port) -> bool:
             """Does it hand a value on where the loop is left, and nowhere else?"""

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 
 from undertow.engines.checks import GO, Value, as_plain
 from undertow.engines.demand.index import FAR, MOVES, DemandIndex
+from undertow.engines.frames import STATE, crosses_frames, kernel_of
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Operand, Port, StaticGraph
-from undertow.ir.structure import INWARD, SOURCES, STARTS
+from undertow.ir.structure import COLLECTED, COLLECTS, INWARD, STARTS
 from undertow.ir.walk import is_inward, phase_of, ports_of
-from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
 NONE = object()  # a value that is not known yet
 BUSY = object()  # one that is being evaluated
 
-# How the value of a slot comes about: from what is in the same frame ...
-KERNEL, KERNELS, STATE, FORWARD, SIGNAL, COUNT, FAN, INPUT = range(8)
+# How the value of a slot comes about, besides by kernels: from what is in the same frame ...
+FORWARD, SIGNAL, COUNT, FAN, INPUT = range(STATE + 1, 8)
 # ... or from one value more, which depends on the frame: the side that a branch takes, an argument, a result ...
 BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(8, 16)
 
@@ -99,7 +99,7 @@ class Plan:
     """A static graph as rows. Holds nothing of any run."""
 
     def __init__(self, graph: StaticGraph) -> None:
-        read = next((node for node in graph.nodes if node.op == "hoist_read"), None)
+        read = next((node for node in graph.nodes if node.op in ("hoist_read", *COLLECTS, *COLLECTED)), None)
         if read is not None:
             what = f"{read.name}: demand looks for arguments where calls hand them on, but this one is hoisted"
             raise GraphError(what, read.span, hint="flatten the library as it was before `hoist`")
@@ -165,22 +165,19 @@ class Plan:
         """The slot of an output in the frames of its node."""
         return self._first[port.node] + port.index
 
-    def _near(self, operand: Operand, node: Node, body: int, edge: str = "an edge") -> int:
+    def _near(self, operand: Operand, node: Node, body: int) -> int:
         """The slot of an operand in the frames of `body`, where `node` looks for it."""
         if isinstance(operand, Const):
             return self._layouts[body].slot(as_plain(operand.value))
         maker = self.graph.nodes[operand.node]
         is_sent = is_inward(maker, operand.index)
         if self.index.lands(operand) != body or (is_sent and operand not in self._elements):
-            raise GraphError(f"{edge} from {maker.name} to {node.name} crosses frames", node.span)
+            raise crosses_frames("an edge", maker, node)
         return self._elements.get(operand, self._slot(operand))
 
     def _fetch(self, port: Port) -> Fetch:
-        node = self.graph.nodes[port.node]
-        if self.index.lands(port) != 0:
-            raise GraphError(f"the fetch {node.name} does not stand in the main graph")
         guards = tuple((self._slot(pred), side) for pred, side in self.index.guards(port))
-        return Fetch(self._slot(port), guards, node.types[port.index].dtype.kind == "ctl")
+        return Fetch(self._slot(port), guards, self.graph.type_of(port) == CTL)
 
     # -- rows ----------------------------------------------------------------------------------------------
 
@@ -189,20 +186,15 @@ class Plan:
             return self._merge(number, node)
         body = self.index.bodies[number]
         # What comes before an operator is demanded before what it works on.
-        needs: list[int] = []
-        for port in node.controls:
-            slot = self._near(port, node, body, "a control edge")
-            if not self.index.is_plain(port):
-                needs.append(slot)
-        is_const = not any(isinstance(operand, Port) for operand in node.inputs)
-        if is_const and not node.controls and node.op not in SOURCES:
-            raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
-        if node.op in _FAR and not is_const:
+        needs = [self._near(port, node, body) for port in node.controls if not self.index.is_plain(port)]
+        if node.op in _FAR and ports_of(node.inputs):
             return self._far(number, node, needs)
         inputs = tuple(self._near(operand, node, body) for operand in node.inputs)
-        code, source, extra = _LOCAL.get(node.op), 0, None
+        code, source = _LOCAL.get(node.op), 0
+        extra: Any = None
         if node.op not in MOVES and node.op != "input":
-            code, extra = self._kernel(node, inputs)
+            code, parts = kernel_of(node)
+            extra = inputs, parts
             needs += inputs
         elif code == INPUT:
             source = self.graph.inputs.index(number)
@@ -214,7 +206,7 @@ class Plan:
             if node.types[0] == CTL:
                 code = FORWARD
             else:
-                extra = count, phase_of(node)
+                extra = count, "unequal_visits" if phase_of(node) else "unequal_lanes"
         if code is None:
             code = FORWARD  # a constant that is read from the parent's frame
         if code in (FORWARD, COUNT, FAN):
@@ -222,16 +214,6 @@ class Plan:
             source = inputs[-1]
             needs.append(source)
         return Row(code, number, number, _stacked(needs), source, extra, self._first[number])
-
-    def _kernel(self, node: Node, inputs: tuple[int, ...]) -> tuple[int, Any]:
-        if node.op not in CATALOGUE:
-            raise GraphError(f"there is no operator named {node.op!r}", node.span)
-        op = CATALOGUE[node.op]
-        parts = inputs, op.state or op.eval, node.attrs
-        if op.state or len(node.types) != 1:
-            return STATE if op.state else KERNELS, (*parts, tuple((t.dtype, t.rank) for t in node.types))
-        type_ = node.types[0]
-        return KERNEL, (*parts, None if type_.shape else type_.dtype.numpy.type, type_.dtype, type_.rank)
 
     def _far(self, number: int, node: Node, needs: list[int]) -> Row:
         """Of an operator that takes its value from another frame."""
@@ -258,18 +240,11 @@ class Plan:
 
     def _merge(self, number: int, node: Node) -> Row:
         ports = ports_of(node.inputs)
-        if node.controls or len(ports) < len(node.inputs):
-            raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
         first, body = self._first[number], self.index.bodies[number]
         if number in self.index.deciders:
             pred = self._near(self.index.deciders[number], node, body)
             then, other = (self._near(port, node, body) for port in ports)
             return Row(BRANCH, number, number, (pred,), pred, (then, other), first)
-        for port in ports:
-            if self.index.lands(port) != body:
-                raise GraphError(
-                    f"an edge from {self.graph.nodes[port.node].name} to {node.name} crosses frames", node.span
-                )
         makers = [self.graph.nodes[port.node] for port in ports]
         if "next" in (maker.op for maker in makers):
             enter, back = sorted(ports, key=lambda port: self.graph.nodes[port.node].op == "next")

@@ -15,17 +15,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
-from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.contract import Options, Result, State
 from undertow.engines.demand import plan as rows
 from undertow.engines.demand.plan import BUSY, NONE, Fetch, Plan, Row, SitePlan
 from undertow.engines.demand.store import Frame, Store
 from undertow.engines.demand.story import Story
+from undertow.engines.frames import KERNEL, PythonPlan
 from undertow.errors import RunError
 from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
@@ -44,56 +45,24 @@ class Demand:
         return DemandPlan(graph)
 
 
-class DemandPlan(Plan):
-    """A static graph made ready to run on demand."""
+class DemandPlan(PythonPlan):
+    """A static graph made ready: a run evaluates what is fetched, and nothing that it does not need."""
 
-    def run(
-        self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
-    ) -> tuple[list[Result], Stats]:
-        """Evaluate what is fetched, and nothing that it does not need. `state` changes only if the run succeeds."""
-        options = options or Options()
-        values = checks.check_inputs(self.graph, inputs)
-        with trace.recording(options.trace) as record:
-            if record is not None:
-                record(trace.RunStarted(self.graph.name, Demand.name))
-            run = Run(self, values, options, record, state)
-            began, error = time.perf_counter(), ""
-            try:
-                results = run.execute()
-            except BaseException as raised:
-                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
-                raise
-            finally:
-                seconds = time.perf_counter() - began
-                if record is not None:
-                    record(trace.RunEnded(sum(run.fired[:-1]), seconds, error))
-        if state is not None:
-            state.update(run.state)
-        return results, run.counted(Demand.name, run.fired[:-1], 0, seconds)
+    def __init__(self, graph: StaticGraph) -> None:
+        super().__init__(graph, Demand.name)
+        self.rows = Plan(graph)
+
+    def start(self, values: list[Value], options: Options, record: trace.Record | None, state: State | None) -> Run:
+        return Run(self.rows, values, options, record, state)
 
 
 def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400, options: Options | None = None) -> str:
     """A run, told step by step: what each EVAL asks for and what it gives, in no more than so many lines."""
-    plan = DemandPlan(graph)
+    plan = Plan(graph)
     story = Story(plan.index, lines)
-    Run(plan, checks.check_inputs(graph, inputs), options or Options(), None, None, story).execute()
+    with np.errstate(all="ignore"):
+        Run(plan, checks.check_inputs(graph, inputs), options or Options(), None, None, story).execute()
     return story.text()
-
-
-class Watch(Protocol):
-    """Somebody who is told every step."""
-
-    def fetch(self, number: int) -> None:
-        """A fetch is asked for."""
-
-    def demanded(self, number: int, frame: Frame) -> None:
-        """A node is asked for under the tag of a frame."""
-
-    def known(self, number: int, frame: Frame, value: Value) -> None:
-        """It has a value."""
-
-    def fetched(self, number: int, value: Value) -> None:
-        """The fetch has one."""
 
 
 class Run(Store):
@@ -106,30 +75,24 @@ class Run(Store):
         options: Options,
         record: trace.Record | None,
         state: State | None = None,
-        watch: Watch | None = None,
+        story: Story | None = None,
     ) -> None:
-        super().__init__(plan, options, record)
-        self.state = dict(state or {})
+        super().__init__(plan, options, record, state)
         self.values = values
-        self.watch = watch
-        self.fired = [0] * (len(plan.graph.nodes) + 1)  # the last counts what is no firing
-        self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
+        self.story = story
 
-    def execute(self) -> list[Result]:
-        """The fetches. Order tokens come first: what a program says comes before what may fail in its results."""
-        fetches, watch = self.plan.fetches, self.watch
-        # Integers wrap and floats follow IEEE, both without a word.
-        with np.errstate(all="ignore"):
-            self.open(self.main)
-            for number in sorted(range(len(fetches)), key=lambda number: not fetches[number].is_order):
-                if watch is not None:
-                    watch.fetch(number)
-                value = self.fetch(fetches[number])
-                if watch is not None:
-                    watch.fetched(number, value)
-        results = [checks.own(self.main.slots[fetch.slot]) for fetch in fetches]
+    def execute(self, drain: bool = False) -> None:
+        # Order tokens come first: what a program says comes before what may fail in its results.
+        fetches, story = self.plan.fetches, self.story
+        self.open(self.main)
+        for number in sorted(range(len(fetches)), key=lambda number: not fetches[number].is_order):
+            if story is not None:
+                story.fetch(number)
+            value = self.fetch(fetches[number])
+            if story is not None:
+                story.fetched(number, value)
+        self.results = [self.main.slots[fetch.slot] for fetch in fetches]
         self.drop(self.main)
-        return results
 
     def fetch(self, fetch: Fetch) -> Value:
         for slot, side in fetch.guards:
@@ -143,15 +106,15 @@ class Run(Store):
         """The value of a slot of the main frame."""
         frame = self.main
         stack: list[tuple[Frame, int]] = [(frame, wanted)]
-        push, pop, fired, record, watch = stack.append, stack.pop, self.fired, self.record, self.watch
+        push, pop, fired, record, story = stack.append, stack.pop, self.fired, self.record, self.story
         is_strict, deadline = self.options.check_finite, self.deadline
-        KERNEL, FORWARD, BRANCH, PARAM = rows.KERNEL, rows.FORWARD, rows.BRANCH, rows.PARAM
+        FORWARD, BRANCH, PARAM = rows.FORWARD, rows.BRANCH, rows.PARAM
         number = frame.rows[wanted].number
         there: Any  # a frame
         try:
             while stack:
                 if time.perf_counter() > deadline:
-                    raise checks.too_long(self.options)
+                    raise checks.stopped("timeout", self.options)
                 for _ in repeat(None, _BURST):
                     if not stack:
                         break
@@ -161,8 +124,8 @@ class Run(Store):
                     row = frame.rows[at]
                     code, number, tally, needs, source, extra, _ = row
                     if state is NONE:
-                        if watch is not None:
-                            watch.demanded(number, frame)
+                        if story is not None:
+                            story.demanded(number, frame)
                         slots[at] = BUSY
                         height = len(stack)
                         for need in needs:
@@ -177,7 +140,7 @@ class Run(Store):
                         pop()  # somebody else has asked for it in the meantime
                         continue
                     if code == KERNEL:
-                        inputs, kernel, attrs, want, dtype, rank = extra
+                        inputs, (kernel, attrs, want, dtype, rank) = extra
                         value = kernel([slots[i] for i in inputs], attrs)[0]
                         if type(value) is not want:
                             value = settle(value, dtype, rank)
@@ -209,13 +172,10 @@ class Run(Store):
                     fired[tally] += 1
                     if record is not None and tally >= 0:
                         record(self.event(frame, at, row))
-                    if watch is not None:
-                        watch.known(number, frame, value)
+                    if story is not None:
+                        story.known(number, frame, value)
         except Exception as error:
-            explained = self.explained(error, number, frame)
-            if explained is error:
-                raise
-            raise explained from error
+            self.fail(error, number, frame)
         return self.main.slots[wanted]
 
     def near(self, frame: Frame, at: int, row: Row) -> Value:
@@ -226,7 +186,7 @@ class Run(Store):
         if row.code == rows.FAN:
             lanes, count = slots[row.extra[0]], len(slots[row.source])
             if lanes != count:
-                raise (checks.unequal_visits if row.extra[1] else checks.unequal_lanes)(int(lanes), count)
+                raise checks.stopped(row.extra[1], self.options, int(lanes), count)
             return slots[row.source]
         if row.code == rows.SIGNAL:
             values = [GO, GO]
@@ -234,13 +194,8 @@ class Run(Store):
             # A later phase is given the number itself, by the first.
             values = [GO, slots[row.source] if row.extra else np.int64(len(slots[row.source]))]
         else:
-            inputs, kernel, attrs, wanted = row.extra
-            given = [slots[i] for i in inputs]
-            found = kernel(self.state, given, attrs) if row.code == rows.STATE else kernel(given, attrs)
-            for value, (dtype, rank) in zip(found, wanted, strict=True):
-                values.append(settle(value, dtype, rank))
-                if self.options.check_finite:
-                    checks.check_finite(values[-1], self.graph.nodes[row.number].op)
+            inputs, parts = row.extra
+            values = self.results_of(row.code, row.number, parts, [slots[i] for i in inputs])
         for slot, value in enumerate(values, row.first):
             slots[slot] = value
             if slot != at and type(value) is np.ndarray:
@@ -344,9 +299,7 @@ class Run(Store):
                 self.drop(slots[site.cell])
                 slots[site.cell] = None
         elif row.code == rows.GATHER:
-            for part in value:
-                if type(part) is np.ndarray:
-                    self.let_go(part)
+            self.let_go_all(value)
             slots[row.extra[2]] = None
             return checks.stack_lanes(value, row.extra[3])
         return value

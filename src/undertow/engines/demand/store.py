@@ -14,11 +14,9 @@ never asked for: then it goes with the frame of its caller.
 
 from __future__ import annotations
 
-import numpy as np
-
-from undertow.engines.contract import Options
+from undertow.engines.contract import Options, State
 from undertow.engines.demand.plan import Layout, Plan, SitePlan
-from undertow.engines.frames import Limits, TaggedFrame
+from undertow.engines.frames import PythonRun, TaggedFrame
 from undertow.ir import trace
 
 
@@ -41,11 +39,11 @@ class Frame(TaggedFrame):
         self.depth = 0 if parent is None else parent.depth + layout.is_call
 
 
-class Store(Limits[Frame]):
+class Store(PythonRun[Frame]):
     """The live frames, and what they and the arrays in them take."""
 
-    def __init__(self, plan: Plan, options: Options, record: trace.Record | None) -> None:
-        super().__init__(plan.graph, Frame(plan.main, None, 0, -1, 0, 0), options, record)
+    def __init__(self, plan: Plan, options: Options, record: trace.Record | None, state: State | None) -> None:
+        super().__init__(plan.graph, Frame(plan.main, None, 0, -1, 0, 0), options, record, state)
         self.plan = plan
         self.live = 0
 
@@ -66,13 +64,9 @@ class Store(Limits[Frame]):
         while todo:
             gone = todo.pop()
             layout, slots = gone.layout, gone.slots
-            for slot in layout.arrays:
-                if type(slots[slot]) is np.ndarray:
-                    self.let_go(slots[slot])
+            self.release(slots, layout.arrays)
             for cell in layout.parts:
-                for value in slots[cell] or ():
-                    if type(value) is np.ndarray:
-                        self.let_go(value)
+                self.let_go_all(slots[cell] or ())
             for cell in layout.cells:
                 below = slots[cell]
                 if below is not None:

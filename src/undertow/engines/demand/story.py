@@ -16,7 +16,7 @@ from undertow.engines.demand.store import Frame
 from undertow.ir.graph import Const, Node, Operand, Port
 from undertow.ir.structure import BACK, INWARD
 from undertow.ir.trace import show_label, show_tag, show_value
-from undertow.ir.walk import phase_of
+from undertow.ir.walk import in_order, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
@@ -180,19 +180,9 @@ class Story:
 
     def _in_order(self) -> list[int]:
         """The wanted nodes, each after those that its expression is made of."""
-        order: list[int] = []
-        seen: set[int] = set()
-        todo = [(number, False) for number, is_wanted in enumerate(self.index.wanted) if is_wanted]
-        while todo:
-            number, is_ready = todo.pop()
-            if is_ready:
-                order.append(number)
-            elif number not in seen:
-                seen.add(number)
-                todo.append((number, True))
-                if not self._is_from_elsewhere(number):
-                    todo += ((port.node, False) for port in self.index.asks(number))
-        return order
+        wanted = (number for number, is_wanted in enumerate(self.index.wanted) if is_wanted)
+        asked = {n: () if self._is_from_elsewhere(n) else [port.node for port in self.index.asks(n)] for n in wanted}
+        return in_order(asked)
 
     def _is_from_elsewhere(self, number: int) -> bool:
         op = self.nodes[number].op

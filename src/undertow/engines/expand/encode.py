@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED, NODE, PASSED, RESULT, Event
@@ -129,11 +130,8 @@ class _Encoder(Writer):
 
     def _find_tails(self, template: Template) -> dict[Event, Event]:
         """Steps run on without a token: one that only a certain other step makes ready comes right after that."""
-        woken: dict[Event, int] = {}
-        for program in template.programs.values():
-            for action in program:
-                if isinstance(action, Wake):
-                    woken[action.step] = woken.get(action.step, 0) + 1
+        actions = (action for program in template.programs.values() for action in program)
+        woken = Counter(action.step for action in actions if isinstance(action, Wake))
         found: dict[Event, Event] = {}
         for event, program in template.programs.items():
             if event is None or (event not in template.steps and event[0] != ALIVE):
@@ -233,14 +231,8 @@ class _Encoder(Writer):
             for n in self.index.outers.get(number, ()):
                 if Port(n) in callee:
                     arguments.append((self.value(n), callee[Port(n)]))
-        row = [
-            visit.start,
-            _KINDS[site.kind],
-            number,
-            phase,
-            self.order[site.callee, phase],
-            int(site.callee in self.has_path),
-        ]
+        row = [visit.start, _KINDS[site.kind], number, phase]
+        row += [self.order[site.callee, phase], int(site.callee in self.has_path)]
         row += [len(hoists), *hoists, self.at(Cell("entry", number))]
         row += pairs(arguments) + pairs(mapped)
         row += [counted, self.at(Cell("lanes", number)), first]

@@ -9,13 +9,14 @@ out, so that a copy moves as few tokens as its data need.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 
 from undertow.errors import GraphError
 from undertow.ir.graph import Node, Operand, Port
 from undertow.ir.index import StaticIndex, Visit
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, READS, SOURCES, STARTS
-from undertow.ir.walk import awaited, is_inward, phase_of
+from undertow.ir.walk import awaited, grouped, in_order, is_inward, origin, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
@@ -33,27 +34,16 @@ class ExpandIndex(StaticIndex):
     @cached_property
     def nodes_of(self) -> dict[int, list[int]]:
         """The nodes of each body in an order in which every node comes after those that it takes tokens of."""
-        users: list[list[int]] = [[] for _ in self.nodes]
-        missing = [0] * len(self.nodes)
-        for number, node in enumerate(self.nodes):
-            for port in awaited(node):
-                maker = self.nodes[port.node]
-                if self.bodies[port.node] == self.bodies[number] and not is_inward(maker, port.index):
-                    users[port.node].append(number)
-                    missing[number] += 1
-        ready = [number for number in reversed(range(len(self.nodes))) if missing[number] == 0]
-        ordered: dict[int, list[int]] = {}
-        while ready:
-            number = ready.pop()
-            ordered.setdefault(self.bodies[number], []).append(number)
-            for user in users[number]:
-                missing[user] -= 1
-                if missing[user] == 0:
-                    ready.append(user)
-        stuck = next((node for node, count in zip(self.nodes, missing, strict=True) if count), None)
-        if stuck is not None:
+
+        def before(number: int, node: Node) -> list[int]:
+            ports = (port for port in awaited(node) if self.bodies[port.node] == self.bodies[number])
+            return [port.node for port in ports if not is_inward(self.nodes[port.node], port.index)]
+
+        order = in_order({number: before(number, node) for number, node in enumerate(self.nodes)})
+        if len(order) < len(self.nodes):
+            stuck = self.nodes[min({*range(len(self.nodes))}.difference(order))]
             raise GraphError(f"{stuck.name} waits for itself", stuck.span)
-        return ordered
+        return grouped((self.bodies[number], number) for number in order)
 
     def is_order_only(self, node: Node) -> bool:
         """Does an operator do nothing but wait?"""
@@ -62,9 +52,7 @@ class ExpandIndex(StaticIndex):
 
     def value_of(self, operand: Operand) -> Operand:
         """The value that an operand is, switches being looked through."""
-        while isinstance(operand, Port) and self.graph.nodes[operand.node].op == "switch":
-            operand = self.graph.nodes[operand.node].inputs[1]
-        return operand
+        return origin(self.graph, operand)
 
     def phase_entered(self, site: int, phase: int) -> int:
         """The phase of the caller in which it visits a phase of a site."""
@@ -178,33 +166,14 @@ class Timing:
 
     def _imply(self) -> None:
         """For each event all that must have happened before it; each is looked at after those that it waits for."""
-        needs: dict[Event, Events] = dict(self.waits)
-        for event, sides in self.arrivals.items():
-            needs[event] = frozenset().union(*sides)
-        users: dict[Event, list[Event]] = {}
-        missing: dict[Event, int] = {}
-        for event, waits in needs.items():
-            missing[event] = len(waits)
-            for other in waits:
-                users.setdefault(other, []).append(event)
-        ready = [event for event, count in missing.items() if count == 0]
-        while ready:
-            event = ready.pop()
-            self.numbers[event] = len(self.numbers)
-            bits = 1 << self.numbers[event]
-            if event in self.arrivals:
-                common = -1  # all bits
-                for side in self.arrivals[event]:
-                    common &= self._bits(side)
-                self.implied.append(bits | common)
-            else:
-                self.implied.append(bits | self._bits(self.waits[event]))
-            for user in users.get(event, ()):
-                missing[user] -= 1
-                if missing[user] == 0:
-                    ready.append(user)
-        if len(self.numbers) != len(needs):
+        needs = self.waits | {event: frozenset().union(*sides) for event, sides in self.arrivals.items()}
+        order = in_order(needs)
+        if len(order) != len(needs):
             raise GraphError(f"region {self.graph.regions[self.body].name} waits for itself")
+        for number, event in enumerate(order):
+            self.numbers[event] = number
+            sides = self.arrivals[event] if event in self.arrivals else [self.waits[event]]
+            self.implied.append(1 << number | reduce(and_, map(self._bits, sides), -1))
 
     def _bits(self, events: Events) -> int:
         bits = 0

@@ -9,28 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from undertow.engines.expand.events import (
-    AGAIN,
-    DECIDED,
-    ENTERED,
-    MERGED,
-    NODE,
-    PASSED,
-    Event,
-    Events,
-    ExpandIndex,
-    Timing,
-)
+from undertow.engines.expand import events as kinds
+from undertow.engines.expand.events import Event, Events, ExpandIndex, Timing
 from undertow.ir.graph import Operand, Port, StaticGraph
 from undertow.ir.structure import COLLECTED
-from undertow.ir.walk import ports_of
+from undertow.ir.walk import grouped, ports_of, reachable
 from undertow.types import CTL
 
 T = TypeVar("T")
 
-FIRES = (NODE, ENTERED, DECIDED, AGAIN, PASSED)
+FIRES = (kinds.NODE, kinds.ENTERED, kinds.DECIDED, kinds.AGAIN, kinds.PASSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +153,11 @@ class Templates:
             if event[0] not in FIRES:
                 continue
             template.steps[event] = timing.fewest(waits)
-            if event[0] == NODE:
+            if event[0] == kinds.NODE:
                 region = graph.nodes[event[1]].region
-            elif event[0] == DECIDED:
+            elif event[0] == kinds.DECIDED:
                 region = event[3]
-            elif event[0] == AGAIN:
+            elif event[0] == kinds.AGAIN:
                 region = graph.nodes[self.index.nexts[event[1]][0]].region
             else:
                 region = graph.nodes[self.index.visits[event[1], event[2]].start].region
@@ -180,7 +171,7 @@ class Templates:
         def attach(action: Action, events: Events, region: int) -> None:
             few = timing.fewest(events)
             if len(few) > 1:
-                step = (PASSED, len(template.steps))
+                step = (kinds.PASSED, len(template.steps))
                 template.steps[step] = few
                 template.regions[step] = region
                 few = [step]
@@ -203,7 +194,7 @@ class Templates:
         for event in sorted(timing.arrivals, key=lambda e: -timing.numbers[e]):
             own[event] = list(_expanded(own.get(event, []), own))
         for key in list(own):
-            if key is None or key[0] != MERGED:
+            if key is None or key[0] != kinds.MERGED:
                 template.programs[key] = list(_expanded(own[key], own))
 
     def _find_uses(self, body: int) -> None:
@@ -218,19 +209,10 @@ class Templates:
                 uses.update(value for value in self.shared if isinstance(value, Port))
             for event in template.steps:
                 uses.update(x for x in self._operands(event) if isinstance(x, Port | Cell))
-            moves: dict[Port | Cell, list[Operand | None]] = {}  # to each merge, what may come there
-            for program in template.programs.values():
-                for action in program:
-                    if isinstance(action, Up) and isinstance(action.value, Port):
-                        uses.add(action.value)
-                    elif isinstance(action, Move):
-                        moves.setdefault(action.merge, []).append(action.source)
-            todo = list(uses)
-            while todo:
-                for source in moves.pop(todo.pop(), ()):
-                    if isinstance(source, Port):
-                        uses.add(source)
-                        todo.append(source)
+            actions = [action for program in template.programs.values() for action in program]
+            uses.update(action.value for action in actions if isinstance(action, Up) and isinstance(action.value, Port))
+            moves = grouped((action.merge, action.source) for action in actions if isinstance(action, Move))
+            uses.update(reachable(uses, partial(_arrives, moves)))
             for value in sorted_values(uses):
                 if isinstance(value, Port) and self.graph.nodes[value.node].op == "hoist_read":
                     template.reads.append(value)
@@ -241,20 +223,20 @@ class Templates:
     def _operands(self, event: Event) -> Iterator[Place]:
         """The values that a step reads, and the cells that it uses. Order tokens are no values."""
         graph, index = self.graph, self.index
-        if event[0] == NODE:
+        if event[0] == kinds.NODE:
             node = graph.nodes[event[1]]
             yield from self._values(node.inputs)
             if node.op in COLLECTED:
                 yield Cell("entry", node.attrs.integer("site"))
-        elif event[0] == DECIDED:
+        elif event[0] == kinds.DECIDED:
             yield index.value_of(Port(event[1], event[2]))
-        elif event[0] == AGAIN:
+        elif event[0] == kinds.AGAIN:
             for number in index.nexts[event[1]]:
                 yield from self._values(graph.nodes[number].inputs)
             yield from (
                 Port(number) for number in index.outers.get(event[1], ()) if graph.nodes[number].types[0] != CTL
             )
-        elif event[0] == ENTERED:
+        elif event[0] == kinds.ENTERED:
             site, phase = event[1:]
             visit = index.visits[site, phase]
             for number in (visit.start, *visit.arguments):
@@ -279,13 +261,18 @@ class Templates:
         return self.index.waits_for(value)
 
 
+def _arrives(moves: dict[Port, list[Operand | None]], value: Port | Cell) -> list[Port | Cell]:
+    """The values that may come to one, if it is a merge."""
+    return [source for source in moves.get(value, ()) if isinstance(source, Port)] if isinstance(value, Port) else []
+
+
 def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
     """A program with those of the merges that it reaches; what they hand on is named as what has arrived."""
     for action in program:
         yield action
         if not isinstance(action, Move):
             continue
-        for then in own.get((MERGED, action.merge.node), ()):
+        for then in own.get((kinds.MERGED, action.merge.node), ()):
             if isinstance(then, Move) and then.source == action.merge:
                 yield Move(action.source, then.merge)
             elif isinstance(then, Up) and then.value == action.merge:

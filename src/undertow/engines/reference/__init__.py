@@ -4,19 +4,17 @@ A *frame* holds the tokens of one tag: `slots` has a place for each input of eac
 there from the beginning), `pend` counts what each node still waits for. A node whose count has run out is *ready*
 and waits in the pool; the scheduler picks the next. Branch regions share the frame of the body that they stand in.
 
-`rows` is what a plan consists of and `plan` makes it of a graph. `frame`, `frames` and `memory` store tokens, `run`
-moves them, `report` says what went wrong.
+`rows` is what a plan consists of and `plan` makes it of a graph. `frame` and `frames` store tokens, `run` moves them,
+`report` says what went wrong.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
-import numpy as np
-
-from undertow.engines import checks
+from undertow.engines.checks import Value
 from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.frames import PythonPlan
 from undertow.engines.reference.plan import make_rows
 from undertow.engines.reference.run import Run
 from undertow.ir import trace
@@ -34,48 +32,17 @@ class Reference:
         return ReferencePlan(graph)
 
 
-class ReferencePlan:
-    """A static graph made ready. Holds nothing of any run."""
+class ReferencePlan(PythonPlan):
+    """A static graph made ready."""
 
     def __init__(self, graph: StaticGraph) -> None:
-        self.graph = graph
+        super().__init__(graph, Reference.name)
         self.rows = make_rows(graph)
 
-    def run(
-        self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
-    ) -> tuple[list[Result], Stats]:
-        """Run until the fetches have arrived; the rest is abandoned. `state` changes only if the run succeeds."""
-        results, stats, _ = self._run(inputs, options or Options(), False, state)
-        return results, stats
+    def start(self, values: list[Value], options: Options, record: trace.Record | None, state: State | None) -> Run:
+        return Run(self.rows, values, options, record, state)
 
     def drain(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats, int]:
         """Run until no token is left; also gives the number of frames that have not ended, which should be 0."""
-        return self._run(inputs, options or Options(), True, None)
-
-    def _run(
-        self, inputs: Sequence[Result], options: Options, drain: bool, state: State | None
-    ) -> tuple[list[Result], Stats, int]:
-        values = checks.check_inputs(self.graph, inputs)
-        with trace.recording(options.trace) as record:
-            if record is not None:
-                record(trace.RunStarted(self.graph.name, Reference.name))
-            run = Run(self.rows, values, options, record, state)
-            began, error = time.perf_counter(), ""
-            try:
-                # Integers wrap and floats follow IEEE, both without a word.
-                with np.errstate(all="ignore"):
-                    run.execute(drain)
-            except BaseException as raised:
-                error = f"{type(raised).__name__}: {getattr(raised, 'what', raised)}"
-                raise
-            finally:
-                seconds = time.perf_counter() - began
-                if record is not None:
-                    record(trace.RunEnded(sum(run.fired), seconds, error))
-        if state is not None:
-            state.update(run.state)
-        return (
-            [checks.own(value) for value in run.results],
-            run.counted(Reference.name, run.fired, run.dead, seconds),
-            len(run.live),
-        )
+        run, results, stats = self.execute(inputs, options or Options(), None, drain=True)
+        return results, stats, len(run.live)

@@ -140,18 +140,14 @@ class _Program:
         self.values = values
         self.state = state
         self.options = options
-        written = {
-            node.attrs.text("variable")
-            for node in graph.nodes
-            if node.op in CATALOGUE and CATALOGUE[node.op].state is not None and CATALOGUE[node.op].effect
-        }
+        rows = [(n, node, CATALOGUE[node.op]) for n, node in enumerate(graph.nodes) if node.op in CATALOGUE]
+        written = {node.attrs["variable"] for _, node, row in rows if row.state is not None and row.effect}
         brings = {port.node for port in graph.fetches}
         self.steps: dict[int, tuple[str, bool, bool]] = {}  # the nodes whose firings are steps: touches, writes, brings
-        for number, node in enumerate(graph.nodes):
-            row = CATALOGUE.get(node.op)
-            if row is not None and row.state is not None and node.attrs["variable"] in written:
+        for number, node, row in rows:
+            if row.state is not None and node.attrs["variable"] in written:
                 self.steps[number] = node.attrs.text("variable"), row.effect, number in brings
-            elif row is not None and row.state is None and row.effect:
+            elif row.state is None and row.effect:
                 self.steps[number] = _WORLD, True, number in brings
         if any(writes for _, writes, _ in self.steps.values()):
             self.steps |= {number: ("", False, True) for number in brings if number not in self.steps}

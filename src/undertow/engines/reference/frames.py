@@ -8,8 +8,8 @@ import numpy as np
 
 from undertow.engines import checks
 from undertow.engines.checks import Value
-from undertow.engines.contract import Options
-from undertow.engines.frames import Limits
+from undertow.engines.contract import Options, State
+from undertow.engines.frames import PythonRun
 from undertow.engines.reference.frame import NONE, Context, Entry, Frame
 from undertow.engines.reference.rows import COUNT, Rows, SitePlan
 from undertow.ir import trace
@@ -18,11 +18,13 @@ Ready = tuple[Frame, int]  # a node that can fire, by its number within the body
 Pool = deque[Ready] | list[Ready]
 
 
-class Frames(Limits[Frame]):
+class Frames(PythonRun[Frame]):
     """Those that are alive, the pool of what can fire in them, and what they cost."""
 
-    def __init__(self, rows: Rows, options: Options, record: trace.Record | None, pool: Pool) -> None:
-        super().__init__(rows.graph, Frame(rows.main, None, 0, -1, None, 0), options, record)
+    def __init__(
+        self, rows: Rows, options: Options, record: trace.Record | None, state: State | None, pool: Pool
+    ) -> None:
+        super().__init__(rows.graph, Frame(rows.main, None, 0, -1, None, 0), options, record, state)
         self.rows = rows
         self.pool = pool
         self.push = pool.append
@@ -47,9 +49,7 @@ class Frames(Limits[Frame]):
         for cell in frame.kind.layout.contexts:
             context = frame.slots[cell]
             if context is not None:
-                for value in context.values:
-                    if type(value) is np.ndarray:
-                        self.let_go(value)
+                self.let_go_all(context.values)
         if frame.kind.unread:
             self.release(frame.slots, frame.kind.unread)
         self.live.discard(frame)
@@ -105,7 +105,7 @@ class Frames(Limits[Frame]):
                     if phase < visits:
                         self.collect(context, number)
         if len(context.lanes) != count:
-            raise checks.unequal_lanes(len(context.lanes), count)
+            raise checks.stopped("unequal_lanes", self.options, len(context.lanes), count)
         return context.lanes
 
     def revisit(self, frame: Frame, site: SitePlan, count: int | None) -> list[Frame]:
@@ -113,7 +113,7 @@ class Frames(Limits[Frame]):
         lanes = self.context(frame, site).lanes
         assert lanes is not None, "a later phase of a map waits for the first"
         if count is not None and len(lanes) != count:
-            raise checks.unequal_visits(len(lanes), count)
+            raise checks.stopped("unequal_visits", self.options, len(lanes), count)
         return lanes
 
     def inside(self, context: Context, index: int) -> Frame:
@@ -155,10 +155,8 @@ class Frames(Limits[Frame]):
 
     def forget(self, entry: Entry) -> None:
         """Nobody is left who could read what an entry was given."""
-        for index, value in enumerate(entry.values):
-            if type(value) is np.ndarray:
-                self.let_go(value)
-            entry.values[index] = NONE
+        self.let_go_all(entry.values)
+        entry.values = [NONE] * len(entry.values)
 
     def put(self, frame: Frame, at: int, slot: int, value: Value) -> None:
         """One token into one slot."""

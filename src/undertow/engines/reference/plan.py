@@ -6,26 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from undertow.engines.checks import as_plain
-from undertow.engines.reference.rows import (
-    CODES,
-    COUNT,
-    KERNEL,
-    KERNELS,
-    STATE,
-    Kind,
-    Layout,
-    Out,
-    Quiet,
-    Row,
-    Rows,
-    SitePlan,
-)
+from undertow.engines.frames import check_runnable, kernel_of
+from undertow.engines.reference.rows import CODES, COUNT, Kind, Layout, Out, Quiet, Row, Rows, SitePlan
 from undertow.errors import GraphError
-from undertow.ir.graph import Const, Node, Port, Site, StaticGraph
+from undertow.ir.graph import Const, Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, INWARD, SOURCES, STARTS
 from undertow.ir.walk import phase_of, ports_of
-from undertow.ops.op import CATALOGUE
 
 _ONE_OF_SEVERAL = ("merge", "hoist_read")  # have one slot, whatever the number of their inputs
 
@@ -71,6 +58,7 @@ class _Planner:
     def __init__(self, graph: StaticGraph) -> None:
         self.graph = graph
         self.index = StaticIndex(graph)
+        check_runnable(self.index)
         self.home = self.index.bodies
         self.layouts = {number: Layout() for number, region in enumerate(graph.regions) if region.kind != "branch"}
         self.local = [0] * len(graph.nodes)  # the number of each node within its body
@@ -110,80 +98,64 @@ class _Planner:
                 plan.after = self.layouts[site.callee].cell()
             self.sites.append(plan)
         for _, node in self.index.of("hoist"):
-            plan = self.site(node)[0]
+            plan = self.site(node)
             plan.hoisted = max(plan.hoisted, node.attrs.integer("index") + 1)
 
     def count(self, node: Node) -> int:
         """The number of tokens that a node waits for."""
         ports = ports_of((*node.inputs, *node.controls))
-        if node.op == "merge":
-            if node.controls or len(ports) < len(node.inputs):
-                raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
-            if self.index.is_parameter(node):
-                return 1
+        if self.index.is_parameter(node):
+            return 1
         if node.op == "hoist_read":
             if not node.controls or not node.inputs or len(ports) < len(node.inputs) + len(node.controls):
                 raise GraphError(f"{node.name}: a hoist_read takes ports and a control edge", node.span)
             return 1 + len(node.controls)
-        if not ports and node.op not in SOURCES:
-            raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
         if len(ports) > COUNT:
             raise GraphError(f"{node.name} has more than {COUNT} inputs", node.span)
         return len(ports)
 
     # -- edges ---------------------------------------------------------------------------------------------
 
-    def site(self, node: Node) -> tuple[SitePlan, Site]:
-        site = self.index.site(node)
-        return self.sites[node.attrs.integer("site") - 1], site
+    def site(self, node: Node) -> SitePlan:
+        self.index.site(node)  # or it says that there is none
+        return self.sites[node.attrs.integer("site") - 1]
 
     def connect(self) -> None:
         """Tell every port who consumes it."""
         for number, node in enumerate(self.graph.nodes):
             for index, operand in enumerate(node.inputs):
                 if isinstance(operand, Port):
-                    body = self.connect_input(number, node, index, operand)
-                    if self.index.lands(operand) != body:
-                        source = self.graph.nodes[operand.node]
-                        raise GraphError(f"an edge from {source.name} to {node.name} crosses frames", node.span)
+                    self.connect_input(number, node, index, operand)
             for port in node.controls:
                 edges = self.edges[port.node][port.index]
                 (edges.gates if node.op in BACK else edges.controls).append(self.local[number])
-                if self.index.lands(port) != self.home[number]:
-                    source = self.graph.nodes[port.node]
-                    raise GraphError(f"a control edge from {source.name} to {node.name} crosses frames", node.span)
         for index, port in enumerate(self.graph.fetches):
-            if self.index.lands(port) != 0:
-                raise GraphError(f"the fetch {self.graph.nodes[port.node].name} does not stand in the main graph")
             self.edges[port.node][port.index].fetches.append(index)
 
-    def connect_input(self, number: int, node: Node, index: int, port: Port) -> int:
-        """Note a consumer. Gives the body in whose frames the token must arrive."""
+    def connect_input(self, number: int, node: Node, index: int, port: Port) -> None:
+        """Note a consumer."""
         at, slot = self.local[number], self.first[number]
         edges = self.edges[port.node][port.index]
         if node.op in BACK:
-            plan, site = self.site(node)
+            plan = self.site(node)
             if node.op == "gather":
                 edges.lanes.append((len(plan.gathers), phase_of(node)))
                 plan.gathers.append((at, slot, phase_of(node)))
             else:
                 hits = edges.returns if node.op == "return" else edges.exits
                 hits.setdefault(plan.number, []).append((at, slot))
-            return site.callee
-        if node.op == "outer":
-            plan, site = self.site(node)
+        elif node.op == "outer":
+            plan = self.site(node)
             edges.down.append((plan, len(plan.outers)))
             plan.outers.append((at, slot))
-            return self.index.owner[site.caller]
-        if node.op == "hoist_read":
-            return self.connect_read(number, node, index, port)
-        if node.op == "merge":
+        elif node.op == "hoist_read":
+            self.connect_read(number, index, port)
+        elif node.op == "merge":
             (edges.plain if self.count(node) == 1 else edges.merges).append((at, slot))
         else:
             edges.plain.append((at, slot + index))
-        return self.home[number]
 
-    def connect_read(self, number: int, node: Node, index: int, port: Port) -> int:
+    def connect_read(self, number: int, index: int, port: Port) -> None:
         """Note who reads what entries are given, or main shares: the value is put there when a frame begins."""
         layout, maker = self.layouts[self.home[number]], self.graph.nodes[port.node]
         at, slot = self.local[number], self.first[number]
@@ -192,10 +164,8 @@ class _Planner:
                 self.shared[port] = len(self.shared)
                 self.edges[port.node][port.index].shared.append(self.shared[port])
             layout.shared_reads.append((at, slot, self.shared[port]))
-            return 0
-        if index == 0:
+        elif index == 0:
             layout.reads.append((at, slot, maker.attrs.integer("index")))
-        return self.site(maker)[1].callee
 
     # -- rows ----------------------------------------------------------------------------------------------
 
@@ -212,20 +182,16 @@ class _Planner:
         extra: Any = None
         if node.op in STARTS:
             quiet = quiet[1:]  # a dead one starts nothing, and tells the way back
-            extra = self.site(node)[0]
-            if node.op == "fan_start":
-                extra = extra, phase_of(node)
         elif node.op in INWARD:
             quiet = ()
-            extra = self.site(node)[0]
-            if node.op == "hoist":
-                extra = extra, node.attrs.integer("index")
-            elif node.op == "fan":
-                extra = extra, phase_of(node)
+        if node.op in ("fan_start", "fan"):
+            extra = self.site(node), phase_of(node)
+        elif node.op in COLLECTED or node.op == "hoist":
+            extra = self.site(node), node.attrs.integer("index")
+        elif node.op in STARTS or node.op in INWARD:
+            extra = self.site(node)
         elif node.op in COLLECTS:
             extra = node.attrs.integer("index")
-        elif node.op in COLLECTED:
-            extra = self.site(node)[0], node.attrs.integer("index")
         elif node.op == "input":
             extra = self.graph.inputs.index(number) + 1
         elif node.op == "start":
@@ -233,12 +199,7 @@ class _Planner:
         elif node.op == "gather":
             extra = node.types[0]
         elif code is None:
-            if node.op not in CATALOGUE:
-                raise GraphError(f"there is no operator named {node.op!r}", node.span)
-            op = CATALOGUE[node.op]
-            code = STATE if op.state else KERNEL if len(node.types) == 1 else KERNELS
-            checks = tuple((t.dtype.numpy.type if not t.shape else None, t.dtype, t.rank) for t in node.types)
-            extra = (op.state or op.eval, node.attrs, *(checks[0] if code == KERNEL else (checks,)))
+            code, extra = kernel_of(node)
         assert code is not None
         return Row(code, number, first, last, tuple(sorted(held)), outs, quiet, extra)
 
@@ -250,9 +211,9 @@ class _Planner:
         fed: dict[int, list[int]] = {}  # by body of a map: the phases of what goes into lanes
         for number, node in enumerate(self.graph.nodes):
             if node.op in ("fan_start", "fan"):
-                fed.setdefault(self.site(node)[1].callee, []).append(phase_of(node))
+                fed.setdefault(self.index.site(node).callee, []).append(phase_of(node))
             if node.op in STARTS:
-                visit = self.site(node)[0].number, phase_of(node), phases[number]
+                visit = self.site(node).number, phase_of(node), phases[number]
                 starts.setdefault(self.home[number], []).append(visit)
         made: dict[tuple[int, int], Kind] = {}
         todo: list[Kind] = []

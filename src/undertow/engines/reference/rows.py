@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from undertow.engines.checks import Value
+from undertow.engines.frames import STATE
 from undertow.ir.graph import StaticGraph
 from undertow.ir.structure import BODIES, STATIC, Role
 
 DEAD = 1 << 20
 COUNT = DEAD - 1  # the part of `pend` that counts tokens
 
-# What a row does when it fires. A forward hands its one value on: merge, return, exit, outer, hoist_read.
-KERNEL, FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(9)
-FAN, FAN_START, GATHER, KERNELS, STATE, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS = range(9, 18)
+# What a row does when it fires, besides what kernels do. A forward hands its one value on: merge, return, exit, outer,
+# hoist_read.
+FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(STATE + 1, STATE + 9)
+FAN, FAN_START, GATHER, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS = range(STATE + 9, STATE + 16)
 _BY_SITE = {  # of a call, a loop, a map
     Role.START: (CALL_START, ENTER_START, FAN_START),
     Role.ARGUMENT: (CALL, ENTER, FAN),

@@ -13,30 +13,18 @@ import numpy as np
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, settle
 from undertow.engines.contract import Options, State
+from undertow.engines.frames import KERNEL
+from undertow.engines.reference import rows
 from undertow.engines.reference.frame import NONE, Frame, Sum
 from undertow.engines.reference.frames import Frames, Pool, Ready
 from undertow.engines.reference.report import deadlock
 from undertow.engines.reference.rows import (
     CALL,
-    CALL_START,
-    COLLECT,
-    COLLECTED,
-    COLLECTED_ROWS,
     COUNT,
     DEAD,
-    ENTER,
-    ENTER_START,
-    FAN,
-    FAN_START,
     FORWARD,
-    GATHER,
-    HOIST,
-    INPUT,
-    KERNEL,
-    KERNELS,
     NEXT,
     NOWHERE,
-    STATE,
     SWITCH,
     Out,
     Quiet,
@@ -45,7 +33,7 @@ from undertow.engines.reference.rows import (
 )
 from undertow.errors import RunError
 from undertow.ir import trace
-from undertow.types import DType, Type
+from undertow.types import Type
 
 Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and how to take out of it what fires next
 
@@ -66,18 +54,14 @@ class Run(Frames):
         scheduler: Scheduler | None = None,
     ) -> None:
         pool, self.pop = scheduler or _scheduler(options)
-        super().__init__(rows, options, record, pool)
-        self.state = dict(state or {})
+        super().__init__(rows, options, record, state, pool)
         self.values = [GO, *values]
         self.results: list[Value] = [None] * len(rows.graph.fetches)
         self.missing = len(self.results)
-        self.fired = [0] * len(rows.graph.nodes)  # live firings
-        self.dead = 0
 
     # -- the loop ------------------------------------------------------------------------------------------
 
-    def execute(self, drain: bool) -> None:
-        """Fire nodes until the fetches have arrived or, to drain, until nothing is left to fire."""
+    def execute(self, drain: bool = False) -> None:
         self.open(self.main)
         for at in self.rows.first_ready:
             self.push((self.main, at))
@@ -90,13 +74,11 @@ class Run(Frames):
         pool, pop, fired, record = self.pool, self.pop, self.fired, self.record
         nodes = self.graph.nodes
         deliver, release, is_strict = self.deliver, self.release, self.options.check_finite
-        timeout = float("inf") if self.options.timeout is None else self.options.timeout
-        deadline = time.perf_counter() + timeout
-        frame, number, dead = self.main, 0, 0
+        frame, number, dead, deadline = self.main, 0, 0, self.deadline
         try:
             while pool:
                 if time.perf_counter() > deadline:
-                    raise checks.too_long(self.options)
+                    raise checks.stopped("timeout", self.options)
                 for _ in repeat(None, _BURST):
                     if not pool:
                         break
@@ -134,69 +116,16 @@ class Run(Frames):
                             value = slots[first]
                             target = slots[extra.cell] or self.call(frame, extra)
                             out = outs[0]
-                        elif code == CALL_START:
-                            value = GO
-                            deliver(slots[extra.cell] or self.call(frame, extra), GO, outs[0])
-                            out = outs[1]
-                        elif code == HOIST:
-                            value = slots[first]
-                            self.hoist(slots[extra[0].cell] or self.call(frame, extra[0]), extra[1], value)
-                            out = NOWHERE
-                        elif code == COLLECT:
-                            value = GO
-                            assert frame.entry is not None
-                            frame.entry.sums.setdefault(extra, Sum()).add(slots[first:last])
-                            out = outs[0]
-                        elif code == COLLECTED:
-                            found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
-                            value = found.total(slots[first])
-                            out = outs[0]
-                        elif code == COLLECTED_ROWS:
-                            found = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
-                            value = found.sparse(slots[first])
-                            deliver(frame, value[0], outs[0])
-                            deliver(frame, value[1], outs[1])
-                            out = NOWHERE
                         elif code == NEXT:
                             value = slots[first]
                             target = slots[extra.after] or self.iterate(frame, extra)
                             out = outs[0]
-                        elif code == ENTER:
-                            value = slots[first]
-                            target = self.enter(frame, extra)
-                            out = outs[0]
-                        elif code == ENTER_START:
-                            value = GO
-                            deliver(self.enter(frame, extra), GO, outs[0])
-                            out = outs[1]
-                        elif code == INPUT:
-                            value = self.values[extra]
-                            out = outs[0]
-                        elif code == FAN_START:
-                            value = self.fan_start(frame, slots[first], outs[0], *extra)
-                            out = outs[1]
-                        elif code == FAN:
-                            value = slots[first]
-                            self.fan(frame, value, outs[0], *extra)
-                            out = NOWHERE
-                        elif code == GATHER:
-                            value = self.gather(slots[first], extra)
-                            slots[first] = None
-                            out = outs[0]
                         else:
-                            kernel, attrs, wanted = extra
-                            inputs = slots[first:last]
-                            found = kernel(self.state, inputs, attrs) if code == STATE else kernel(inputs, attrs)
-                            value = list(map(_settle_as, found, wanted))
-                            for result, out in zip(value, outs, strict=True):
-                                if is_strict:
-                                    checks.check_finite(result, nodes[number].op)
-                                deliver(frame, result, out)
-                            out = NOWHERE
+                            target, value, out = self.fire(frame, at)
                         if held:
                             release(slots, held)
                         if record is not None:
-                            shown = value if code in (KERNELS, STATE, COLLECTED_ROWS) else [value] * len(outs)
+                            shown = value if type(value) is list else [value] * len(outs)
                             if code == SWITCH:
                                 shown = [value if o is out else NONE for o in outs]
                             record(self.event(frame, number, True, shown))
@@ -206,15 +135,51 @@ class Run(Frames):
                     frame.left -= 1
                     if frame.left == 0:
                         self.close(frame)
-        except OSError:
-            raise  # the trace or what a program prints cannot be written: neither ours nor the program's fault
         except Exception as error:
-            explained = self.explained(error, number, frame)
-            if explained is error:
-                raise
-            raise explained from error
+            self.fail(error, number, frame)
         finally:
             self.dead = dead
+
+    def fire(self, frame: Frame, at: int) -> tuple[Frame, Value, Out]:
+        """Of one of the rarer operators: in which frame its value goes, the value, and where; NOWHERE: it is there."""
+        code, number, first, last, _, outs, _, extra = frame.rows[at]
+        slots, deliver = frame.slots, self.deliver
+        if code == rows.CALL_START:
+            deliver(slots[extra.cell] or self.call(frame, extra), GO, outs[0])
+            return frame, GO, outs[1]
+        if code == rows.ENTER:
+            return self.enter(frame, extra), slots[first], outs[0]
+        if code == rows.ENTER_START:
+            deliver(self.enter(frame, extra), GO, outs[0])
+            return frame, GO, outs[1]
+        if code == rows.INPUT:
+            return frame, self.values[extra], outs[0]
+        if code == rows.FAN_START:
+            return frame, self.fan_start(frame, slots[first], outs[0], *extra), outs[1]
+        if code == rows.FAN:
+            self.fan(frame, slots[first], outs[0], *extra)
+            return frame, slots[first], NOWHERE
+        if code == rows.GATHER:
+            value = self.gather(slots[first], extra)
+            slots[first] = None
+            return frame, value, outs[0]
+        if code == rows.HOIST:
+            self.hoist(slots[extra[0].cell] or self.call(frame, extra[0]), extra[1], slots[first])
+            return frame, slots[first], NOWHERE
+        if code == rows.COLLECT:
+            assert frame.entry is not None
+            frame.entry.sums.setdefault(extra, Sum()).add(slots[first:last])
+            return frame, GO, outs[0]
+        if code in (rows.COLLECTED, rows.COLLECTED_ROWS):
+            collected = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
+            if code == rows.COLLECTED:
+                return frame, collected.total(slots[first]), outs[0]
+            values = collected.sparse(slots[first])
+        else:
+            values = self.results_of(code, number, extra, slots[first:last])
+        for value, out in zip(values, outs, strict=True):
+            deliver(frame, value, out)
+        return frame, values, NOWHERE
 
     # -- tokens --------------------------------------------------------------------------------------------
 
@@ -340,9 +305,7 @@ class Run(Frames):
 
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""
-        for value in values:
-            if type(value) is np.ndarray:
-                self.let_go(value)
+        self.let_go_all(values)
         return checks.stack_lanes(values, type_)
 
     # -- what to say about it ------------------------------------------------------------------------------
@@ -350,10 +313,6 @@ class Run(Frames):
     def event(self, frame: Frame, number: int, is_live: bool, values: Sequence[Value]) -> trace.Fired:
         shown = tuple(trace.DEAD if value is NONE else trace.show_value(value) for value in values)
         return trace.Fired(frame.number, number, self.graph.nodes[number].name, is_live, shown)
-
-
-def _settle_as(value: Value, check: tuple[type | None, DType, int]) -> Value:
-    return settle(value, *check[1:])
 
 
 def _scheduler(options: Options) -> Scheduler:
