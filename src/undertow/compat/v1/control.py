@@ -86,10 +86,9 @@ def cond(
         )
         merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
         leaves, structure = tree.flatten(merged, is_tensor_like)
-        found = [wrap(leaf) for leaf in leaves]
         is_operation = sides[0][1]
-        done = [Operation(x) if k in is_operation else x for k, x in enumerate(found)]
-        return tree.unflatten(structure, done)
+        tensors = [Operation(wrap(x)) if k in is_operation else wrap(x) for k, x in enumerate(leaves)]
+        return tree.unflatten(structure, tensors)
 
 
 def _unpacked(value: Any, strict: bool) -> Any:
@@ -195,8 +194,11 @@ def while_loop(
                     here(),
                     hint="it gives as many values as there are loop variables, in the same structure",
                 )
-            found = [_next(given(value), param) for value, param in zip(found, params[counter:], strict=True)]
-            return [emit("add", [params[0], np.int32(1)])[0], *found] if counter else found
+            later = [  # numbers and arrays take the dtype of their loop variable
+                value if isinstance(value, Traced) or is_weak(value) else as_constant(value, param.dtype)[()]
+                for value, param in zip(map(given, found), params[counter:], strict=True)
+            ]
+            return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
         tensors = [wrap(result) for result in results]
@@ -209,11 +211,6 @@ def while_loop(
 
 def _initial(value: Any) -> Any:
     return value if isinstance(value, Traced) else as_constant(value)[()]
-
-
-def _next(value: Any, param: Traced) -> Any:
-    """The next value of a loop variable; numbers and arrays take its dtype."""
-    return value if isinstance(value, Traced) or is_weak(value) else as_constant(value, param.dtype)[()]
 
 
 def _variable_names(function: Callable[..., Any], variables: Sequence[Any]) -> list[str]:
