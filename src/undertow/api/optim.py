@@ -22,7 +22,7 @@ import numpy as np
 
 from undertow.api import one_pass
 from undertow.api.one_pass import Rule
-from undertow.api.params import gradients, is_leaf, like, paired, variables_in
+from undertow.api.params import gradients, is_leaf, like, paired, type_at, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.functions.array import scatter_add, take
 from undertow.frontend.functions.public import maximum, multiply, pow, sqrt, square
@@ -446,7 +446,7 @@ def global_norm(grads: Any) -> Any:
     np.float64(5.0)
     """
     _, leaves, _ = gradients(grads)
-    dtypes = [leaf.dtype if is_leaf(leaf) else type_of(as_operand(leaf)).dtype for leaf in leaves if leaf is not None]
+    dtypes = [type_at(leaf).dtype for leaf in leaves if leaf is not None]
     with np.errstate(all="ignore"):
         return convert(_norm(leaves), functools.reduce(promote, dtypes) if dtypes else f64)
 
@@ -476,6 +476,6 @@ def clip_by_norm(grads: Any, max_norm: Any) -> Any:
 def _scaled(leaf: Any, scale: Any) -> Any:
     if isinstance(leaf, np.ndarray) and not isinstance(scale, Traced):
         return leaf * leaf.dtype.type(scale)
-    value = leaf if isinstance(leaf, IndexedRows) else as_operand(leaf)
-    dtype = value.dtype if isinstance(value, IndexedRows) else type_of(value).dtype
-    return value * convert(scale, dtype) if isinstance(value, IndexedRows) else multiply(value, convert(scale, dtype))
+    if isinstance(leaf, IndexedRows):
+        return leaf * convert(scale, leaf.dtype)
+    return multiply(as_operand(leaf), convert(scale, type_of(as_operand(leaf)).dtype))

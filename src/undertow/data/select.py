@@ -98,11 +98,17 @@ def _one(forest: Forest, number: int) -> Forest:
     """One tree: parts of arrays in which every tree is numbered from 0. Training one by one makes many of these."""
     spans, offsets, child, sides = forest.__undertow_alone__
     start, stop = spans[number]
-    pick: Callable[[Array], Array] = lambda values: values[start:stop].copy()  # noqa: E731
-    offsets = offsets[start + number : stop + number + 1].copy()
-    child = child[start - number : stop - number - 1].copy()
-    picked = None if sides is None else (pick(sides[0]), pick(sides[1]))
-    return _with_edges(forest, pick, offsets, child, np.zeros(1, np.int32), picked)
+    return type(forest)(
+        forest.word[start:stop].copy(),
+        forest.label[start:stop].copy(),
+        offsets[start + number : stop + number + 1].copy(),
+        child[start - number : stop - number - 1].copy(),
+        np.zeros(1, np.int32),
+        None if sides is None else (sides[0][start:stop].copy(), sides[1][start:stop].copy()),
+        {name: values[start:stop].copy() for name, values in forest.fields.items()},
+        forest.vocabulary,
+        forest.labels,
+    )
 
 
 def alone(forest: Forest) -> Alone:
