@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -135,8 +134,12 @@ def _check(checked: _Checked, modes: Sequence[str], order: int) -> None:
             forwards = _inner([w for w in weights if w is not None], pushed)
             checked.compare(number, [_inner(_floats(direction), _floats(pulled))], [forwards], "ut.vjp", "ut.jvp")
         if order > 1:
-            slope = functools.partial(lambda f, along, *args: jvp(f, args, along)[1], checked.f, along)
-            _check(replace(checked, f=slope), modes, order - 1)
+            _check(replace(checked, f=_slope(checked.f, along)), modes, order - 1)
+
+
+def _slope(f: Any, along: tuple[Any, ...]) -> Any:
+    """The derivative along a direction, as a function."""
+    return lambda *args: jvp(f, args, along)[1]
 
 
 def _inner(one: Sequence[Floats], other: Sequence[Floats]) -> Floats:

@@ -48,8 +48,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
     definition, bound = definition_of(f, len(primals), None)
     is_kept = hasattr(f, "__undertow_definition__")
     function = _function(definition) if is_kept else Function(definition)
-    found: tuple[Any, Any] = apart(_run, function, len(bound), (*bound, *primals), tangents)
-    return found
+    return apart(_run, function, len(bound), (*bound, *primals), tangents)
 
 
 SPECIAL[jvp] = write_jvp

@@ -219,7 +219,7 @@ def first_odd(counts: Array, roots: Array) -> str:
 
 
 def depths(forest: Forest) -> Array:
-    """The depth of each node; in a few rounds, each of which looks twice as far up."""
+    """The depth of every node below its root; in a few rounds, each of which looks twice as far up."""
     above = np.full(forest.size, -1, np.int64)
     above[forest.child] = np.arange(forest.size).repeat(np.diff(forest.offsets))
     found = (above >= 0).astype(np.int32)

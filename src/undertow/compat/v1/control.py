@@ -171,9 +171,8 @@ def while_loop(
         if maximum_iterations is not None:
             counter, start, names = 1, [np.int32(0), *start], ["iteration", *names]
 
-        def values_of(params: list[Any]) -> list[Any]:
-            found: list[Any] = tree.unflatten(structure, [wrap(p) for p in params[counter:]])
-            return found
+        def values_of(params: list[Any]) -> Any:
+            return tree.unflatten(structure, [wrap(p) for p in params[counter:]])
 
         def header(params: list[Any]) -> Any:
             truth = interp.truth(given(cond(*values_of(params))))
