@@ -77,6 +77,7 @@ bool take_arrays(const nb::handle& given, std::vector<A>& out) {
 }
 
 /// The gradient of a parameter: an array, or a pair of numbers and rows. False where it does not fit.
+/// An array that does not stand row by row is copied.
 template <class A>
 bool take_gradient(const nb::handle& gradient, const A& parameter, Parameter& out) {
   if (parameter.dtype() == nb::dtype<double>())
@@ -84,12 +85,12 @@ bool take_gradient(const nb::handle& gradient, const A& parameter, Parameter& ou
   else if (parameter.dtype() != nb::dtype<float>())
     return false;
   out.is_sparse = nb::isinstance<nb::tuple>(gradient);
-  if (!out.is_sparse) return nb::try_cast(gradient, out.gradient, false) && are_alike(out.gradient, parameter);
+  if (!out.is_sparse) return nb::try_cast(gradient, out.gradient, true) && are_alike(out.gradient, parameter);
   const nb::tuple pair = nb::borrow<nb::tuple>(gradient);
   if (pair.size() != 2 || parameter.ndim() == 0) return false;
   out.length = static_cast<int64_t>(parameter.shape(0));
   out.width = out.length == 0 ? 0 : static_cast<int64_t>(parameter.size()) / out.length;
-  if (!take_indices(pair[0], out.length, out.indices) || !nb::try_cast(pair[1], out.gradient, false)) return false;
+  if (!take_indices(pair[0], out.length, out.indices) || !nb::try_cast(pair[1], out.gradient, true)) return false;
   return out.gradient.dtype() == parameter.dtype() &&
          out.gradient.size() == out.indices.size() * static_cast<size_t>(out.width);
 }

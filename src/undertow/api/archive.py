@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import re
 import secrets
@@ -191,10 +192,7 @@ def read_constants(data: bytes) -> dict[str, Array]:
         if dtype is None:
             raise LoadError(f"the constant {name!r:.40} is of dtype {tensor['dtype']}, which Undertow has not")
         little = np.dtype(dtype).newbyteorder("<")
-        count = 1
-        for size in shape:
-            count *= size
-        if len(shape) > _MOST_AXES or count * little.itemsize != len(tensor["data"]):
+        if len(shape) > _MOST_AXES or math.prod(shape) * little.itemsize != len(tensor["data"]):
             raise LoadError(f"the constant {name!r:.40} of shape {shape!r:.80} has {len(tensor['data']):,} bytes")
         if dtype is np.bool_ and np.frombuffer(tensor["data"], np.uint8).max(initial=0) > 1:
             raise LoadError(f"the constant {name!r:.40} has booleans that are neither true nor false")

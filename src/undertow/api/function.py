@@ -118,29 +118,33 @@ class Programs:
     """What has been captured of a function so far; shared by all threads and by its bound methods."""
 
     def __init__(self) -> None:
-        self._found: dict[Any, list[Program]] = {}  # append only, under the lock
+        self._captured: dict[Any, list[Program]] = {}  # append only, under the lock
         self._lock = threading.Lock()
         self.quick: Quick[Program] = Quick()
 
-    def find(self, key: Any, types: Sequence[Type]) -> Program | None:
-        """A program that takes arguments of these types."""
+    def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
+        """The program that takes arguments of these types, captured when there is none yet."""
         with self._lock:
-            for program in self._found.get(key, ()):
+            for program in self._captured.get(key, ()):
                 if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
                     return program
-        return None
+        # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
+        with capturing(None), collection_paused():
+            program = Program(capture(), name)
+        self.add(key, program)
+        return program
 
     def add(self, key: Any, program: Program) -> None:
         with self._lock:
-            self._found.setdefault(key, []).append(program)
+            self._captured.setdefault(key, []).append(program)
 
     def items(self) -> list[tuple[Any, Program]]:
         """Every program that there is now, with its key."""
         with self._lock:
-            return [(key, program) for key, programs in self._found.items() for program in programs]
+            return [(key, program) for key, programs in self._captured.items() for program in programs]
 
     def __len__(self) -> int:
-        return sum(len(programs) for programs in self._found.values())
+        return sum(len(programs) for programs in self._captured.values())
 
 
 class GraphView:
@@ -224,12 +228,11 @@ class Function:
 
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
-        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs))).view(simplify)
+        return self._program_for(args, kwargs).view(simplify)
 
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """What the waves engine executes for arguments like these: prints as text, reads text back, runs."""
-        program = apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs)))
-        engine = ENGINES["waves"]
+        program, engine = self._program_for(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
         graph = program.static(program.library(engine, is_simple))
@@ -250,7 +253,10 @@ class Function:
 
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
-        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs))).captured.library
+        return self._program_for(args, kwargs).captured.library
+
+    def _program_for(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
+        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs)))
 
     # -- what happens inside -------------------------------------------------------------------------------
 
@@ -316,6 +322,7 @@ class Function:
         names: list[str] = []
         structures: list[tree.Structure] = []
         mapped: list[bool] = []
+        lengths: list[Type] = []  # of the leaves that are mapped
         for number, arg in enumerate([*bound, *args]):
             is_shared = isinstance(arg, Shared)
             value = arg.value if is_shared else forms.as_mapped(arg)
@@ -327,33 +334,23 @@ class Function:
             values = [np.asarray(constant(x)) for x in found]
             leaves += values
             types += opened([leaf_type(x) for x in values], structure)
+            lengths += [] if is_shared else map(leaf_type, values)
             names += tree.paths(value, f"x{number}")
             structures.append(structure)
             mapped.append(not is_shared)
-        counts = [sum(token == tree.LEAF for token in structure) for structure in structures]
-        is_mapped = [flag for flag, count in zip(mapped, counts, strict=True) for _ in range(count)]
-        common_length(
-            f"`{definition.name}.map`",
-            [leaf_type(leaf) for leaf, flag in zip(leaves, is_mapped, strict=True) if flag],
-            definition.closure.span,
-        )
+        common_length(f"`{definition.name}.map`", lengths, definition.closure.span)
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
         given = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
         return given, tuple(mapped)
 
     def __undertow_program__(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
         """The program for these types, captured when there is none yet."""
-        key = (given.structures, mapped)
-        known = self.__undertow_programs__.find(key, given.types)
-        if known is not None:
-            return known
-        # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
         definition = self.__undertow_definition__
-        with capturing(None), collection_paused():
-            captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
-        program = Program(captured, definition.name)
-        self.__undertow_programs__.add(key, program)
-        return program
+
+        def capture() -> Captured:
+            return capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
+
+        return self.__undertow_programs__.find((given.structures, mapped), given.types, definition.name, capture)
 
 
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:

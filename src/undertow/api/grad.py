@@ -138,7 +138,9 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     back = _made(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back.__undertow_programs__)
     value = called(*primals[len(bound) :])
-    typed = _typed(called, primals[len(bound) :])[: len(primals)]
+    # Positional arguments in the dtypes that the function takes them in, those that it is bound to included.
+    given = called.__undertow_arguments__(primals[len(bound) :], {})
+    typed = tuple(given.passed(called.__undertow_definition__.closure.signature, given.leaves)[0])[: len(primals)]
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
         found: tuple[Any, ...] = pulled(typed, _fitting(cotangents, value))
@@ -147,24 +149,17 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     return value, pull
 
 
-def _typed(function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
-    """Positional arguments in the dtypes that the function takes them in, those that it is bound to included."""
-    given = function.__undertow_arguments__(args, {})
-    return tuple(given.passed(function.__undertow_definition__.closure.signature, given.leaves)[0])
-
-
 def _fitting(cotangents: Any, value: Any) -> Any:
     """Python numbers have no dtype of their own: as cotangents they have that of the value."""
     leaves, structure = tree.flatten(value)
     given = tree.along(structure, cotangents)
     if given is None:
         return cotangents  # refused with all that is known of the function
-    dtypes = [np.asarray(leaf).dtype for leaf in leaves]
-    made = [
+    typed = [
         np.asarray(one, dtype)[()] if is_weak(one) and dtype.kind == "f" else one
-        for one, dtype in zip(given, dtypes, strict=True)
+        for one, dtype in zip(given, (np.asarray(leaf).dtype for leaf in leaves), strict=True)
     ]
-    return tree.unflatten(structure, made)
+    return tree.unflatten(structure, typed)
 
 
 def checkpoint(function: Callable[..., Any]) -> Function:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from undertow.api.function import Function, Program, apart
+from undertow.api.function import Function, apart
 from undertow.api.grad import grad
 from undertow.api.options import settings
 from undertow.errors import UndertowError
@@ -48,8 +48,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
     definition, bound = definition_of(f, len(primals), None)
     is_kept = hasattr(f, "__undertow_definition__")
     function = _function(definition) if is_kept else Function(definition)
-    found: tuple[Any, Any] = apart(_run, function, len(bound), (*bound, *primals), tangents)
-    return found
+    return apart(_run, function, len(bound), (*bound, *primals), tangents)
 
 
 SPECIAL[jvp] = write_jvp
@@ -66,13 +65,8 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
     given = function.__undertow_arguments__(primals, {})
     matched = match_tangents(definition, given, bound, tangents, definition.closure.span)
     whole = with_tangents(given, matched)
-    key = (given.structures, tuple(matched))
-    program = programs.find(key, whole.types)
-    if program is None:
-        with capturing(None):
-            captured = capture_jvp(definition, given, matched)
-        program = Program(captured, definition.name)
-        programs.add(key, program)
+    capture = functools.partial(capture_jvp, definition, given, matched)
+    program = programs.find((given.structures, tuple(matched)), whole.types, definition.name, capture)
     value, tangent = program.run(whole.leaves, settings())[0]
     return value, tangent
 

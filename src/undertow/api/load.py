@@ -53,7 +53,7 @@ class LoadedFunction(Function):
         names = list(definition.closure.signature.parameters)[first:]
         shown: list[str] = []
         for ready in definition.signatures:
-            hidden = sum(token == tree.LEAF for structure in ready.structures[:first] for token in structure)
+            hidden = sum(structure.count(tree.LEAF) for structure in ready.structures[:first])
             shown.append(show_arguments(ready.structures[first:], ready.types[hidden:], names))
         return tuple(shown)
 
@@ -188,7 +188,7 @@ class _Loader:
             raise LoadError(f"{what} has {len(structures)} arguments, which is not what the function takes")
         check_leaves([token for structure in structures for token in structure], len(types), what)
         library = self.library(number)
-        count = sum(token == tree.LEAF for token in result)
+        count = result.count(tree.LEAF)
         _check_main(library.functions[library.main], types, count, needs_seed, what)
         return mapped, Captured(library, types, structures, result, count, needs_seed)
 
@@ -200,17 +200,14 @@ class _Loader:
                 raise LoadError(f"{name} is a static graph, not a library")
             vet(found)
         except (GraphError, TypeMismatch) as fault:
-            raise LoadError(f"{name}: {fault.what}", hint=fault.hint or _hint(self.manifest)) from fault
+            writer = str(self.manifest.get("undertow"))
+            told = "" if writer == version() else f"it was written by Undertow {writer:.40}, and this is {version()}"
+            raise LoadError(f"{name}: {fault.what}", hint=fault.hint or told) from fault
         return Library({key: _distant(graph) for key, graph in found.functions.items()}, found.main)
 
 
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
-
-
-def _hint(manifest: dict[str, Json]) -> str:
-    writer = str(manifest.get("undertow"))
-    return "" if writer == version() else f"it was written by Undertow {writer:.40}, and this is {version()}"
 
 
 def _check_main(main: FunctionGraph, types: tuple[Type, ...], count: int, needs_seed: bool, what: str) -> None:

@@ -110,9 +110,12 @@ class Encoder:
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
-    if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls))
-    return tuple(cls._fields)
+    return tuple(f.name for f in dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else tuple(cls._fields)
+
+
+def _class_token(kind: str, cls: type) -> tree.Token:
+    fields = _fields(cls)
+    return (kind, len(fields), cls, fields) if kind == "dataclass" else (kind, len(fields), cls)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -195,11 +198,8 @@ class Decoder:
                 return token
             except (TypeError, ValueError):
                 raise LoadError(f"{row!r:.80} in the structure of {what} means nothing") from None
-        if kind in ("dataclass", "namedtuple") and type(held) is int and 0 <= held < len(self.classes):
-            cls = self.classes[held]
-            if self.kinds[held] == kind:
-                fields = _fields(cls)
-                return (kind, len(fields), cls, fields) if kind == "dataclass" else (kind, len(fields), cls)
+        if type(held) is int and 0 <= held < len(self.classes) and self.kinds[held] == kind:
+            return _class_token(kind, self.classes[held])
         raise LoadError(f"{row!r:.80} in the structure of {what} means nothing")
 
     def type(self, row: Json, what: str, named: bool = False) -> Type:
@@ -209,7 +209,8 @@ class Decoder:
             raise LoadError(f"the type of {what} is {row!r:.80}")
         dims: list[Dim] = []
         for dim in shape:
-            if not (_is_size(dim) or (named and isinstance(dim, str))):
+            is_size = dim is None or (type(dim) is int and 0 <= dim < 2**63)
+            if not (is_size or (named and isinstance(dim, str))):
                 raise LoadError(f"the type of {what} has a dimension {dim!r:.80}")
             dims.append(want(dim, str, f"a dimension of {what}") if isinstance(dim, str) else dim)
         return Type(DTYPES[dtype], tuple(dims))
@@ -242,13 +243,9 @@ class Decoder:
         raise LoadError(f"{what} holds {leaf!r:.80}")
 
 
-def _is_size(dim: Json) -> bool:
-    return dim is None or (type(dim) is int and 0 <= dim < 2**63)
-
-
 def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None:
     """A structure must have a leaf for each type or value."""
-    leaves = sum(token == tree.LEAF for token in structure)
+    leaves = structure.count(tree.LEAF)
     if leaves != count:
         raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} of them are given")
 
@@ -273,8 +270,7 @@ def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) 
         if _fields(found) != fields:
             return None
         # Some classes cannot be made without their __init__.
-        token = (kind, len(fields), found, fields) if is_dataclass else (kind, len(fields), found)
-        made = tree.unflatten((token, *[tree.LEAF] * len(fields)), [0.0] * len(fields))
+        made = tree.unflatten((_class_token(kind, found), *[tree.LEAF] * len(fields)), [0.0] * len(fields))
         return found if type(made) is found else None
     except Exception:
         return None

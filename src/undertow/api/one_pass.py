@@ -37,7 +37,9 @@ def update(
 
     None, and nothing done, where one does not fit.
     """
-    given = [_for_core(gradient, values) for gradient, values in zip(gradients, held, strict=True)]
+    given = [
+        _for_core(g, values) if isinstance(g, IndexedRows) else g for g, values in zip(gradients, held, strict=True)
+    ]
     if donate and _core.update(rule.name, given, held, held, rule.settings):
         return held
     if not all(isinstance(value, np.ndarray) for values in held for value in values):
@@ -54,10 +56,10 @@ def update(
 
 
 def _for_core(gradient: Any, held: Sequence[Any]) -> Any:
-    """A gradient as the core takes it: an array that stands row by row, or the numbers of rows and the rows."""
+    """A gradient as the core takes it: an array, or the numbers of rows and the rows."""
     if isinstance(gradient, IndexedRows):
         return (gradient.indices, gradient.rows) if gradient.shape == getattr(held[0], "shape", None) else None
-    return gradient.copy() if isinstance(gradient, np.ndarray) and not gradient.flags.c_contiguous else gradient
+    return gradient
 
 
 def square_sum(gradient: Any) -> float | None:

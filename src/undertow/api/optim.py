@@ -22,7 +22,7 @@ import numpy as np
 
 from undertow.api import one_pass
 from undertow.api.one_pass import Rule
-from undertow.api.params import gradients, is_leaf, like, paired, variables_in
+from undertow.api.params import gradients, is_leaf, like, paired, type_at, variables_in
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.functions.array import scatter_add, take
 from undertow.frontend.functions.public import maximum, multiply, pow, sqrt, square
@@ -100,12 +100,12 @@ class Optimizer(ABC):
             raise _no_slots(next(iter(self.slots), "step"))
         leaves, structure = tree.flatten(params, is_leaf)
         rate, count = self._rate(learning_rate, state.step), state.step + 1
-        columns = [tree.along(structure, part) for part in (grads, *(state.slots.get(name) for name in self.slots))]
+        parts = (grads, *(state.slots.get(name) for name in self.slots))
+        columns: list[Any] = [tree.along(structure, part) for part in parts]
         made, rule = None, self._known_rule(rate, count)
         if rule is not None and None not in columns:
-            known, *slots = [column for column in columns if column is not None]
-            held: list[Sequence[Any]] = list(zip(leaves, *slots, strict=True))
-            made = one_pass.update(rule, known, held, donate)
+            held: list[Sequence[Any]] = list(zip(leaves, *columns[1:], strict=True))
+            made = one_pass.update(rule, columns[0], held, donate)
             if made is held:
                 return params, State(count, state.slots)
         if made is None:
@@ -375,6 +375,11 @@ class Updater:
             for held in self._held
         ]
         self.slots = {name: tree.unflatten(structure, [row[name] for row in self._slots]) for name in optimizer.slots}
+        every = [(held, *slots.values()) for held, slots in zip(self._held, self._slots, strict=True)]
+        # What a transaction calls them: variables may have the same name.
+        self._keys = [[f"{number} {k}" for k in range(len(held))] for number, held in enumerate(every)]
+        pairs = (pair for keys, held in zip(self._keys, every, strict=True) for pair in zip(keys, held, strict=True))
+        self._stored = {"step": self.step, **dict(pairs)}
 
     def __repr__(self) -> str:
         names = ", ".join(variable.name for variable in self._held)
@@ -404,16 +409,13 @@ class Updater:
 
     def _apply_now(self, grads: Any, learning_rate: Any) -> None:
         found = [pair.gradient for pair in paired(self.variables, grads)]
-        every = [(held, *slots.values()) for held, slots in zip(self._held, self._slots, strict=True)]
-        names = [tuple(f"{number} {k}" for k in range(len(held))) for number, held in enumerate(every)]
-        places = dict(zip((key for keys in names for key in keys), (v for held in every for v in held), strict=True))
-        with transaction({"step": self.step, **places}, {"step": self.step, **places}) as store:
+        with transaction(self._stored, self._stored) as store:
             rate = self.optimizer._rate(learning_rate, store["step"])
             store["step"] = store["step"] + 1
-            values: list[Sequence[Any]] = [[store[key] for key in keys] for keys in names]
+            values: list[Sequence[Any]] = [[store[key] for key in keys] for keys in self._keys]
             made = self.optimizer._updated(found, values, rate, store["step"], donate=False)
             # Nobody else has what was just made, nor writes to what was committed before: no copies.
-            for keys, after in zip(names, made, strict=True):
+            for keys, after in zip(self._keys, made, strict=True):
                 owned = [x.view(Own) if isinstance(x, np.ndarray) else x for x in after]
                 store.update(zip(keys, owned, strict=True))
 
@@ -444,7 +446,7 @@ def global_norm(grads: Any) -> Any:
     np.float64(5.0)
     """
     _, leaves, _ = gradients(grads)
-    dtypes = [leaf.dtype if is_leaf(leaf) else type_of(as_operand(leaf)).dtype for leaf in leaves if leaf is not None]
+    dtypes = [type_at(leaf).dtype for leaf in leaves if leaf is not None]
     with np.errstate(all="ignore"):
         return convert(_norm(leaves), functools.reduce(promote, dtypes) if dtypes else f64)
 
@@ -474,6 +476,6 @@ def clip_by_norm(grads: Any, max_norm: Any) -> Any:
 def _scaled(leaf: Any, scale: Any) -> Any:
     if isinstance(leaf, np.ndarray) and not isinstance(scale, Traced):
         return leaf * leaf.dtype.type(scale)
-    value = leaf if isinstance(leaf, IndexedRows) else as_operand(leaf)
-    dtype = value.dtype if isinstance(value, IndexedRows) else type_of(value).dtype
-    return value * convert(scale, dtype) if isinstance(value, IndexedRows) else multiply(value, convert(scale, dtype))
+    if isinstance(leaf, IndexedRows):
+        return leaf * convert(scale, leaf.dtype)
+    return multiply(as_operand(leaf), convert(scale, type_of(as_operand(leaf)).dtype))

@@ -93,16 +93,11 @@ def _changed(settings: Settings, changes: tuple[tuple[str, type, Any], ...]) -> 
     return settings._changed({name: value for name, _, value in changes})
 
 
-def _memory_available() -> int | None:
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):  # not known on this system: no limit
-        return None
-
-
-_AVAILABLE = _memory_available()
-# A quarter of what is free at start.
-_DEFAULTS = Settings(limits=Options(memory=None if _AVAILABLE is None else _AVAILABLE // 4))
+try:  # a quarter of what is free at start
+    _MEMORY: int | None = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+except (ValueError, OSError, AttributeError):  # not known on this system: no limit
+    _MEMORY = None
+_DEFAULTS = Settings(limits=Options(memory=_MEMORY))
 _SETTINGS: ContextVar[Settings | None] = ContextVar("undertow_settings", default=None)
 
 

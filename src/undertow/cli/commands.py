@@ -26,7 +26,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 import undertow as ut
 from undertow.api.function import GraphView
@@ -35,10 +34,10 @@ from undertow.cli.console import bytes_of, make_console, table, telling_errors
 from undertow.cli.data import app as data_app
 from undertow.cli.predict import predict
 from undertow.cli.train import train
-from undertow.engines.contract import Stats, rows_of
+from undertow.engines.contract import rows_of
 from undertow.errors import UndertowError
 from undertow.frontend.values import tree
-from undertow.ir.graph import Library, Node
+from undertow.ir.graph import Node
 from undertow.ir.trace import show_tag
 from undertow.passes.pipeline import library_steps
 from undertow.passes.report import size
@@ -109,6 +108,7 @@ def demo(
 
 @app.command(context_settings=_NUMBERS)
 def run(
+    context: typer.Context,
     target: Target,
     values: Values = None,
     engine: Annotated[str, typer.Option(help=f"One of auto, {', '.join(ENGINES)}.")] = "auto",
@@ -124,17 +124,10 @@ def run(
 ) -> None:
     """Run a function and print its result."""
     arguments = [_literal(value) for value in values or []]
-    options: dict[str, Any] = {
-        "engine": engine,
-        "scheduler": scheduler,
-        "schedule_seed": schedule_seed,
-        "seed": seed,
-        "max_depth": max_depth,
-        "frames": frames,
-        "timeout": timeout,
-        "trace": trace,
-    }
-    if memory is not None:
+    options = {name: value for name, value in context.params.items() if name not in ("target", "values", "stats")}
+    if memory is None:
+        del options["memory"]  # None would be no limit
+    else:
         options["memory"] = bytes_of(memory)
     try:
         settings().with_(**options)
@@ -144,7 +137,10 @@ def run(
         result, counted = _find(target).run(*arguments, stats=True, **options)
         typer.echo(_show(result))
         if stats:
-            make_console().print(_stats_table(counted))
+            *rows, seconds = rows_of(counted)
+            steps = ", ".join(f"{name} {took:.3f}" for name, took in counted.step_seconds.items())
+            tag = ("deepest tag", show_tag(counted.deepest_tag))
+            make_console().print(table([*rows, tag, seconds, *[("of these", steps)] * bool(steps)]))
         if trace is not None:
             typer.echo(f"Wrote {trace}", err=True)
 
@@ -172,7 +168,10 @@ def graph(
             raise _usage("a plan is text" if plan else "what passes do is text", "--plan" if plan else "--passes")
         view = _from_here(function.graph(*arguments))
         if passes:
-            made = _passes(function.library(*arguments), view)
+            chosen = settings()
+            is_hoisted = chosen.find_engine().takes_hoisted and chosen.simplify
+            steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify)
+            made = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
         elif plan:
             made = str(function.plan(*arguments)).rstrip("\n")
         else:
@@ -308,41 +307,21 @@ def _show(result: Any) -> str:
     return str(tree.unflatten(structure, plain))
 
 
-def _passes(captured: Library, view: GraphView) -> str:
-    """A line for each pass between what is captured and the static graph."""
-    chosen = settings()
-    steps = library_steps(captured, chosen.find_engine().takes_hoisted and chosen.simplify, chosen.simplify)
-    return "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
-
-
-def _stats_table(stats: Stats) -> Table:
-    *rows, seconds = rows_of(stats)
-    times = [("of these", ", ".join(f"{name} {took:.3f}" for name, took in stats.step_seconds.items()))]
-    tag = ("deepest tag", show_tag(stats.deepest_tag))
-    return table([*rows, tag, seconds, *times * bool(stats.step_seconds)])
-
-
 def _findings() -> list[tuple[str, str]]:
     """The rows of `doctor`."""
-    rows = [
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
+    return [
         ("Python", f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"),
         ("undertow", ut.__version__),
-    ]
-    rows += [(name, _installed(name)) for name in ("numpy", "igraph", "rich", "typer")]
-    rows += [
+        *((name, _installed(name)) for name in ("numpy", "igraph", "rich", "typer")),
         ("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())),
         ("memory", _memory()),
         ("engines", ", ".join(f"{name} (auto)" if name == DEFAULT_ENGINE else name for name in ENGINES)),
         ("", ""),
-    ]
-    extras = ("torch", "tensorflow", "jax", "ray", "llvmlite")
-    rows += [(f"{name} (extra)", _installed(name)) for name in extras]
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
-    rows += [
+        *((f"{name} (extra)", _installed(name)) for name in ("torch", "tensorflow", "jax", "ray", "llvmlite")),
         ("dot (Graphviz)", shutil.which("dot") or "not found"),
         ("C++ compiler", (compiler and shutil.which(compiler)) or "not found"),
     ]
-    return rows
 
 
 def _installed(name: str) -> str:

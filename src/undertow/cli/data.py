@@ -91,8 +91,7 @@ def sample(
         elif text:
             typer.echo(forest.text(most=trees))
         else:
-            usual = {Kind.listops: "listops", Kind.sentiment: "brackets"}.get(kind, "sexpressions")
-            chosen = to or usual
+            chosen = to or {Kind.listops: "listops", Kind.sentiment: "brackets"}.get(kind, "sexpressions")
             if chosen not in WRITERS:
                 raise ut.DataError(f"{chosen} cannot be printed", hint=f"choose from {', '.join(WRITERS)}, or use -o")
             typer.echo(WRITERS[chosen](forest), nl=False)
@@ -104,13 +103,12 @@ def _read(file: Path, source: str | None, min_count: int, binary: bool) -> Fores
     format = format_of(file, source)
     known = reflection.signature(FORMATS[format]).parameters
     takes_any = any(p.kind == p.VAR_KEYWORD for p in known.values())
-    given: dict[str, Any] = {"min_count": min_count} if min_count != 1 else {}
-    if binary:
-        given["binary"] = True
-    for name in given:
+    options: dict[str, Any] = {"min_count": min_count} if min_count != 1 else {}
+    options |= {"binary": True} if binary else {}
+    for name in options:
         if name not in known and not takes_any:
             raise ut.DataError(f"files of {format} have no option --{name.replace('_', '-')}", hint="leave it out")
-    return ut.data.read(file, format, **given)
+    return ut.data.read(file, format, **options)
 
 
 def _write(forest: Forest, output: Path, to: str | None) -> None:
@@ -146,12 +144,12 @@ def _summary(forest: Forest) -> list[tuple[str, str]]:
     if forest.vocabulary is not None:
         used = len(np.unique(forest.word[forest.word >= 0]))
         rows.append(("words", f"{int((forest.word >= 0).sum()):,}, {used:,} different ones"))
-    rows += [
+    return [
+        *rows,
         ("labels", _shares(forest.label, forest)),
         ("labels of roots", _shares(forest.label[forest.roots], forest)),
+        *((f"field {name}", f"{v.dtype.name}{list(v.shape[1:]) or ''}") for name, v in forest.fields.items()),
     ]
-    rows += [(f"field {name}", f"{v.dtype.name}{list(v.shape[1:]) or ''}") for name, v in forest.fields.items()]
-    return rows
 
 
 def _shares(labels: Any, forest: Forest) -> str:
@@ -160,12 +158,9 @@ def _shares(labels: Any, forest: Forest) -> str:
     if len(found) == 1 and found[0] < 0:
         return "none"
     order = np.arange(len(found)) if len(found) <= 12 else np.sort(np.argsort(-counts, kind="stable")[:12])
-    parts = [
-        f"{'none' if found[k] < 0 else name_of(found[k], forest.labels)}: {_percent(counts[k] / len(labels))}"
-        for k in order
-    ]
+    parts: list[str] = []
+    for k in order:
+        share = counts[k] / len(labels)
+        percent = f"{share:.0%}" if share >= 0.01 else f"{math.ceil(share * 1000) / 10}%"
+        parts.append(f"{'none' if found[k] < 0 else name_of(found[k], forest.labels)}: {percent}")
     return ", ".join(parts) + (f" and {len(found) - 12} others" if len(found) > 12 else "")
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.01 else f"{math.ceil(share * 1000) / 10}%"

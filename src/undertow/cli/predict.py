@@ -61,7 +61,9 @@ def predict(
         for typed, tree in zip(forest[:most], known[:most], strict=True):
             given = held.model.node_labels(held.params, tree)
             shown = replace(tree, word=typed.word, vocabulary=typed.vocabulary)
-            console.print(coloured(shown, given, held.model.classes, _unknown(typed, held.vocabulary)))
+            new = [number for number, word in enumerate(typed.vocabulary or ()) if word not in held.vocabulary]
+            unknown = set(np.flatnonzero(np.isin(typed.word, new)).tolist())
+            console.print(coloured(shown, given, held.model.classes, unknown))
         if len(forest) > most:
             console.print(f"... and {len(forest) - most} more trees")
 
@@ -96,12 +98,6 @@ def coloured(tree: Any, given: Any, classes: int, unknown: Any = ()) -> Text:
         made.append(f"   ({', '.join(notes)})\n" if notes else "\n", style="dim")
     made.right_crop(1)
     return made
-
-
-def _unknown(tree: Any, vocabulary: Any) -> set[int]:
-    """The nodes whose words are not in the vocabulary."""
-    new = [number for number, word in enumerate(tree.vocabulary) if word not in vocabulary]
-    return set(np.flatnonzero(np.isin(tree.word, new)).tolist())
 
 
 def _read(trees: str, source: str | None, held: Any) -> Any:

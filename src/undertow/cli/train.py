@@ -97,7 +97,7 @@ def train(
         chosen = kind(len(source.vocabulary), *([source.classes] if labels else []), **sizes)
         checkpoint = ut.train.Checkpoint(
             chosen, recipe, ut.train.start(chosen, recipe), source.vocabulary, _source_of(options),
-            source.labels if labels else None, _inner_words(source.train),
+            source.labels if labels else None, bool((source.train.word[np.diff(source.train.offsets) > 0] >= 0).any()),
         )  # fmt: skip
         if before is not None:
             checkpoint = _resumed(folder, before, checkpoint)
@@ -108,9 +108,8 @@ def train(
                 console.print(f"It {_stopped(checkpoint)}: a larger --patience goes on", markup=False)
         if labels:
             _tell_labels(console, source, recipe.at)
-        console.print(
-            f"{type(chosen).__name__}, {_size(checkpoint.state.params):,} parameters; {len(source.train):,} trees"
-        )
+        size = sum(int(np.size(value)) for value in checkpoint.state.params.values())
+        console.print(f"{type(chosen).__name__}, {size:,} parameters; {len(source.train):,} trees")
         try:
             run(console, folder, checkpoint, source)
         except KeyboardInterrupt:
@@ -325,14 +324,6 @@ def _resumed(folder: Path, saved: Any, wanted: Any) -> Any:
             hint="bring back what was trained on, or train anew: --force writes over it, --output names another folder",
         )
     return replace(wanted, state=saved.state)
-
-
-def _inner_words(forest: Any) -> bool:
-    return bool(((np.diff(forest.offsets) > 0) & (forest.word >= 0)).any())
-
-
-def _size(params: dict[str, Any]) -> int:
-    return sum(int(np.size(value)) for value in params.values())
 
 
 def _bar(console: Console) -> Progress:

@@ -132,7 +132,10 @@ def load(path: str | os.PathLike[str]) -> Forest:
     if missing := [name for name in ("depths", "word", "label", "binary") if name not in arrays]:
         raise _no_forest(path, f"it has no {' and no '.join(map(repr, missing))}")
     try:
-        names = {name: _names(arrays, name) for name in ("vocabulary", "labels")}
+        names: dict[str, Any] = {}
+        for name in {"vocabulary", "labels"} & arrays.keys():
+            unknown = arrays[f"{name}.unknown"].tolist()
+            names[name] = Vocabulary(tuple(arrays[name].tolist()), unknown[0] if unknown else None)
         fields = {name.removeprefix("field."): a for name, a in arrays.items() if name.startswith("field.")}
         return Forest.from_depths(
             arrays["depths"], arrays["word"], arrays["label"], fields, bool(arrays["binary"]), **names
@@ -143,13 +146,6 @@ def load(path: str | os.PathLike[str]) -> Forest:
 
 def _no_forest(path: str | os.PathLike[str], why: str) -> DataError:
     return DataError(f"{os.fspath(path)!r} does not hold a forest: {why}", hint="ut.data.save writes such files")
-
-
-def _names(arrays: dict[str, Any], name: str) -> Any:
-    if name not in arrays:
-        return None
-    unknown = arrays[f"{name}.unknown"].tolist()
-    return Vocabulary(tuple(arrays[name].tolist()), unknown[0] if unknown else None)
 
 
 FORMATS: dict[str, Callable[..., Forest]] = {

@@ -56,17 +56,11 @@ def sentiment(trees: int = 1000, seed: int = 0, max_depth: int = _DEEPEST) -> Fo
     check_whole("seed", seed)
     check_whole("max_depth", max_depth, 0)
     source = random.Random(seed)
-    depths: list[int] = []
-    words: list[str] = []
-    labels: list[int] = []
-    for _ in range(trees):
-        for node in _sentence(source, max_depth):
-            depths.append(node.depth)
-            words.append(node.word)
-            labels.append(node.score + 2)
+    nodes = [node for _ in range(trees) for node in _sentence(source, max_depth)]
     vocabulary = Vocabulary(tuple(dict.fromkeys(word for part in _WORDS.values() for word in part)))
-    numbers = [vocabulary[word] if word else -1 for word in words]
-    return Forest.from_depths(depths, numbers, labels, binary=True, vocabulary=vocabulary)
+    words = [vocabulary[node.word] if node.word else -1 for node in nodes]
+    depths, labels = [node.depth for node in nodes], [node.score + 2 for node in nodes]
+    return Forest.from_depths(depths, words, labels, binary=True, vocabulary=vocabulary)
 
 
 @dataclass(slots=True)
@@ -97,13 +91,8 @@ def _sentence(source: random.Random, max_depth: int) -> list[_Phrase]:
     waiting: list[_Phrase] = []  # from the right: what is below a node is there before it
     for node in reversed(made):
         if node.rule:
-            left, right = waiting.pop(), waiting.pop()
-            node.score = _score(node.rule, left.score, right.score)
+            left, right = waiting.pop().score, waiting.pop().score
+            scores = {"sum": left + right, "right": right, "not": -right, "very": 2 * right}
+            node.score = max(-2, min(2, scores[node.rule]))
         waiting.append(node)
     return made
-
-
-def _score(rule: str, left: int, right: int) -> int:
-    """The sentiment of a phrase from those of its parts."""
-    found = {"sum": left + right, "right": right, "not": -right, "very": 2 * right}[rule]
-    return max(-2, min(2, found))

@@ -205,15 +205,8 @@ class Forest:
         """For each tree, the number after its last node."""
         return np.append(self.roots, np.int32(self.size))[1:]
 
-    @functools.cached_property
-    def __undertow_alone__(self) -> select.Alone:
-        """What forests of one tree each are made of."""
-        return select.alone(self)
-
-    @functools.cached_property
-    def depths(self) -> Array:
-        """The depth of every node below its root."""
-        return select.depths(self)
+    __undertow_alone__ = functools.cached_property(select.alone)
+    depths = functools.cached_property(select.depths)
 
     # -- to look at --------------------------------------------------------------------------------------------
 

@@ -130,7 +130,12 @@ def _grown(
             else:
                 words.append(leaf(source))
             is_long = max_nodes is not None and len(depths) + len(stack) - start > max_nodes
-            if is_long or (distinct and not stack and not _is_new(known, depths[start:], words[start:])):
+            is_known = False
+            if distinct and not stack and not is_long:
+                tree = array("q", depths[start:]).tobytes(), array("q", words[start:]).tobytes()
+                is_known = tree in known
+                known.add(tree)
+            if is_long or is_known:
                 refused += 1
                 if refused > 1000 * trees:
                     which = f"has at most {max_nodes} nodes" if is_long else "is another one"
@@ -140,13 +145,6 @@ def _grown(
                 del depths[start:], words[start:]
                 stack = [0]
     return Forest.from_depths(depths, words, binary=binary, vocabulary=vocabulary)
-
-
-def _is_new(known: set[tuple[bytes, bytes]], depths: Sequence[int], words: Sequence[int]) -> bool:
-    """Is this tree not known yet? Now it is."""
-    before = len(known)
-    known.add((array("q", depths).tobytes(), array("q", words).tobytes()))
-    return len(known) > before
 
 
 def _known(operators: Sequence[str], all_of_them: Sequence[str]) -> Sequence[str]:

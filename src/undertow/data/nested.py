@@ -72,15 +72,8 @@ def from_nested(
             names.append(label)
     word_numbers, known = _numbers(words, vocabulary_of(vocabulary, "vocabulary", UNKNOWN), "word", min_count)
     label_numbers, known_labels = _numbers(names, vocabulary_of(labels, "labels", None), "label", 1)
-    return Forest.from_depths(
-        depths,
-        word_numbers,
-        label_numbers,
-        {name: _field(name, held, len(depths)) for name, held in fields.items()},
-        binary,
-        known,
-        known_labels,
-    )
+    columns = {name: _field(name, held, len(depths)) for name, held in fields.items()}
+    return Forest.from_depths(depths, word_numbers, label_numbers, columns, binary, known, known_labels)
 
 
 def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
@@ -90,22 +83,20 @@ def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
     """
     if form not in ("tuples", "dicts"):
         raise DataError(f"form={brief(form)}", hint='write form="tuples" or form="dicts"')
-    make = _tuple if form == "tuples" else _dict
     made: list[Any] = [None] * forest.size
     offsets, child = forest.offsets.tolist(), forest.child.tolist()
     for node in range(forest.size - 1, -1, -1):  # children have higher numbers, so they are there before
         below = [made[c] for c in child[offsets[node] : offsets[node + 1]]]
-        made[node] = make(forest, node, below)
+        if form == "dicts":
+            made[node] = _dict(forest, node, below)
+        else:
+            made[node] = tuple(below) if below else name_of(forest.word[node], forest.vocabulary)
     return [made[root] for root in forest.roots.tolist()]
 
 
 def name_of(number: int, names: Vocabulary | None) -> Any:
     """A word or label for people: its name where it has one, else its number; None where there is none."""
     return None if number < 0 else names.word(number) if names is not None else int(number)
-
-
-def _tuple(forest: Forest, node: int, below: list[Any]) -> Any:
-    return tuple(below) if below else name_of(forest.word[node], forest.vocabulary)
 
 
 def _dict(forest: Forest, node: int, below: list[Any]) -> dict[str, Any]:

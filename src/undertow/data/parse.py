@@ -63,8 +63,7 @@ def parse_brackets(
     atoms = tokens.atoms
     label_atoms = [atoms[at] for at in places[is_label]]
     by_name, names = _label_numbers(label_atoms, labels)
-    numbers = [by_name.get(atom, _BAD) for atom in label_atoms]
-    label_values = np.array(numbers, np.int64)
+    label_values = np.array([by_name.get(atom, _BAD) for atom in label_atoms], np.int64)
     _note(problems, line[is_label][label_values == _BAD], "a label that is not among the labels")
     _note(problems, line[is_label][label_values == _BELOW], "a label below 0, where only -1 may be: it is no label")
     refuse(problems, text, _TREE if is_by_line else _PART)
@@ -212,7 +211,8 @@ def _label_numbers(
     if labels is None:
         labels = int if all(_INTEGER.fullmatch(atom) for atom in kinds) else str
     if labels is int:
-        return {atom: _number(atom) for atom in kinds if _INTEGER.fullmatch(atom)}, None
+        integers = {atom: int(atom) for atom in kinds if _INTEGER.fullmatch(atom)}
+        return {atom: number if number >= -1 else _BELOW for atom, number in integers.items()}, None
     if labels is str:
         labels = Vocabulary.of((atom for atom in atoms if atom != NO_LABEL), unknown=None)
     if isinstance(labels, (list, tuple)) and all(isinstance(name, str) for name in labels):
@@ -221,10 +221,6 @@ def _label_numbers(
         raise DataError(f"labels={brief(labels)}", hint="labels are int, str, or their names: a list or a Vocabulary")
     numbers = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
     return {**numbers, NO_LABEL: -1}, labels
-
-
-def _number(atom: str) -> int:
-    return int(atom) if int(atom) >= -1 else _BELOW
 
 
 def _without_empty_tops(label: Array, word: Array, depth: Array, is_bracket: Array) -> tuple[Array, Array, Array]:

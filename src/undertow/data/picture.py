@@ -71,20 +71,16 @@ def lines_of(forest: Forest, root: int, end: int) -> Iterator[tuple[int | None, 
     for at, depth in enumerate(depths):
         if depth > _DEEPEST:
             if depths[at - 1] == _DEEPEST:
-                end_of_branch = next((k for k in range(at, len(depths)) if depths[k] <= _DEEPEST), len(depths))
-                count = end_of_branch - at
+                count = next((k for k in range(at, len(depths)) if depths[k] <= _DEEPEST), len(depths)) - at
                 yield None, f"{''.join(before)}└─ ... and {count} more node{'s' * (count != 1)} below"
             continue
         del before[max(depth - 1, 0) :]
         branch = "" if depth == 0 else "├─ " if has_next[at] else "└─ "
-        yield root + at, f"{''.join(before)}{branch}{_caption(forest, root + at)}".rstrip()
+        word, label = _names(forest, root + at)
+        caption = " ".join(str(part) for part in (label, word) if part is not None) or "·"
+        yield root + at, f"{''.join(before)}{branch}{caption}".rstrip()
         if depth > 0:
             before.append("│  " if has_next[at] else "   ")
-
-
-def _caption(forest: Forest, node: int) -> str:
-    word, label = _names(forest, node)
-    return " ".join(str(part) for part in (label, word) if part is not None) or "·"
 
 
 def escape(shown: str) -> str:
@@ -129,7 +125,8 @@ def svg(forest: Forest, most: int = 6) -> str:
 def _placed(forest: Forest, root: int, end: int, top: float) -> tuple[list[_Box], float]:
     """Where the nodes of a tree are: leaves side by side in order, every other node over the middle of its children."""
     depths = forest.depths[root:end].tolist()
-    own = [_width(forest, root + at) for at in range(len(depths))]
+    letters = [len(_clip(*_names(forest, root + at))) for at in range(len(depths))]
+    own = [max(_HIGH, count * _SIZE * _ADVANCE + 14) for count in letters]
     offsets, child = forest.offsets, forest.child
     below = [
         [c - root for c in child[offsets[root + at] : offsets[root + at + 1]].tolist() if c < end]
@@ -182,10 +179,6 @@ def _clip(*names: object) -> str:
     """The first of these that there is, not too long."""
     letters = str(next((name for name in names if name is not None), ""))
     return letters if len(letters) <= _LONGEST else letters[: _LONGEST - 1] + "…"
-
-
-def _width(forest: Forest, node: int) -> float:
-    return max(_HIGH, len(_clip(*_names(forest, node))) * _SIZE * _ADVANCE + 14)
 
 
 def _fill(label: int, highest: int, has_names: bool) -> str:

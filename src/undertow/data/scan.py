@@ -64,7 +64,9 @@ def refuse(problems: dict[int, str], text: str, what: str) -> None:
     shown = sorted(problems)
     count = sum(bool(line.strip()) for line in lines)
     parts = [f"{len(shown)} bad line{'s' * (len(shown) > 1)} among {count}; {what}:"]
-    parts += [f"  line {n}: {problems[n]}: {_cut(lines[n - 1])}" for n in shown[:_MOST]]
+    for n in shown[:_MOST]:
+        line = lines[n - 1].strip()
+        parts.append(f"  line {n}: {problems[n]}: {line if len(line) <= 60 else line[:57] + '...'}")
     if len(shown) > _MOST:
         parts.append(f"  and the lines {_ranges(shown[_MOST:])}")
     fault = DataError("\n".join(parts), hint="correct these lines, or take them out")
@@ -73,11 +75,6 @@ def refuse(problems: dict[int, str], text: str, what: str) -> None:
 
 
 _MOST = 20  # bad lines that are shown with what is wrong
-
-
-def _cut(line: str) -> str:
-    line = line.strip()
-    return line if len(line) <= 60 else line[:57] + "..."
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -5,7 +5,7 @@ A forest keeps its trees one after the other, so what is below a root is a range
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,25 +58,23 @@ def batch(forest: Forest, indices: Any) -> Forest:
         left -= shift
         right -= shift
         sides = left, right
-    return type(forest)(
-        forest.word[nodes],
-        forest.label[nodes],
-        offsets,
-        child,
-        roots,
-        sides,
-        {name: values[nodes] for name, values in forest.fields.items()},
-        forest.vocabulary,
-        forest.labels,
-    )
+    return _with_edges(forest, lambda values: values[nodes], offsets, child, roots, sides)
+
+
+def _with_edges(
+    forest: Forest, pick: Callable[[Array], Array], offsets: Array, child: Array, roots: Array, sides: Any
+) -> Forest:
+    """A forest of these edges, its nodes picked from another."""
+    fields = {name: pick(values) for name, values in forest.fields.items()}
+    columns = pick(forest.word), pick(forest.label), offsets, child, roots, sides, fields
+    return type(forest)(*columns, forest.vocabulary, forest.labels)
 
 
 def _are_neighbours(indices: list[Any], count: int) -> bool:
     """Are these the numbers of trees that follow each other? Small batches are made often: this makes no array."""
-    if not indices or set(map(type, indices)) != {int}:
+    if not indices or set(map(type, indices)) != {int} or not 0 <= indices[0] <= indices[-1] < count:
         return False
-    first = indices[0]
-    return first >= 0 and indices[-1] < count and indices == list(range(first, first + len(indices)))
+    return indices == list(range(indices[0], indices[-1] + 1))
 
 
 def _neighbours(forest: Forest, first: int, last: int) -> Forest:
@@ -90,29 +88,21 @@ def _neighbours(forest: Forest, first: int, last: int) -> Forest:
         left, right = forest.sides[0][start:stop], forest.sides[1][start:stop]
         shift = (left >= 0) * np.int32(start)
         sides = left - shift, right - shift
-    return type(forest)(
-        forest.word[start:stop].copy(),
-        forest.label[start:stop].copy(),
-        forest.offsets[start : stop + 1] - np.int32(edge),
-        forest.child[edge : stop - last - 1] - np.int32(start),
-        forest.roots[first : last + 1] - np.int32(start),
-        sides,
-        {name: values[start:stop].copy() for name, values in forest.fields.items()},
-        forest.vocabulary,
-        forest.labels,
-    )
+    offsets = forest.offsets[start : stop + 1] - np.int32(edge)
+    child = forest.child[edge : stop - last - 1] - np.int32(start)
+    roots = forest.roots[first : last + 1] - np.int32(start)
+    return _with_edges(forest, lambda values: values[start:stop].copy(), offsets, child, roots, sides)
 
 
 def _one(forest: Forest, number: int) -> Forest:
     """One tree: parts of arrays in which every tree is numbered from 0. Training one by one makes many of these."""
     spans, offsets, child, sides = forest.__undertow_alone__
     start, stop = spans[number]
-    edge = start - number
     return type(forest)(
         forest.word[start:stop].copy(),
         forest.label[start:stop].copy(),
         offsets[start + number : stop + number + 1].copy(),
-        child[edge : stop - number - 1].copy(),
+        child[start - number : stop - number - 1].copy(),
         np.zeros(1, np.int32),
         None if sides is None else (sides[0][start:stop].copy(), sides[1][start:stop].copy()),
         {name: values[start:stop].copy() for name, values in forest.fields.items()},
@@ -169,15 +159,12 @@ def join(parts: Sequence[Forest]) -> Forest:
         for name, values in part.fields.items():
             if values.shape[1:] != parts[0].fields[name].shape[1:]:
                 raise DataError(f"the field {name!r} has other shapes in forest {number}", hint="make them alike")
-    return type(parts[0]).from_depths(
-        np.concatenate([part.depths for part in parts]),
-        np.concatenate([part.word for part in parts]),
-        np.concatenate([part.label for part in parts]),
-        {name: np.concatenate([part.fields[name] for part in parts]) for name in parts[0].fields},
-        all(part.is_binary for part in parts),
-        parts[0].vocabulary,
-        parts[0].labels,
+    depths, word, label = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("depths", "word", "label")
     )
+    fields = {name: np.concatenate([part.fields[name] for part in parts]) for name in parts[0].fields}
+    is_binary = all(part.is_binary for part in parts)
+    return type(parts[0]).from_depths(depths, word, label, fields, is_binary, parts[0].vocabulary, parts[0].labels)
 
 
 def with_vocabulary(forest: Forest, vocabulary: Vocabulary) -> Forest:
@@ -232,7 +219,7 @@ def first_odd(counts: Array, roots: Array) -> str:
 
 
 def depths(forest: Forest) -> Array:
-    """The depth of each node; in a few rounds, each of which looks twice as far up."""
+    """The depth of every node below its root; in a few rounds, each of which looks twice as far up."""
     above = np.full(forest.size, -1, np.int64)
     above[forest.child] = np.arange(forest.size).repeat(np.diff(forest.offsets))
     found = (above >= 0).astype(np.int32)

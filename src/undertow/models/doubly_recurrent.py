@@ -30,18 +30,14 @@ class DoublyRecurrent(TreeGenerator):
     any_children = True
 
     def shapes(self):
-        d, e = self.width, self.embedding
+        d, e, moves = self.width, self.embedding, {}
+        for way in ("down", "across"):
+            moves |= {f"{way}_gates": (e + d, 2 * d), f"{way}_gates_bias": (2 * d,)}  # what is kept, what is looked at
+            moves |= {way: (e + d, d), f"{way}_bias": (d,)}
         return {
             "embed": (self.words, e),
             "start": (d,),  # what comes down to the root
-            "down_gates": (e + d, 2 * d),  # what is kept, what is looked at
-            "down_gates_bias": (2 * d,),
-            "down": (e + d, d),
-            "down_bias": (d,),
-            "across_gates": (e + d, 2 * d),
-            "across_gates_bias": (2 * d,),
-            "across": (e + d, d),
-            "across_bias": (d,),
+            **moves,
             "join": (2 * d, d),
             "join_bias": (d,),
             "children": (d,),

@@ -60,25 +60,21 @@ class Report:
             return []
         edges = np.unique(np.quantile(self.lengths, np.linspace(0, 1, parts + 1)[1:], method="higher"))
         where = np.searchsorted(edges, self.lengths)
-        rows = []
-        for part in np.unique(where):
-            is_in = where == part
-            some = self.lengths[is_in]
-            right = float(np.mean((self.actual == self.predicted)[is_in]))
-            rows.append((int(some.min()), int(some.max()), int(is_in.sum()), right))
-        return rows
+        is_right = self.actual == self.predicted
+        grouped = ((self.lengths[where == part], is_right[where == part]) for part in np.unique(where))
+        return [(int(some.min()), int(some.max()), len(some), float(np.mean(right))) for some, right in grouped]
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.accuracy:.1%} of {len(self.actual):,} trees right; the most frequent class has {self.majority:.1%}"
-        ]
-        lines += ["", "leaves          trees   right"]
-        for least, most, trees, right in self.by_length():
-            lines.append(f"{least:5} - {most:<5} {trees:8,}   {right:5.1%}")
-        lines += ["", "rows: what it is; columns: what the model says"]
         shown = self._shown()
-        if len(shown) < self.classes:
-            lines[-1] += f"; {len(shown)} of {self.classes:,} classes"
+        cut = f"; {len(shown)} of {self.classes:,} classes" if len(shown) < self.classes else ""
+        lines = [
+            f"{self.accuracy:.1%} of {len(self.actual):,} trees right; the most frequent class has {self.majority:.1%}",
+            "",
+            "leaves          trees   right",
+            *(f"{least:5} - {most:<5} {trees:8,}   {right:5.1%}" for least, most, trees, right in self.by_length()),
+            "",
+            f"rows: what it is; columns: what the model says{cut}",
+        ]
         names = [self.names[k] if k < len(self.names) else str(k) for k in shown.tolist()]
         table = self._table(shown)
         first = max([5, *map(len, names)])

@@ -93,10 +93,9 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
             hint="leave it out: it is how many to make by rule; a shorter file has fewer",
         )
     trees = TREES if trees is None else trees
-    if kind == "trees" and path:
-        return Source(*parts_of(Path(path), seed, binary, min_count))
-    if kind == "sst" and path:
-        _check_treebank(Path(path))
+    if kind in ("trees", "sst") and path:
+        if kind == "sst":
+            _check_treebank(Path(path))
         return Source(*parts_of(Path(path), seed, binary, min_count))
     if min_count != 1:
         raise DataError(f"min_count is {min_count}, and {spec} has a fixed set of words", hint="leave min_count out")

@@ -326,3 +326,10 @@ def test_everything_public_is_documented():
     for name, value in vars(tf).items():
         if not name.startswith("_") and callable(value):
             assert value.__doc__, name
+
+
+@pytest.mark.parametrize("make", [lambda: tf.global_norm([]), lambda: tf.global_norm([None]), lambda: tf.add_n([])])
+def test_an_operation_on_nothing_is_refused(make):
+    with pytest.raises(ut.TypeMismatch, match="no tensor") as caught:
+        make()
+    assert caught.value.hint

@@ -43,20 +43,11 @@ double, float, int = float64, float32, int32
 __version__ = "1.15.0"  # what programs ask before they choose how to write something
 
 
-def disable_eager_execution() -> None:
-    """Accepted: there is none."""
-
-
-def disable_control_flow_v2() -> None:
-    """Accepted: control flow is always part of the graph."""
-
-
 def disable_v2_behavior() -> None:
-    """Accepted: this is version 1."""
+    """Accepted: this is version 1. Control flow is part of the graph, and variables are read where they are used."""
 
 
-def disable_resource_variables() -> None:
-    """Accepted: variables are read where they are used."""
+disable_eager_execution = disable_control_flow_v2 = disable_resource_variables = disable_v2_behavior
 
 
 def __getattr__(name: str) -> Any:

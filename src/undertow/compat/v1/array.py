@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import random
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, emit
-from undertow.types import Type, dtype_of, f32, i32
+from undertow.types import DType, Type, dtype_of, f32, f64, i32, i64
 
 __all__ = [
     "broadcast_to", "cast", "concat", "constant", "convert_to_tensor", "expand_dims", "eye", "fill",
@@ -56,11 +57,10 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
         return Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
 
 
-def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Tensor:
+def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Any:
     """A tensor that a run may be fed; where it is not, its value is `input`."""
     with writing(input):
-        made: Tensor = named(wrap(emit("identity", [as_tensor(input)])[0]), name or "PlaceholderWithDefault")
-        return made
+        return named(wrap(emit("identity", [as_tensor(input)])[0]), name or "PlaceholderWithDefault")
 
 
 def constant(
@@ -88,25 +88,20 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, pr
 
 def _sizes(shape: Any) -> Any:
     """A shape that may be a tensor, or hold some: sizes, one by one."""
-    found = given(shape)
-    if isinstance(found, Traced):
-        if found.type.rank == 0:
-            return (found,)
-        length = found.type.shape[0]
+    sizes = given(shape)
+    if isinstance(sizes, Traced) and sizes.type.rank:
+        length = sizes.type.shape[0]
         if not isinstance(length, int):
             raise TypeMismatch("a shape of unknown length", here(), hint="the number of dimensions must be known")
-        return tuple(getitem(found, k) for k in np.arange(length).tolist())
-    if isinstance(found, (list, tuple, np.ndarray)):
-        return tuple(found)
-    return (found,)
+        return tuple(getitem(sizes, k) for k in np.arange(length).tolist())
+    return tuple(sizes) if isinstance(sizes, (list, tuple, np.ndarray)) else (sizes,)
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Any:
     """A tensor of that shape with the same value everywhere."""
     with writing(dims, value):
-        found = given(value)
-        found = found if isinstance(found, Traced) else as_constant(found)[()]
-        return named(_filled(dims, found), name)
+        element = given(value)
+        return named(_filled(dims, element if isinstance(element, Traced) else as_constant(element)[()]), name)
 
 
 def _filled(dims: Any, value: Any) -> Any:
@@ -193,40 +188,31 @@ def random_uniform(
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """The same numbers with another dtype."""
-    with writing(x):
-        return named(wrap(functions.astype(as_tensor(x), dtype_of(dtype))), name)
+    return apply(lambda tensor: functions.astype(tensor, dtype_of(dtype)), [x], name)
 
 
-def to_float(x: Any, name: str | None = None) -> Any:
-    """As float32."""
-    return cast(x, f32, name)
+def _cast_to(dtype: DType) -> Callable[..., Any]:
+    convert = lambda x, name=None: cast(x, dtype, name)  # noqa: E731
+    convert.__doc__ = f"As {dtype.numpy.name}."
+    return convert
 
 
-def to_double(x: Any, name: str | None = None) -> Any:
-    """As float64."""
-    return cast(x, np.float64, name)
-
-
-def to_int32(x: Any, name: str | None = None) -> Any:
-    """As int32."""
-    return cast(x, i32, name)
-
-
-def to_int64(x: Any, name: str | None = None) -> Any:
-    """As int64."""
-    return cast(x, np.int64, name)
+to_float, to_double, to_int32, to_int64 = map(_cast_to, (f32, f64, i32, i64))
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
     """The same elements in another shape; one size may be -1: what is left."""
-    with writing(tensor, shape):
-        return named(wrap(functions.reshape(as_tensor(tensor), _sizes(shape))), name)
+    return _shaped(functions.reshape, tensor, shape, name)
 
 
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
     """Repeated to fill a shape."""
-    with writing(input, shape):
-        return named(wrap(functions.broadcast_to(as_tensor(input), _sizes(shape))), name)
+    return _shaped(functions.broadcast_to, input, shape, name)
+
+
+def _shaped(ours: Callable[..., Any], tensor: Any, shape: Any, name: str | None) -> Any:
+    with writing(tensor, shape):
+        return named(wrap(ours(as_tensor(tensor), _sizes(shape))), name)
 
 
 def transpose(a: Any, perm: Any = None, name: str | None = None) -> Any:
@@ -271,13 +257,11 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None 
 def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None, name: str | None = None) -> Any:
     """Cut into equal parts, or into parts of these sizes."""
     with writing(value):
-        sizes, parts = num_or_size_splits, as_tensor(value)
+        sizes, whole = num_or_size_splits, as_tensor(value)
         if isinstance(sizes, (list, tuple)):
-            ends = np.cumsum([int(s) for s in sizes]).tolist()
-            starts = [0, *ends[:-1]]
-            cuts = [functions.slice_between(parts, a, b, axis=axis) for a, b in zip(starts, ends, strict=True)]
-            return [wrap(cut) for cut in cuts]
-        return wrap(functions.split(parts, sizes, axis=axis))
+            cuts = itertools.pairwise(np.cumsum([0, *map(int, sizes)]).tolist())
+            return wrap([functions.slice_between(whole, start, end, axis=axis) for start, end in cuts])
+        return wrap(functions.split(whole, sizes, axis=axis))
 
 
 def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
@@ -307,8 +291,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, name: str | 
     with writing(params, indices):
         source, chosen = as_tensor(params), as_tensor(indices)
         if chosen.type.rank == 0:
-            key = (*([np.s_[:]] * axis), chosen)
-            return named(wrap(getitem(source, key if axis else chosen)), name)
+            return named(wrap(getitem(source, (*([np.s_[:]] * axis), chosen) if axis else chosen)), name)
         return named(wrap(functions.take(source, chosen, axis=axis)), name)
 
 
@@ -350,12 +333,10 @@ def size(input: Any, name: str | None = None, out_type: Any = i32) -> Any:
     """The number of elements, as a tensor."""
     with writing(input):
         count = functions.size(as_tensor(input))
-        found = functions.astype(count, dtype_of(out_type)) if isinstance(count, Traced) else np.int32(count)
-        return named(wrap(found), name)
+        number = functions.astype(count, dtype_of(out_type)) if isinstance(count, Traced) else np.int32(count)
+        return named(wrap(number), name)
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: Any, name: str | None = None) -> Any:
     """The number of dimensions, as a tensor."""
-    with writing(input):
-        made: Tensor = named(write_constant(np.int32(as_tensor(input).type.rank)), name)
-        return made
+    return apply(lambda x: np.int32(x.type.rank), [input], name)

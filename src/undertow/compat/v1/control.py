@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +16,9 @@ from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Operation,
     Tensor,
+    add_node,
     as_constant,
     as_tensor,
-    get_context,
     given,
     is_tensor_like,
     named,
@@ -33,9 +34,8 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, emit, operand
+from undertow.frontend.values.traced import Traced, emit
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.ops.op import find
 
 __all__ = [
     "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
@@ -86,10 +86,9 @@ def cond(
         )
         merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
         leaves, structure = tree.flatten(merged, is_tensor_like)
-        found = [wrap(leaf) for leaf in leaves]
         is_operation = sides[0][1]
-        done = [Operation(x) if k in is_operation else x for k, x in enumerate(found)]
-        return tree.unflatten(structure, done)
+        tensors = [Operation(wrap(x)) if k in is_operation else wrap(x) for k, x in enumerate(leaves)]
+        return tree.unflatten(structure, tensors)
 
 
 def _unpacked(value: Any, strict: bool) -> Any:
@@ -141,12 +140,8 @@ def case(
         _, default = pairs.pop()  # as in TensorFlow, one of the conditions must be true
     chosen = default
     for pred, function in reversed(pairs):
-        chosen = _choice(pred, function, chosen, strict)
+        chosen = functools.partial(cond, pred, function, chosen, strict)
     return chosen()
-
-
-def _choice(pred: Any, function: Any, rest: Any, strict: bool) -> Callable[[], Any]:
-    return lambda: cond(pred, function, rest, strict)
 
 
 # -- repetition --------------------------------------------------------------------------------------------
@@ -176,9 +171,8 @@ def while_loop(
         if maximum_iterations is not None:
             counter, start, names = 1, [np.int32(0), *start], ["iteration", *names]
 
-        def values_of(params: list[Any]) -> list[Any]:
-            found: list[Any] = tree.unflatten(structure, [wrap(p) for p in params[counter:]])
-            return found
+        def values_of(params: list[Any]) -> Any:
+            return tree.unflatten(structure, [wrap(p) for p in params[counter:]])
 
         def header(params: list[Any]) -> Any:
             truth = interp.truth(given(cond(*values_of(params))))
@@ -199,8 +193,11 @@ def while_loop(
                     here(),
                     hint="it gives as many values as there are loop variables, in the same structure",
                 )
-            found = [_next(given(value), param) for value, param in zip(found, params[counter:], strict=True)]
-            return [emit("add", [params[0], np.int32(1)])[0], *found] if counter else found
+            later = [  # numbers and arrays take the dtype of their loop variable
+                value if isinstance(value, Traced) or is_weak(value) else as_constant(value, param.dtype)[()]
+                for value, param in zip(map(given, found), params[counter:], strict=True)
+            ]
+            return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
         tensors = [wrap(result) for result in results]
@@ -213,11 +210,6 @@ def while_loop(
 
 def _initial(value: Any) -> Any:
     return value if isinstance(value, Traced) else as_constant(value)[()]
-
-
-def _next(value: Any, param: Traced) -> Any:
-    """The next value of a loop variable; numbers and arrays take its dtype."""
-    return value if isinstance(value, Traced) or is_weak(value) else as_constant(value, param.dtype)[()]
 
 
 def _variable_names(function: Callable[..., Any], variables: Sequence[Any]) -> list[str]:
@@ -326,8 +318,7 @@ def Print(
     with writing(input_, *data):
         shown = [as_tensor(value) for value in data]
         template = _plain(message or "") + "".join("[{}]" for _ in shown)
-        token = _effect("print", shown, template)
-        with control_dependencies([token]):
+        with control_dependencies([add_node("print", shown, Attrs(template=template))]):
             return identity(input_, name)
 
 
@@ -336,20 +327,11 @@ def Assert(condition: Any, data: Sequence[Any], summarize: Any = None, name: Any
     with writing(condition, *data):
         template = "assertion failed: " + " ".join(_plain(v) if isinstance(v, str) else "[{}]" for v in data)
         shown = [as_tensor(value) for value in data if not isinstance(value, str)]
-        return Operation(_effect("assert", [as_tensor(condition), *shown], template))
+        return Operation(add_node("assert", [as_tensor(condition), *shown], Attrs(template=template)))
 
 
 def _plain(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
-
-
-def _effect(op: str, values: Sequence[Tensor], template: str) -> Tensor:
-    """An operator that acts on the world, in no order but that of the control edges in force."""
-    builder = get_context().open_builder
-    attrs = Attrs(template=template)
-    inputs = [operand(value) for value in values]
-    types = find(op).type([builder.type_of(port) for port in inputs], attrs)
-    return Tensor(builder, Port(builder.add(op, inputs, types, attrs, here())))
 
 
 # -- places and names --------------------------------------------------------------------------------------

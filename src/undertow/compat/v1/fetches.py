@@ -22,7 +22,7 @@ from undertow.frontend.trace.library import Captured
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.traced import constant as as_numpy
-from undertow.ir.graph import Library, Port
+from undertow.ir.graph import Port
 from undertow.passes.dead import acts
 from undertow.passes.pipeline import resolve_markers
 from undertow.types import type_of
@@ -93,11 +93,9 @@ def by_name(graph: Graph, name: str, span: Span | None) -> Any:
     return tensor if colon else Operation(tensor)
 
 
-def program_of(graph: Graph, fetches: Any, feeds: Mapping[Any, Any] | None = None) -> Fetched:
-    """The program for these fetches; feeds are tensors that are given instead of computed."""
-    span = here()
-    leaves, _ = flatten_fetches(graph, fetches, span)
-    return make_fetched(graph, leaves, [key.port for key in feeds or ()])
+def program_of(graph: Graph, fetches: Any) -> Program:
+    """The program for these fetches, where only placeholders are fed."""
+    return make_fetched(graph, flatten_fetches(graph, fetches, here())[0], ()).program
 
 
 def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port]) -> Fetched:
@@ -109,8 +107,7 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port]) -> Fe
     with graph.lock:
         if key not in graph.programs:
             graph.programs[key] = _make(graph, [*values, *orders], len(values), given)
-        found: Fetched = graph.programs[key]
-        return found
+        return graph.programs[key]
 
 
 def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]) -> Fetched:
@@ -122,16 +119,12 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     seed = main.key.node if main.key is not None and main.key.node in params else None
     owner = {param.node: port for port, param in instead.items()}
     inputs = tuple(owner.get(number, Port(number)) for number in params if number != seed)
-    written = _written(library)
+    nodes = (node for body in library.functions.values() for node in body.nodes)
+    written = frozenset(n.attrs.text("variable") for n in nodes if acts(n.op) and "variable" in n.attrs)
     structure = (("tuple", count), *([tree.LEAF] * count))
     types = tuple(main.nodes[number].types[0] for number in params)
     captured = Captured(library, types, (), structure, count, seed is not None, {}, written)
     return Fetched(Program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
-
-
-def _written(library: Library) -> frozenset[str]:
-    nodes = (node for body in library.functions.values() for node in body.nodes)
-    return frozenset(node.attrs.text("variable") for node in nodes if acts(node.op) and "variable" in node.attrs)
 
 
 # -- feeds -------------------------------------------------------------------------------------------------
@@ -178,10 +171,12 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
     found = type_of(array)
     if not np.can_cast(array.dtype, wanted.dtype.numpy, "same_kind") and not (array.size == 0 and array.ndim):
         other = (default_dtype(value) or found.dtype).numpy.name
+        shown = brief(value) if array.ndim == 0 else f"an array of {array.dtype.name}"
+        kinds = {"bool": "True or False", "int": "integers", "float": "numbers"}[wanted.dtype.kind]
         raise TypeMismatch(
-            f"{called} is {wanted}, but is fed {_what(value, array)}",
+            f"{called} is {wanted}, but is fed {shown}",
             span,
-            hint=f"feed {_kinds(wanted.dtype.kind)}, or make it tf.placeholder(tf.{other})",
+            hint=f"feed {kinds}, or make it tf.placeholder(tf.{other})",
         )
     if wanted.dtype.kind == "int" and array.size:
         bounds = np.iinfo(wanted.dtype.numpy)  # type: ignore[type-var]
@@ -197,14 +192,6 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         )
     with np.errstate(all="ignore"):
         return array.astype(wanted.dtype.numpy)[()]
-
-
-def _kinds(kind: str) -> str:
-    return {"bool": "True or False", "int": "integers", "float": "numbers"}[kind]
-
-
-def _what(value: Any, array: Any) -> str:
-    return brief(value) if array.ndim == 0 else f"an array of {array.dtype.name}"
 
 
 def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:

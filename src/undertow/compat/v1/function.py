@@ -21,13 +21,12 @@ from undertow.compat.v1.tensor import (
     Operation,
     Tensor,
     as_constant,
+    as_tensor,
     fitted,
     given,
     in_tensorflow_words,
     is_tensor_like,
     named,
-    wrap,
-    write_constant,
     writing,
 )
 from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
@@ -267,8 +266,7 @@ class Defined:
     def _results(self, graph: Graph, known: str) -> list[Type]:
         """The types of the results: as declared, or as the body gives them."""
         if known in graph.declared:
-            types: list[Type] = graph.declared[known].results
-            return types
+            return graph.declared[known].results
         callee = graph.callee(known)
         if known in graph.tracing:
             names = [*graph.tracing[graph.tracing.index(known) :], known]
@@ -300,9 +298,12 @@ class Defined:
                 declared = graph.declared.get(known)
                 if declared is not None:
                     self._check_results(declared, values)
-                wanted = [None] * len(values) if declared is None else declared.results
-                ports = [port_in(_result(v, w), 0, graph.ctx) for v, w in zip(values, wanted, strict=True)]
-                graph.writer.graphs[callee] = builder.finish(ports)
+                dtypes = [None] * len(values) if declared is None else [type.dtype for type in declared.results]
+                results = [
+                    value if isinstance(value, Traced) else as_constant(value, dtype)[()]
+                    for value, dtype in zip(values, dtypes, strict=True)
+                ]
+                graph.writer.graphs[callee] = builder.finish([port_in(value, 0, graph.ctx) for value in results])
         except RecursionError:
             raise CaptureError(
                 f"the body of `{known}` cannot be traced: too many functions call each other, each inside the other",
@@ -372,13 +373,6 @@ def _results(count: int) -> str:
     return f"{count} result{'' if count == 1 else 's'}"
 
 
-def _result(value: Any, wanted: Type | None) -> Any:
-    """A result as a tensor or a NumPy value of the declared type."""
-    if isinstance(value, Traced):
-        return value
-    return as_constant(value, None if wanted is None else wanted.dtype)[()]
-
-
 def _check_params(declared: Declare, defined: Defined) -> None:
     if declared.params != defined.params:
         raise GraphError(
@@ -400,7 +394,7 @@ class Overloaded:
 
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         with writing(*args):
-            tensors = [_as_tensor(arg) for arg in args]
+            tensors = [as_tensor(arg) for arg in args]
             types = tuple(tensor.type for tensor in tensors)
             if types not in self._made:
                 options = self.options
@@ -408,11 +402,6 @@ class Overloaded:
                     options = {**options, "func_name": f"{options['func_name']}_{len(self._made) + 1}"}
                 self._made[types] = Defined(self.python, list(types), options)
             return self._made[types](*tensors, name=name)
-
-
-def _as_tensor(value: Any) -> Any:
-    found = given(value)
-    return wrap(found) if isinstance(found, Traced) else write_constant(found)
 
 
 # -- calls -------------------------------------------------------------------------------------------------

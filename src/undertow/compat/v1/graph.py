@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
@@ -22,6 +22,10 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
 from undertow.ir.graph import Const, FunctionGraph, Library, Port
 from undertow.types import Type
+
+if TYPE_CHECKING:
+    from undertow.compat.v1.fetches import Fetched
+    from undertow.compat.v1.function import Declare, Defined
 
 # The newest Defined of each name in this process, so that functions survive `reset_default_graph`.
 NEWEST: dict[str, Any] = {}
@@ -144,13 +148,13 @@ class Graph:
         self.ctx.builder = self.main
         # Held while nodes are written or programs are made; runs do not hold it.
         self.lock = threading.RLock()
-        self.declared: dict[str, Any] = {}  # name -> Declare
-        self.defined: dict[str, Any] = {}  # name -> Defined
-        self.candidates: dict[str, Any] = {}  # name -> the Defined that a call by that name meant, if none is added
+        self.declared: dict[str, Declare] = {}
+        self.defined: dict[str, Defined] = {}
+        self.candidates: dict[str, Defined] = {}  # what a call by a name meant, if none is added
         self.tracing: list[str] = []  # functions whose bodies are being written, outermost first
         self.variables: list[Any] = []
         self.variable_scopes: list[tuple[str, bool]] = []  # full name, and whether variables are reused
-        self.programs: dict[Any, Any] = {}  # what is fetched and fed -> the program for it
+        self.programs: dict[Any, Fetched] = {}  # what is fetched and fed -> the program for it
         self._callees: dict[str, str] = {}  # name of a function -> what it is called in graphs
         self._functions: dict[str, str] = {}  # and back
         self._fed: dict[Port, Port] = {}
@@ -197,10 +201,7 @@ class Graph:
 
     def node_named(self, name: str) -> int | None:
         """The node of the main graph with this unique name."""
-        for number in range(len(self.main.nodes)):
-            if self.unique_name(number) == name:
-                return number
-        return None
+        return next((number for number in range(len(self.main.nodes)) if self.unique_name(number) == name), None)
 
     def param(self, type: Type, name: str, span: Span | None) -> Port:
         """A parameter of the main graph, to be fed."""
@@ -264,14 +265,13 @@ class Graph:
         """The function graphs that a run of these fetches needs, before they are simplified."""
         from undertow.compat.v1.fetches import program_of
 
-        found: Library = program_of(self, fetches).program.captured.library
-        return found
+        return program_of(self, fetches).captured.library
 
     def view(self, fetches: Any, simplify: bool | None = None) -> Any:
         """The static graph that a run of these fetches runs: prints as text, shows as a picture in a notebook."""
         from undertow.compat.v1.fetches import program_of
 
-        return program_of(self, fetches).program.view(simplify)
+        return program_of(self, fetches).view(simplify)
 
 
 _GRAPHS: Stack[Graph] = Stack(lambda: [Graph()])

@@ -5,6 +5,7 @@ Operations that are one operator of the library are made from its row.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,9 @@ def _two(ours: Op) -> Op:
     return lambda x, y, name=None: apply(ours, [x, y], name)
 
 
-def _over(ours: Op) -> Op:
+def _over(ours: Op, keeps_dtype: bool = False) -> Op:
+    """A reduction; those that sum keep the dtype: TensorFlow sums int32 in int32."""
+
     def reduction(
         input_tensor: Any,
         axis: Any = None,
@@ -36,14 +39,10 @@ def _over(ours: Op) -> Op:
     ) -> Any:
         chosen = reduction_indices if axis is None else axis
         axes = tuple(chosen) if isinstance(chosen, list) else chosen
-        return apply(ours, [input_tensor], name, axis=axes, keepdims=bool(keepdims or keep_dims))
+        options = {"axis": axes, "keepdims": bool(keepdims or keep_dims)}
+        return apply(lambda x: ours(x, **options, **({"dtype": x.dtype} if keeps_dtype else {})), [input_tensor], name)
 
     return reduction
-
-
-def _same(ours: Op) -> Op:
-    """A reduction that keeps the dtype: TensorFlow sums int32 in int32."""
-    return lambda x, axis, keepdims: ours(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
 
 def from_rows(prefix: str) -> dict[str, Op]:
@@ -52,10 +51,8 @@ def from_rows(prefix: str) -> dict[str, Op]:
     for row in CATALOGUE.values():
         for name in row.names(prefix):
             ours = getattr(functions, row.public)
-            if row.attrs:
-                operation = _over(_same(ours) if row.name in ("sum", "prod") else ours)
-            else:
-                operation = (_one if row.arity == 1 else _two)(ours)
+            is_sum = row.name in ("sum", "prod")
+            operation = _over(ours, is_sum) if row.attrs else (_one if row.arity == 1 else _two)(ours)
             operation.__name__ = operation.__qualname__ = name
             operation.__doc__ = row.sentence()
             made[name] = operation
@@ -87,10 +84,7 @@ def atan2(y: Any, x: Any, name: str | None = None) -> Any:
 
 
 def _total(*values: Any) -> Any:
-    total, *rest = values
-    for value in rest:
-        total = functions.add(total, value)
-    return total
+    return functools.reduce(functions.add, values)
 
 
 def add_n(inputs: Any, name: str | None = None) -> Any:
@@ -100,11 +94,8 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
 
 def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Any:
     """The matrix product."""
-    with writing(a, b):
-        left, right = operands([a, b])
-        left = functions.matrix_transpose(left) if transpose_a else left
-        right = functions.matrix_transpose(right) if transpose_b else right
-        return named(wrap(functions.matmul(left, right)), name)
+    turned = [functions.matrix_transpose if turns else lambda x: x for turns in (transpose_a, transpose_b)]
+    return apply(lambda left, right: functions.matmul(turned[0](left), turned[1](right)), [a, b], name)
 
 
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
@@ -155,25 +146,16 @@ def cumsum(x: Any, axis: int = 0, name: str | None = None) -> Any:
     return apply(lambda v: functions.cumulative_sum(v, axis=axis, dtype=v.dtype), [x], name)
 
 
-def argmax(
-    input: Any, axis: int | None = None, name: str | None = None, dimension: int | None = None, output_type: Any = "i64"
-) -> Any:
-    """The index of the largest element along an axis, by default the first."""
-    return _arg(functions.argmax, input, axis, dimension, output_type, name)
+def _index_of(which: str, ours: Op) -> Op:
+    def index(input: Any, axis: Any = None, name: Any = None, dimension: Any = None, output_type: Any = "i64") -> Any:
+        chosen = axis if axis is not None else dimension if dimension is not None else 0
+        return apply(lambda x: functions.astype(ours(x, axis=chosen), dtype_of(output_type)), [input], name)
+
+    index.__doc__ = f"The index of the {which} element along an axis, by default the first."
+    return index
 
 
-def argmin(
-    input: Any, axis: int | None = None, name: str | None = None, dimension: int | None = None, output_type: Any = "i64"
-) -> Any:
-    """The index of the smallest element along an axis, by default the first."""
-    return _arg(functions.argmin, input, axis, dimension, output_type, name)
-
-
-def _arg(ours: Op, input: Any, axis: int | None, dimension: int | None, output_type: Any, name: str | None) -> Any:
-    chosen = axis if axis is not None else dimension if dimension is not None else 0
-    with writing(input):
-        found = ours(as_tensor(input), axis=chosen)
-        return named(wrap(functions.astype(found, dtype_of(output_type))), name)
+argmax, argmin = _index_of("largest", functions.argmax), _index_of("smallest", functions.argmin)
 
 
 __all__ = sorted([

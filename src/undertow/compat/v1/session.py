@@ -160,17 +160,13 @@ class Session:
             if not fetched.written:
                 return plan.run(inputs, chosen.limits, dict(self._values))[0]
             with self._writing:
-                state = dict(self._values)
+                before, state = self._values, dict(self._values)
                 values, _ = plan.run(inputs, chosen.limits, state)
-                self._commit(state)
+                self._values = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
                 return values
         except OSError as fault:
             check_written(fault, chosen)
             raise
-
-    def _commit(self, state: dict[str, Any]) -> None:
-        before = self._values
-        self._values = {name: value if value is before.get(name) else _frozen(value) for name, value in state.items()}
 
 
 @dataclass(frozen=True, slots=True)

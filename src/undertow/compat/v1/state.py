@@ -7,46 +7,32 @@ assignments.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from undertow.compat.v1.array import drawn
 from undertow.compat.v1.control import control_dependencies, group
 from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.place import here
-from undertow.compat.v1.tensor import Operation, Tensor, TensorShape, as_tensor, fitted, given, named, writing
+from undertow.compat.v1.tensor import Operation, Tensor, add_node, as_tensor, fitted, given, named, writing
 from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.frontend.syntax.annotations import convert
 from undertow.frontend.values import random
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, operand
-from undertow.ir.graph import Attrs, Port
-from undertow.ops.op import find
+from undertow.frontend.values.traced import Traced
+from undertow.ir.graph import Attrs
 from undertow.passes.markers.paths import UPDATE
 from undertow.types import Type, dtype_of, f32
 from undertow.types import type_of as numpy_type_of
 
 __all__ = [
-    "AUTO_REUSE",
-    "Variable",
-    "assign",
-    "assign_add",
-    "assign_sub",
-    "constant_initializer",
-    "get_variable",
-    "global_variables",
-    "global_variables_initializer",
-    "glorot_uniform_initializer",
-    "initialize_all_variables",
-    "local_variables_initializer",
-    "ones_initializer",
-    "random_normal_initializer",
-    "random_uniform_initializer",
-    "trainable_variables",
-    "variable_scope",
-    "variables_initializer",
-    "zeros_initializer",
+    "AUTO_REUSE", "Variable", "assign", "assign_add", "assign_sub", "constant_initializer", "get_variable",
+    "global_variables", "global_variables_initializer", "glorot_uniform_initializer", "initialize_all_variables",
+    "local_variables_initializer", "ones_initializer", "random_normal_initializer", "random_uniform_initializer",
+    "trainable_variables", "variable_scope", "variables_initializer", "zeros_initializer",
 ]  # fmt: skip
 
 AUTO_REUSE = "auto"
@@ -117,14 +103,8 @@ class Variable:
         """The type of its elements."""
         return self.type.dtype
 
-    @property
-    def shape(self) -> TensorShape:
-        """Its dimensions."""
-        return TensorShape(d if isinstance(d, int) else None for d in self.type.shape)
-
-    def get_shape(self) -> TensorShape:
-        """The same as `shape`."""
-        return self.shape
+    shape: Any = Tensor.shape
+    get_shape: Any = Tensor.get_shape
 
     @property
     def op(self) -> Operation:
@@ -148,10 +128,7 @@ class Variable:
     __undertow_read__ = read_value
 
     def _read(self) -> Tensor:
-        builder = self.graph.ctx.open_builder
-        attrs = self._attrs()
-        number = builder.add("read", (), find("read").type([], attrs), attrs, here(), self.name)
-        return Tensor(builder, Port(number))
+        return add_node("read", (), self._attrs(), self.name)
 
     def fetched(self) -> Tensor:
         """The read that fetches of the variable itself share: in the main graph, ordered by nothing."""
@@ -197,14 +174,8 @@ class Variable:
         return self._assign(how, value, **{UPDATE: True})
 
     def _assign(self, how: str, value: Any, **more: Any) -> Tensor:
-        with writing(self, value) as graph:
-            builder = graph.ctx.open_builder
-            found = self._fitting(given(value))
-            port = operand(found)
-            attrs = self._attrs(how=how, **more)
-            types = find("assign").type([builder.type_of(port)], attrs)
-            number = builder.add("assign", (port,), types, attrs, here(), f"{self.name}.{how}")
-            return Tensor(builder, Port(number))
+        with writing(self, value):
+            return add_node("assign", [self._fitting(given(value))], self._attrs(how=how, **more), f"{self.name}.{how}")
 
     def _fitting(self, value: Any) -> Any:
         """What is assigned, in the variable's dtype; whether the shape fits is said by the type rule."""
@@ -219,8 +190,7 @@ class Variable:
             raise
 
     def _attrs(self, **more: Any) -> Attrs:
-        shape = tuple(d if isinstance(d, int) else None for d in self.type.shape)
-        return Attrs(variable=self.name, dtype=self.type.dtype.name, shape=shape, **more)
+        return Attrs(variable=self.name, dtype=self.type.dtype.name, shape=tuple(self.shape), **more)
 
 
 def is_tensor(value: Any) -> bool:
@@ -230,11 +200,7 @@ def is_tensor(value: Any) -> bool:
 
 def _free_name(graph: Graph, name: str) -> str:
     taken = {variable.name for variable in graph.variables}
-    free, count = name, 0
-    while free in taken:
-        count += 1
-        free = f"{name}_{count}"
-    return free
+    return next(free for k in itertools.count() if (free := f"{name}_{k}" if k else name) not in taken)
 
 
 def _install() -> None:
@@ -338,7 +304,7 @@ def get_variable(
     """The variable of this name, made now; inside of a scope with `reuse`, the one that there is."""
     graph = get_default_graph()
     full = _scoped(graph, name)
-    known = next((v for v in graph.variables if v.name == full), None)
+    known: Variable | None = next((v for v in graph.variables if v.name == full), None)
     reuses = bool(graph.variable_scopes) and graph.variable_scopes[-1][1]
     if known is not None:
         if not reuses:
@@ -347,8 +313,7 @@ def get_variable(
                 here(),
                 hint="get it with tf.variable_scope(..., reuse=True), or choose another name",
             )
-        found: Variable = known
-        return found
+        return known
     wanted = dtype_of(dtype)
     if callable(initializer) or initializer is None:
         if shape is None:
@@ -379,12 +344,12 @@ def ones_initializer() -> Initializer:
 
 def random_normal_initializer(mean: float = 0.0, stddev: float = 1.0, seed: Any = None) -> Initializer:
     """Fills a variable with normal numbers."""
-    return lambda shape, dtype: _drawn(random.normal, shape, mean, stddev, dtype)
+    return lambda shape, dtype: drawn(random.normal, shape, mean, stddev, dtype)
 
 
 def random_uniform_initializer(minval: float = 0.0, maxval: float = 1.0, seed: Any = None) -> Initializer:
     """Fills a variable with uniform numbers."""
-    return lambda shape, dtype: _drawn(random.uniform, shape, minval, maxval, dtype)
+    return lambda shape, dtype: drawn(random.uniform, shape, minval, maxval, dtype)
 
 
 def glorot_uniform_initializer(seed: Any = None) -> Initializer:
@@ -393,12 +358,6 @@ def glorot_uniform_initializer(seed: Any = None) -> Initializer:
     def make(shape: Sequence[int], dtype: Any) -> Any:
         fans = (shape[-2], shape[-1]) if len(shape) > 1 else (sum(shape) or 1, sum(shape) or 1)
         limit = float(np.sqrt(6.0 / (fans[0] + fans[1])))
-        return _drawn(random.uniform, shape, -limit, limit, dtype)
+        return drawn(random.uniform, shape, -limit, limit, dtype)
 
     return make
-
-
-def _drawn(draw: Any, shape: Sequence[int], a: float, b: float, dtype: Any) -> Any:
-    from undertow.compat.v1.array import drawn
-
-    return drawn(draw, shape, a, b, dtype)

@@ -16,13 +16,14 @@ from undertow.compat.v1.graph import Graph, NativeContext, another_graph, get_de
 from undertow.compat.v1.place import here
 from undertow.errors import CaptureError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.functions import public as functions
+from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, capturing, context, read
+from undertow.frontend.values.traced import Traced, capturing, context, operand, read
 from undertow.frontend.values.traced import constant as as_numpy
-from undertow.ir.graph import Const, Port
-from undertow.ops.op import CATALOGUE
+from undertow.ir.graph import Attrs, Const, Port
+from undertow.ops.op import CATALOGUE, find
 from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
 
 _KINDS = ("bool", "int", "float")
@@ -302,16 +303,21 @@ def as_constant(value: Any, dtype: DType | None = None) -> Any:
 
 def write_constant(value: Any, dtype: DType | None = None, name: str = "Const") -> Tensor:
     """A constant as a node of the graph that is being written."""
-    context = get_context()
-    builder = context.open_builder
-    port = builder.gate(Const(as_constant(value, dtype)), here(), name)
-    return Tensor(builder, port)
+    builder = open_builder()
+    return Tensor(builder, builder.gate(Const(as_constant(value, dtype)), here(), name))
 
 
-def get_context() -> NativeContext:
-    """The context of the graph that is being written."""
+def open_builder() -> Builder:
+    """What writes the graph that is being written."""
     current = context()
-    return current if isinstance(current, NativeContext) else get_default_graph().ctx
+    return (current if isinstance(current, NativeContext) else get_default_graph().ctx).open_builder
+
+
+def add_node(op: str, values: Sequence[Any], attrs: Attrs, name: str = "") -> Tensor:
+    """A node with one output, in no order but that of the control edges in force."""
+    builder, inputs = open_builder(), [operand(value) for value in values]
+    types = find(op).type([builder.type_of(port) for port in inputs], attrs)
+    return Tensor(builder, Port(builder.add(op, inputs, types, attrs, here(), name)))
 
 
 def fitted(value: Any, dtype: DType) -> Any:
@@ -333,6 +339,8 @@ def _stacked(value: Any) -> Any:
 
 def operands(values: Sequence[Any]) -> list[Any]:
     """Arguments of an operation, at least one of them a tensor, the others fitted to it."""
+    if not values:
+        raise TypeMismatch("there is no tensor to compute with", here(), hint="give at least one, and not only None")
     found = [_stacked(given(value)) for value in values]
     tensors = [value for value in found if isinstance(value, Traced)]
     if not tensors:
