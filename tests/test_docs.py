@@ -24,7 +24,7 @@ import pytest
 from docs import manual
 
 import undertow as ut
-from undertow import ops
+from undertow import errors, ops
 from undertow.ops import manual as ops_manual
 
 ROOT = Path(__file__).parent.parent
@@ -205,6 +205,12 @@ def test_every_op_is_in_the_reference() -> None:
     for family in ops.FAMILIES:
         for row in family.ROWS:
             assert f"| `{row.name}` |" in text
+
+
+@pytest.mark.parametrize("kind", [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, Exception)])
+def test_every_error_is_in_the_reference(kind: type) -> None:
+    text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert f"`{kind.__name__}`" in text or f"`ut.{kind.__name__}`" in text, "docs/reference/errors.md leaves it out"
 
 
 # --------------------------------------------------------------------------------------------------------------
