@@ -166,7 +166,9 @@ def manual() -> str:
     """The text of docs/reference/api.md."""
     groups: dict[str, dict[str, Any]] = {module: {} for module in _TITLES}
     for name, value in public_names().items():
-        groups[_home(name, value)][name] = value
+        home = _home(name, value)
+        assert home in groups, f"{name}: {home} has no heading in _TITLES of docs/manual.py"
+        groups[home][name] = value
     return _HEAD + "".join("\n".join(_section(module, names)) + "\n" for module, names in groups.items())
 
 

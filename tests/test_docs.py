@@ -24,7 +24,7 @@ import pytest
 from docs import manual
 
 import undertow as ut
-from undertow import ops
+from undertow import errors, ops
 from undertow.ops import manual as ops_manual
 
 ROOT = Path(__file__).parent.parent
@@ -207,26 +207,47 @@ def test_every_op_is_in_the_reference() -> None:
             assert f"| `{row.name}` |" in text
 
 
+@pytest.mark.parametrize("kind", [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, Exception)])
+def test_every_error_is_in_the_reference(kind: type) -> None:
+    text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert f"`{kind.__name__}`" in text or f"`ut.{kind.__name__}`" in text, "docs/reference/errors.md leaves it out"
+
+
 # --------------------------------------------------------------------------------------------------------------
 # The glossary
 
 
+def glossary_file(path: str) -> Path:
+    """Files are in src/undertow, unless they are of the core or the docs."""
+    return ROOT / path if path.startswith(("core/", "docs/")) else ROOT / "src" / "undertow" / path
+
+
 def test_glossary_names_real_files() -> None:
-    """What is there is not called planned, and what is not there is."""
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    for path, planned in re.findall(r"`([a-z0-9_/]+(?:\.py|/))`( \(planned\))?", text):
-        exists = (ROOT / "src" / "undertow" / path).exists()
-        assert exists != bool(planned), f"docs/glossary.md: {path} {'exists' if exists else 'does not exist'}"
+    paths = re.findall(r"`([\w/]+(?:\.(?:py|h|cpp|md)|/))`", text)
+    assert len(paths) > 150
+    for path in paths:
+        assert glossary_file(path).exists(), f"docs/glossary.md: {path} does not exist"
 
 
 def test_glossary_names_real_names() -> None:
-    """A name in brackets behind a file is defined there: `ir/graph.py` (`Site`)."""
+    """Names in brackets behind a file are defined there: `ir/graph.py` (`Site`)."""
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    for path, name in re.findall(r"`([a-z0-9_/]+\.py)` \(`([\w.]+)`\)", text):
-        source = (ROOT / "src" / "undertow" / path).read_text(encoding="utf-8")
-        first, *inner = name.split(".")
-        assert re.search(rf"^(class|def) {first}\b|^{first}\b", source, re.MULTILINE), f"{path} has no {name}"
-        assert all(re.search(rf"\b{part}\b", source) for part in inner), f"{path} has no {name}"
+    for path, names in re.findall(r"`([\w/]+\.(?:py|h|cpp))` \(((?:`[\w.]+`(?:, )?)+)\)", text):
+        source = glossary_file(path).read_text(encoding="utf-8")
+        for name in re.findall(r"[\w.]+", names):
+            first, *inner = name.split(".")
+            defined = rf"^\s*(class|struct|def|using) {first}\b|^{first}\b"
+            assert re.search(defined, source, re.MULTILINE), f"{path} has no {name}"
+            assert all(re.search(rf"\b{part}\b", source) for part in inner), f"{path} has no {name}"
+
+
+def test_glossary_has_a_row_for_each_term_once() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Where the papers are")[0]
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| term ")]
+    assert all(line.count(" | ") == 3 or " | | " in line for line in rows)
+    terms = [line.split("|")[1].strip() for line in rows]
+    assert len(terms) == len(set(terms)), sorted(term for term in terms if terms.count(term) > 1)
 
 
 def test_versions_agree() -> None:

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 import undertow as ut
 from undertow.cli.console import bytes_of, make_console, telling_errors
 from undertow.errors import UndertowError
-from undertow.models import MODELS, name_of
+from undertow.models import CLASSIFIERS, GENERATORS, MODELS, name_of
 from undertow.models.ranges import check_ranges
 from undertow.train.curve import write_curve
 from undertow.train.growth import perplexity
@@ -29,7 +29,7 @@ from undertow.train.loop import is_over
 from undertow.train.recipe import OPTIMIZERS, Recipe
 from undertow.train.source import SOURCES, TREES
 
-_MODELS = "treernn, rntn, treelstm, childsum or mvrnn, which label trees; topdown or drnn, which grow them."
+_MODELS = f"{', '.join(CLASSIFIERS)}, which label trees; {', '.join(GENERATORS)}, which grow them."
 _PATIENCE = (
     "Stop after so many epochs that were no better. Better: more roots of the dev set right, or as many roots and more "
     "nodes; of models that grow trees, less loss."

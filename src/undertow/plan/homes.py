@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from undertow.plan.kernels import TraitsOf
-from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Read, Slot
+from undertow.plan.plan import Branch, Call, Collect, Item, Loop, Map, Op, Plan, Read
 from undertow.plan.walk import going_on, items_in, singly, transfers_of
 
 _Value = tuple[int, int]  # region, slot
@@ -54,12 +54,7 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
                 todo.append(source)
     regions = []
     for number, region in enumerate(plan.regions):
-        placed = [
-            slot
-            if (number, k) in host
-            else Slot(slot.name, slot.type, slot.kind, "lanes", slot.is_shared, slot.is_passed)
-            for k, slot in enumerate(region.slots)
-        ]
+        placed = [slot if (number, k) in host else slot.with_home("lanes") for k, slot in enumerate(region.slots)]
         regions.append(region.with_slots(tuple(placed)))
     return replace(plan, regions=tuple(regions))
 

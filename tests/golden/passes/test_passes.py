@@ -23,6 +23,7 @@ from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
 from undertow.passes.markers.paths import DERIVATIVE
 from undertow.passes.pipeline import MARKED
+from undertow.passes.pipeline import PASSES as PIPELINE
 from undertow.passes.report import Report
 from undertow.passes.simplify import simplify
 
@@ -66,6 +67,12 @@ def test_text(path: Path, golden: Callable[..., None]) -> None:
         if path.stem in FLATTENED:
             made += f"\n# flattened\n\n{dump(static)}"
     golden(path, made, f"{head}# after\n")
+
+
+def test_every_pass_is_here() -> None:
+    elsewhere = {"constants", "unfetched"}  # tests/unit/passes/test_phase_constants.py; tests/unit/compat
+    missing = {name for name, *_ in (*MARKED, *PIPELINE)} - elsewhere - PASSES.keys()
+    assert not missing, "a pass of passes/pipeline.py is missing from PASSES"
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -21,6 +21,7 @@ from undertow.plan.lifetimes import find_lifetimes
 from undertow.plan.order import order
 from undertow.plan.owners import find_owners
 from undertow.plan.parse import parse
+from undertow.plan.pipeline import steps
 from undertow.plan.plan import Plan
 from undertow.plan.products import find_products
 from undertow.plan.schedule import choose_schedules
@@ -51,6 +52,12 @@ def test_text(path: Path, golden: Callable[..., None]) -> None:
     made = f"\n{dump(after, legend=False)}"
     assert dump(parse(made), legend=False) == made[1:]
     golden(path, made, f"{head}# after\n")
+
+
+def test_every_pass_is_here() -> None:
+    """`lower` makes the first plan there is: what it is given is no plan."""
+    names = [name for name, _ in steps(fib.graph(5.0).static, traits_of)]
+    assert names == ["lower", *PASSES], "a pass of plan/pipeline.py is missing from PASSES"
 
 
 @pytest.mark.parametrize("name", PASSES)

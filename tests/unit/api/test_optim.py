@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.api.options import ENGINES
 from undertow.errors import Fault, TypeMismatch, UndertowError
 
-ENGINES = ("reference", "demand", "waves", "expand")
 Formula = Callable[[list[Any], Any], Any]  # gradients of all steps, the first value -> the last value
 
 

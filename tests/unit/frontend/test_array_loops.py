@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-
-ENGINES = ["reference", "demand", "waves", "expand"]
+from undertow.api.options import ENGINES
 
 
 @ut.function

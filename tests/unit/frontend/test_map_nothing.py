@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.api.options import ENGINES
 
-ENGINES = ["reference", "demand", "waves", "expand"]
 NONE, TWO = np.zeros(0), np.array([2.0, 3.0])
 LEAF = ut.data.from_nested(["a"], binary=False)
 BUSH = ut.data.from_nested([("a", ("b", "c", "a"), "c")], binary=False)

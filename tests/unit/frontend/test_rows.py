@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.api.options import ENGINES
 from undertow.errors import CaptureError, Fault, TypeMismatch
 from undertow.frontend.values import tree
 
-ENGINES = ("reference", "demand", "waves", "expand")
 WHOLE = np.array([[1, 1], [0, 0], [5, 5], [0, 0], [7, 7]], np.float32)
 
 

@@ -9,13 +9,11 @@ import pytest
 from tests.support.threads import in_threads
 
 import undertow as ut
+from undertow.api.options import ENGINES
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
 from undertow.ops.op import find
 from undertow.types import CTL, Type, f64, i64
-
-ENGINES = ("reference", "demand", "waves", "expand")
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The rows

@@ -50,6 +50,8 @@ def test_plans_print_and_parse_after_every_pass(program: Program) -> None:
         text = dump(plan)
         read = parse(text, dump_constants(plan))
         assert dump(read) == text, name
+        for mine, theirs in zip(read.regions, plan.regions, strict=True):
+            assert mine.slots == theirs.slots, f"{name}: plan/dump.py and plan/parse.py know all that a slot says"
     if runs(program) and not acts(plan):
         inputs = inputs_of(program, graph)
         wanted, _ = WavesPlan(graph).run(inputs)

@@ -204,6 +204,7 @@ class Run(Frames):
             parent = target.parent
             assert parent is not None
             slots, pend = parent.slots, parent.pend
+            # Return: of all sites that call this body, only the one that opened the frame, its label, takes the token.
             # A frame that has ended does not visit the phase which gives this result.
             hits = up.get(target.site, ()) if slots else ()
             if weight and hits:
