@@ -194,7 +194,7 @@ class Plan:
         extra: Any = None
         if node.op not in MOVES and node.op != "input":
             code, parts = kernel_of(node)
-            extra = inputs, parts
+            extra = (inputs, *parts)
             needs += inputs
         elif code == INPUT:
             source = self.graph.inputs.index(number)

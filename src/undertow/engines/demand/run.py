@@ -108,7 +108,7 @@ class Run(Store):
         stack: list[tuple[Frame, int]] = [(frame, wanted)]
         push, pop, fired, record, story = stack.append, stack.pop, self.fired, self.record, self.story
         is_strict, deadline = self.options.check_finite, self.deadline
-        FORWARD, BRANCH, PARAM = rows.FORWARD, rows.BRANCH, rows.PARAM
+        ONE, FORWARD, BRANCH, PARAM = KERNEL, rows.FORWARD, rows.BRANCH, rows.PARAM  # locals are faster
         number = frame.rows[wanted].number
         there: Any  # a frame
         try:
@@ -139,8 +139,8 @@ class Run(Store):
                     elif state is not BUSY:
                         pop()  # somebody else has asked for it in the meantime
                         continue
-                    if code == KERNEL:
-                        inputs, (kernel, attrs, want, dtype, rank) = extra
+                    if code == ONE:
+                        inputs, kernel, attrs, want, dtype, rank = extra
                         value = kernel([slots[i] for i in inputs], attrs)[0]
                         if type(value) is not want:
                             value = settle(value, dtype, rank)
@@ -194,7 +194,7 @@ class Run(Store):
             # A later phase is given the number itself, by the first.
             values = [GO, slots[row.source] if row.extra else np.int64(len(slots[row.source]))]
         else:
-            inputs, parts = row.extra
+            inputs, *parts = row.extra
             values = self.results_of(row.code, row.number, parts, [slots[i] for i in inputs])
         for slot, value in enumerate(values, row.first):
             slots[slot] = value
