@@ -23,7 +23,7 @@ from undertow.frontend.trace.block_session import user_frame
 class SubGraph(Function):
     """A function that a `with` block writes: plain Python that runs once, and may call the SubGraph itself.
 
-    A call outside of any block runs it; in a block or in an @ut.function, it becomes part of that. `run`, `map`,
+    A call outside any block runs it; in a block or in an @ut.function, it becomes part of that. `run`, `map`,
     `graph` and `library` are those of functions. One that is called before its block is over says what it `returns`.
     """
 
@@ -33,9 +33,7 @@ class SubGraph(Function):
         frame = user_frame()
         span = Span("<unknown>", 1) if frame is None else Span(frame.f_code.co_filename, frame.f_lineno)
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".") if name):
-            raise CaptureError(
-                f"{name!r} cannot be the name of a SubGraph", span, hint="names are like those of Python's functions"
-            )
+            raise CaptureError(f"{name!r} cannot name a SubGraph", span, hint="use a Python identifier")
         super().__init__(Block(self, name, returns, span))
         del self.__wrapped__  # type: ignore[attr-defined]  # there is none: a stand-in without source
         self.__module__, self.__doc__ = __name__, None

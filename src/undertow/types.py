@@ -40,7 +40,7 @@ class DType:
             if not fits or isinstance(dim, bool):
                 raise TypeMismatch(
                     f"{brief(dim)} is not a dimension",
-                    hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known at run time) "
+                    hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known only at run time) "
                     f"or ut.{self.name}['n'] (named)",
                 )
         return Type(self, tuple(int(d) if isinstance(d, np.integer) else d for d in dims))
@@ -141,9 +141,7 @@ def dtype_of(spec: object) -> DType:
         found = None
     if found in _FROM_NUMPY:
         return _FROM_NUMPY[found]
-    raise TypeMismatch(
-        f"{brief(spec)} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64"
-    )
+    raise TypeMismatch(f"unknown dtype {brief(spec)}", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64")
 
 
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:
@@ -157,7 +155,7 @@ _RANK = {"bool": 0, "i32": 1, "i64": 2, "f32": 3, "f64": 4}
 def promote(a: DType, b: DType) -> DType:
     """NumPy 2 promotion, except that an integer with a float gives the float's dtype."""
     if "ctl" in (a.kind, b.kind):
-        raise TypeMismatch("an order token cannot be computed with")
+        raise TypeMismatch("an order token cannot be an operand")
     return a if _RANK[a.name] >= _RANK[b.name] else b
 
 

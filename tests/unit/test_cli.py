@@ -193,7 +193,7 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
         (("my_programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
         (
             ("my_programs.py:fib", "10", "--scheduler", "best"),
-            "there is no scheduler 'best'; one of fifo, lifo, random",
+            "unknown scheduler 'best'; one of fifo, lifo, random",
         ),
         (("my_programs.py:fib", "10", "--engine", "steam"), "there is no engine 'steam'"),
         (("my_programs.py:fib", "10", "--frames", "-1"), "below zero"),

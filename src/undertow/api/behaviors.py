@@ -50,7 +50,7 @@ class Behaviors(Sequence[Behavior]):
 
     def __str__(self) -> str:
         count = f"{len(self.found)} outcome{'s' * (len(self.found) != 1)}"
-        said = count if self.is_complete else f"at least {count}: the budget of {self.runs} runs was used up"
+        said = count if self.is_complete else f"at least {count}: the budget of {self.runs} runs is used up"
         return "\n".join([said, *map(str, self.found)])
 
 
@@ -62,7 +62,7 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
     """
     if not isinstance(program, Function):
         raise TypeMismatch(
-            f"behaviors takes a function that is decorated with @ut.function, not {brief(program)}",
+            f"behaviors takes a function decorated with @ut.function, not {brief(program)}",
             hint="for a graph of compat.v1, call session.behaviors(fetches)",
         )
 
@@ -85,7 +85,7 @@ def find_behaviors(
 ) -> Behaviors:
     """All outcomes of a captured program from these values of its variables."""
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise UndertowError(f"budget={brief(budget)} is no number of runs", hint="write e.g. budget=1000")
+        raise UndertowError(f"budget must be a number of runs, not {brief(budget)}", hint="write e.g. budget=1000")
     chosen = settings()
     graph = program.static(program.library(Reference(), chosen.simplify))
     explored = explore(graph, inputs, state, budget, chosen.limits)

@@ -38,15 +38,17 @@ def check_grads(
     the modes do not draw the same ones.
     """
     if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
-        raise UndertowError(f"modes={brief(modes)} is not a choice of modes", hint='write modes=("fwd", "rev")')
+        raise UndertowError(
+            f"modes must contain 'fwd', 'rev' or both, not {brief(modes)}", hint='write modes=("fwd", "rev")'
+        )
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise UndertowError(f"order={brief(order)} is no order of a derivative", hint="write order=1, or 2")
+        raise UndertowError(f"order must be a positive integer, not {brief(order)}", hint="write order=1, or 2")
     if not isinstance(args, (tuple, list)):
         hint = "write ut.check_grads(f, (x, y))"
         raise UndertowError(f"ut.check_grads takes the arguments as a tuple, not {brief(args)}", hint=hint)
     if not _floats(tuple(args)):
-        hint = "give floats, as in 3.0; the value of a variable is v.read()"
-        raise UndertowError("there is no float among the arguments: no derivative is checked", hint=hint)
+        hint = "pass floats, as in 3.0; the value of a variable is v.read()"
+        raise UndertowError("none of the arguments is a float, so there is no derivative to check", hint=hint)
     random = np.random.default_rng(0)
     seed = settings().limits.seed
     with options(seed=0 if seed is None else seed):  # random draws are the same in every run
@@ -109,10 +111,10 @@ class _Checked:
                 result = f"result {at} " if len(found) > 1 else "the result "
                 place = f"at {list(map(int, worst))} " if worst else ""
                 raise GradientMismatch(
-                    f"the derivative of {result}{place}along argument {number} is {float(a[worst]):.9g} by {what}, "
+                    f"the derivative of {result}{place}with respect to argument {number} is {float(a[worst]):.9g} by {what}, "
                     f"but {float(b[worst]):.9g} by {other}",
-                    hint="is the function smooth there? Then this is a fault of a rule; else move the arguments, "
-                    "or give eps=, atol= and rtol=",
+                    hint="if the function is smooth there, a derivative rule is wrong; if not, choose other arguments, "
+                    "or set eps=, atol= and rtol=",
                 )
 
 

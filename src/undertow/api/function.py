@@ -50,10 +50,10 @@ def check_written(fault: OSError, chosen: Settings) -> None:
     if path is None or isinstance(fault, BrokenPipeError):
         return
     raise UndertowError(
-        f"what the run prints cannot be written: {fault}"
+        f"the output of the run cannot be written: {fault}"
         if isinstance(path, list)
         else f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
-        hint="name a file in a folder that exists and has room",
+        hint="choose a file in an existing folder with enough space",
     ) from fault
 
 
@@ -241,9 +241,9 @@ class Function:
         given = self.__undertow_arguments__(args, {})
         if self.__undertow_program__(given) is not program:
             raise UndertowError(
-                "these arguments are of other types than those that the plan was made for",
+                "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
-                hint="make a plan with arguments like these: f.plan(...)",
+                hint="make a plan for these arguments: f.plan(...)",
             )
         result, counted = apart(program.run, given.leaves, chosen, plan)
         return (result, counted) if stats else result
@@ -292,14 +292,14 @@ class Function:
             raise
         except Exception as fault:  # raised by a class of the user's
             raise CaptureError(
-                f"the arguments of `{definition.name}` cannot be taken apart: {type(fault).__name__}: {fault}",
+                f"cannot flatten the arguments of `{definition.name}`: {type(fault).__name__}: {fault}",
                 definition.closure.span,
-                hint="arguments are numbers, arrays, and tuples, lists, dicts and dataclasses of them",
+                hint="arguments must be numbers, arrays, or tuples, lists, dicts and dataclasses of them",
             ) from fault
         for leaf in given.leaves:
             if isinstance(leaf, Traced) and leaf.builder.is_open:
                 raise CaptureError(
-                    f"`{definition.name}` is run inside of a captured function, with values known only at run time",
+                    f"`{definition.name}` is run inside a captured function, with values known only at run time",
                     hint="call it like a function, without `.run` or `.graph`",
                 )
             if isinstance(leaf, Traced):
@@ -347,7 +347,7 @@ class Function:
         known = self.__undertow_programs__.find(key, given.types)
         if known is not None:
             return known
-        # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
+        # Captured outside the lock, so that a capture that is interrupted or slow blocks nobody.
         definition = self.__undertow_definition__
         with capturing(None), collection_paused():
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)

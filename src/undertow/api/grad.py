@@ -40,10 +40,10 @@ def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> 
         return int(argnums)  # type: ignore[arg-type]
     if isinstance(argnums, (tuple, list)) and all(map(_is_integer, argnums)):
         if len(set(argnums)) != len(argnums):
-            raise CaptureError(f"argnums={brief(argnums)} names an argument twice", hint="name each argument once")
+            raise CaptureError(f"argnums={brief(argnums)} lists an argument twice", hint="list each argument once")
         return tuple(map(int, argnums))
     raise CaptureError(
-        f"argnums={brief(argnums)} is neither a number nor a tuple of numbers",
+        f"argnums must be an integer or a tuple of integers, not {brief(argnums)}",
         hint=f"write {what}(f, argnums=0) or {what}(f, argnums=(0, 2))",
     )
 

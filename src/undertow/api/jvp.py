@@ -85,6 +85,6 @@ def hvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     primals, tangents = checked(primals, tangents)
     chosen = tuple(number for number, tangent in enumerate(tangents) if tangent is not None)
     if not chosen:
-        raise UndertowError("ut.hvp is given no tangent", hint="give a direction for at least one argument")
+        raise UndertowError("ut.hvp needs a tangent", hint="pass a direction for at least one argument")
     gradient = grad(f, argnums=chosen[0] if len(chosen) == 1 else chosen)
     return jvp(gradient, primals, tangents)[1]

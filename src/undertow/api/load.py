@@ -80,7 +80,7 @@ def load(path: str | os.PathLike[str]) -> LoadedFunction:
         fault.args = (fault.what,)
         raise
     except MemoryError as fault:
-        raise LoadError(f"{os.fspath(path)} cannot be loaded: it needs more memory than there is") from fault
+        raise LoadError(f"{os.fspath(path)} cannot be loaded: it does not fit in memory") from fault
     except (UndertowError, OSError):
         raise
     except Exception as fault:
@@ -100,7 +100,7 @@ class _Loader:
         try:
             found = json.loads(self.texts.pop(archive.MANIFEST), parse_constant=_no_number)
         except (ValueError, RecursionError) as fault:
-            raise LoadError(f"{archive.MANIFEST} is broken: {fault}") from None
+            raise LoadError(f"{archive.MANIFEST} is damaged: {fault}") from None
         manifest = want(found, dict, archive.MANIFEST)
         number, writer = entry(manifest, "format", int, archive.MANIFEST), str(manifest.get("undertow"))
         if number != FORMAT:
@@ -119,7 +119,7 @@ class _Loader:
         rows = entry(self.manifest, "signatures", list, archive.MANIFEST)
         wanted = {archive.graph_entry(number) for number in range(len(rows))}
         if not rows or wanted != self.texts.keys():
-            raise LoadError(f"it has {len(rows)} signatures, but {len(self.texts)} graphs, or they have other numbers")
+            raise LoadError(f"its {len(rows)} signatures do not match its {len(self.texts)} graphs")
         signature, notes = self.parameters()
         bound = self.bound(signature)
         signatures = [self.signature(row, number, signature) for number, row in enumerate(rows)]
@@ -152,22 +152,22 @@ class _Loader:
             if "annotation" in row:
                 notes[name] = self.decoder.annotation(row["annotation"], f"the annotation of {what}")
             if kind not in kinds or not name.isidentifier():
-                raise LoadError(f"{what} is {name!r:.40}, of kind {kind!r:.40}")
+                raise LoadError(f"{what} has the invalid name {name!r:.40} or kind {kind!r:.40}")
             try:
                 made.append(inspect.Parameter(name, kinds[kind], default=default))
             except ValueError as fault:
-                raise LoadError(f"{what} is wrong: {fault}") from None
+                raise LoadError(f"{what} is invalid: {fault}") from None
         try:
             return inspect.Signature(made), notes
         except ValueError as fault:
-            raise LoadError(f"the parameters are wrong: {fault}") from None
+            raise LoadError(f"the parameters are invalid: {fault}") from None
 
     def bound(self, signature: inspect.Signature) -> tuple[Any, ...]:
         rows = entry(self.manifest, "bound", list, archive.MANIFEST)
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         takes = [parameter.kind in positional for parameter in signature.parameters.values()]
         if not all(takes[: len(rows)]) or len(rows) > len(takes):
-            raise LoadError(f"it is bound to {len(rows)} objects, for which it has no parameters")
+            raise LoadError(f"its parameters cannot take the {len(rows)} bound objects")
         return tuple(self.decoder.value(row, "a bound object") for row in rows)
 
     def signature(
@@ -184,7 +184,7 @@ class _Loader:
         if row.get("mapped") is not None:
             mapped = tuple(want(flag, bool, f"`mapped` of {what}") for flag in entry(row, "mapped", list, what))
         if len(structures) != len(signature.parameters if mapped is None else mapped):
-            raise LoadError(f"{what} has {len(structures)} arguments, which is not what the function takes")
+            raise LoadError(f"{what} has {len(structures)} arguments, which do not fit the function's parameters")
         check_leaves([token for structure in structures for token in structure], len(types), what)
         library = self.library(number)
         count = sum(token == tree.LEAF for token in result)
@@ -204,7 +204,7 @@ class _Loader:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _hint(manifest: dict[str, Json]) -> str:
@@ -217,9 +217,9 @@ def _check_main(main: FunctionGraph, types: tuple[Type, ...], count: int, needs_
     takes = [main.nodes[param].types[0] for param in main.params]
     gives = [main.type_of(port) for port in main.results]
     if len(main.phases) != 1 or takes != [*types, *([Type(i64)] if needs_seed else [])]:
-        raise LoadError(f"{what} is said to take {list(types)!r:.200}, but its graph takes {takes!r:.200}")
+        raise LoadError(f"{what} declares arguments {list(types)!r:.200}, but its graph takes {takes!r:.200}")
     if len(gives) < count or CTL in gives[:count] or gives[count:] not in ([], [CTL]):
-        raise LoadError(f"{what} is said to give {count} results, but its graph gives {gives!r:.200}")
+        raise LoadError(f"{what} declares {count} results, but its graph gives {gives!r:.200}")
 
 
 def _distant(graph: FunctionGraph) -> FunctionGraph:

@@ -64,8 +64,8 @@ class Encoder:
             held = token[1].value
             if held is not None and type(held) is not str:
                 raise SaveError(
-                    f"{what} holds a {type(held).__name__}, {held!r:.80}, which a file cannot hold",
-                    hint="arguments and results may hold numbers, arrays, strings and None, in tuples, lists, dicts, "
+                    f"{what} contains a {type(held).__name__}, {held!r:.80}, which cannot be saved",
+                    hint="arguments and results may contain numbers, arrays, strings and None, in tuples, lists, dicts, "
                     "namedtuples and dataclasses",
                 )
             return [kind, held]
@@ -73,8 +73,8 @@ class Encoder:
             for key in token[2]:
                 if key is not None and (type(key) not in _PLAIN or (type(key) is float and not math.isfinite(key))):
                     raise SaveError(
-                        f"{what} is a dict with a key {key!r:.80}, which a file cannot hold",
-                        hint="keys may be strings, numbers and None",
+                        f"{what} is a dict with the key {key!r:.80}, which cannot be saved",
+                        hint="keys must be strings, numbers or None",
                     )
             return [kind, list(token[2])]
         if kind in ("dataclass", "namedtuple"):
@@ -122,12 +122,12 @@ def _fields(cls: Any) -> tuple[str, ...]:
 def want(value: Json, kind: type[_T], what: str) -> _T:
     """The value, if it is of that kind."""
     if type(value) is not kind:
-        raise LoadError(f"{what} is {value!r:.80}, not a {kind.__name__}")
+        raise LoadError(f"{what} must be a {kind.__name__}, not {value!r:.80}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:  # half of a surrogate pair: nobody could print it
-            raise LoadError(f"{what} is {value!r:.80}, which is no text") from None
+            raise LoadError(f"{what} is not valid text: {value!r:.80}") from None
     found: _T = value
     return found
 
@@ -164,7 +164,7 @@ class Decoder:
         missing = 1
         for row in want(tokens, list, f"the structure of {what}"):
             if missing == 0:
-                raise LoadError(f"the structure of {what} goes on after its end")
+                raise LoadError(f"the structure of {what} has extra tokens")
             token = self._token(want(row, list, f"a token of {what}"), what)
             missing += (token[1] if token[0] not in ("leaf", "static") else 0) - 1
             made.append(token)
@@ -177,7 +177,7 @@ class Decoder:
         if kind == "leaf" and len(row) == 1:
             return tree.LEAF
         if len(row) != 2:
-            raise LoadError(f"{row!r:.80} in the structure of {what} means nothing")
+            raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
         held = row[1]
         if kind == "static":
             return kind, tree.Identity(None if held is None else want(held, str, f"a part of {what}"))
@@ -186,7 +186,7 @@ class Decoder:
         if kind == "dict":
             keys = tuple(want(held, list, f"the keys of {what}"))
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
-                raise LoadError(f"the keys of {what} are {keys!r:.80}")
+                raise LoadError(f"the keys of {what} are invalid: {keys!r:.80}")
             return kind, len(keys), keys
         if type(kind) is str and kind in _OURS and type(held) is list:
             module, name = _OURS[kind]
@@ -194,23 +194,23 @@ class Decoder:
                 token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(held)
                 return token
             except (TypeError, ValueError):
-                raise LoadError(f"{row!r:.80} in the structure of {what} means nothing") from None
+                raise LoadError(f"invalid token {row!r:.80} in the structure of {what}") from None
         if kind in ("dataclass", "namedtuple") and type(held) is int and 0 <= held < len(self.classes):
             cls = self.classes[held]
             if self.kinds[held] == kind:
                 fields = _fields(cls)
                 return (kind, len(fields), cls, fields) if kind == "dataclass" else (kind, len(fields), cls)
-        raise LoadError(f"{row!r:.80} in the structure of {what} means nothing")
+        raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
 
     def type(self, row: Json, what: str, named: bool = False) -> Type:
         """A type; `named`: may a dimension be a name, as in annotations?"""
         dtype, *shape = want(row, list, f"the type of {what}") or [None]
         if not isinstance(dtype, str) or dtype not in DTYPES or DTYPES[dtype].kind == "ctl":
-            raise LoadError(f"the type of {what} is {row!r:.80}")
+            raise LoadError(f"the type of {what} is invalid: {row!r:.80}")
         dims: list[Dim] = []
         for dim in shape:
             if not (_is_size(dim) or (named and isinstance(dim, str))):
-                raise LoadError(f"the type of {what} has a dimension {dim!r:.80}")
+                raise LoadError(f"the type of {what} has an invalid dimension: {dim!r:.80}")
             dims.append(want(dim, str, f"a dimension of {what}") if isinstance(dim, str) else dim)
         return Type(DTYPES[dtype], tuple(dims))
 
@@ -239,7 +239,7 @@ class Decoder:
             if name not in self.arrays or digest(self.arrays[name]) != name:
                 raise LoadError(f"the array {name!r:.40} of {what} is not among the constants")
             return self.arrays[name][()]
-        raise LoadError(f"{what} holds {leaf!r:.80}")
+        raise LoadError(f"{what} contains an invalid value: {leaf!r:.80}")
 
 
 def _is_size(dim: Json) -> bool:
@@ -250,7 +250,7 @@ def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None
     """A structure must have a leaf for each type or value."""
     leaves = sum(token == tree.LEAF for token in structure)
     if leaves != count:
-        raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} of them are given")
+        raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} types or values")
 
 
 def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type | None:
@@ -285,7 +285,7 @@ def _made_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) 
     name = qualname.rpartition(".")[2]
     for word in (name, *fields):
         if not word.isidentifier() or keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
-            raise LoadError(f"{word!r:.80} is no name for a class or a field")
+            raise LoadError(f"{word!r:.80} is not a valid name of a class or field")
     try:
         made: type = (
             dataclasses.make_dataclass(name, [(field, Any) for field in fields])

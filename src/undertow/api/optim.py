@@ -167,7 +167,9 @@ class Optimizer(ABC):
             return np.float64(chosen)
         rate = as_operand(chosen(step) if callable(chosen) else chosen)
         if type_of(rate).rank:
-            raise TypeMismatch(f"the learning rate is {type_of(rate)}", hint="it is one number for all parameters")
+            raise TypeMismatch(
+                f"the learning rate must be a scalar, not {type_of(rate)}", hint="one rate applies to all parameters"
+            )
         return rate
 
 
@@ -183,7 +185,7 @@ def _kindly(cls: Kind) -> Kind:
         try:
             signature.bind(self, *args, **kwargs)
         except TypeError as fault:
-            strange = [f"there is no argument `{name}`" for name in kwargs if name not in signature.parameters]
+            strange = [f"unknown argument `{name}`" for name in kwargs if name not in signature.parameters]
             what = strange[0] if strange else str(fault)
             raise TypeMismatch(f"{cls.__name__}: {what}", hint=f"write {cls.__name__}{takes}") from None
         make(self, *args, **kwargs)
@@ -211,7 +213,7 @@ class SGD(Optimizer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nesterov and not self.momentum:
-            raise UndertowError("nesterov=True without momentum", hint="give a momentum, as in momentum=0.9")
+            raise UndertowError("nesterov=True needs a momentum", hint="write e.g. momentum=0.9")
 
     @property
     def slots(self) -> Mapping[str, float]:
@@ -320,7 +322,7 @@ _BELOW = {
 def _check(name: str, value: Any, below: float) -> None:
     """A setting that is a Python number must be in its range; anything else shows itself when it is used."""
     if isinstance(value, (str, bytes)) or value is None:
-        raise UndertowError(f"{name} is {brief(value)}, which is no number", hint=f"write e.g. {name}=0.01")
+        raise UndertowError(f"{name} must be a number, not {brief(value)}", hint=f"write e.g. {name}=0.01")
     if isinstance(value, (bool, int, float)) and not 0 <= value < below:
         wanted = f"from 0 to below {below}" if below < np.inf else "finite, and at least 0"
         raise UndertowError(f"{name} is {brief(value)}", hint=f"it must be {wanted}")
@@ -333,14 +335,15 @@ def _slot_leaves(state: State, name: str, structure: tree.Structure) -> list[Any
     leaves, shape = tree.flatten(state.slots[name], is_leaf)
     if shape != structure:
         raise TypeMismatch(
-            f"the slots `{name}` are not like the parameters", hint="make the state with opt.init(params)"
+            f"the slots `{name}` do not have the structure of the parameters",
+            hint="create the state with opt.init(params)",
         )
     return leaves
 
 
 def _no_slots(name: str) -> TypeMismatch:
     return TypeMismatch(
-        f"the state has no slots `{name}`", hint="make it with opt.init(params), by the optimizer that uses it"
+        f"the state has no slots `{name}`", hint="create it with opt.init(params) of the optimizer that uses it"
     )
 
 
@@ -349,7 +352,7 @@ def _no_slots(name: str) -> TypeMismatch:
 
 
 class Updater:
-    """An optimizer for variables: `apply(grads)` updates them, inside of a captured function or outside.
+    """An optimizer for variables: `apply(grads)` updates them, inside a captured function or outside.
 
     `variables` is any container of variables. The slots are variables too, in containers like it; `step` counts the
     updates. All change when the run succeeds, or none. In a graph, rows of `IndexedRows` are read and assigned one by

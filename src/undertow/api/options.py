@@ -56,22 +56,22 @@ class Settings:
             name, known = min(unknown), sorted(_LIMITS | {"engine", "simplify"})
             close = difflib.get_close_matches(name, known, 1)
             raise UndertowError(
-                f"there is no option {name!r}",
-                hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
+                f"unknown option {name!r}",
+                hint=f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}",
             )
         orders = {name: value for name in _ORDERS if (value := changes.get(name)) is not None}
         engine = changes.pop("engine", self.engine)
         if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
-            raise UndertowError(f"there is no engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
+            raise UndertowError(f"unknown engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
         is_simple = changes.pop("simplify", self.simplify)
         if not isinstance(is_simple, bool):
-            raise UndertowError(f"simplify={brief(is_simple)} is neither True nor False")
+            raise UndertowError(f"simplify must be True or False, not {brief(is_simple)}")
         chosen = Settings(engine, replace(self.limits, **changes), is_simple)
         if orders and engine not in ("auto", _ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
-                f"{name}={brief(value)} is for the engine {_ORDERED}, not for {engine}",
-                hint=f'name engine="{_ORDERED}", or no engine at all',
+                f"{name}={brief(value)} applies to the engine {_ORDERED}, not to {engine}",
+                hint=f'write engine="{_ORDERED}", or leave engine out',
             )
         return chosen
 
@@ -117,7 +117,7 @@ def options(**changes: Any) -> Iterator[None]:
     before = _SETTINGS.get()
     chosen = settings().with_(**changes)
     try:
-        _SETTINGS.set(chosen)  # inside of the `try`: Ctrl-C may come right after it
+        _SETTINGS.set(chosen)  # inside the `try`: Ctrl-C may come right after it
         yield
     finally:
         _SETTINGS.set(before)

@@ -51,7 +51,8 @@ def gradients(grads: Any) -> tuple[list[str], list[Any], tree.Structure]:
     for path, leaf in zip(paths, leaves, strict=True):
         if leaf is not None and type_at(leaf).dtype.kind != "float":
             raise TypeMismatch(
-                f"`{path}` is {said(type_at(leaf))}, but gradients are floats", hint="give None for none"
+                f"the gradient `{path}` must be a float, not {said(type_at(leaf))}",
+                hint="use None where there is no gradient",
             )
     return paths, leaves, structure
 
@@ -77,11 +78,11 @@ def _unequal(missing: str | None, extra: str | None) -> TypeMismatch:
     if missing is not None:
         return TypeMismatch(
             f"`params{missing}` has no gradient: there is no `grads{missing}`",
-            hint="gradients have the structure of the parameters; give None for what shall stay as it is",
+            hint="gradients have the structure of the parameters; use None for a parameter that stays as it is",
         )
     return TypeMismatch(
-        f"`grads{extra}` is the gradient of nothing: there is no `params{extra}`",
-        hint="gradients have the structure of the parameters; leave out what belongs to none",
+        f"`grads{extra}` has no parameter: there is no `params{extra}`",
+        hint="gradients have the structure of the parameters; remove the extra ones",
     )
 
 
@@ -92,8 +93,8 @@ def _fitting(path: str, param: Any, gradient: Any) -> Any:
     has, gets = type_at(param), type_at(gradient)
     if has.dtype.kind != "float":
         raise TypeMismatch(
-            f"`{path}` is {said(has)}, but only floats are trained",
-            hint=f"give None instead of `{grad_path}`, and it stays as it is",
+            f"`{path}` is {said(has)}, but only floats can be trained",
+            hint=f"pass None instead of `{grad_path}` to leave it as it is",
         )
     if len(has.shape) != len(gets.shape) or any(
         a != b for a, b in zip(has.shape, gets.shape, strict=True) if isinstance(a, int) and isinstance(b, int)
@@ -114,12 +115,14 @@ def variables_in(container: Any) -> tuple[list[Variable], tree.Structure]:
     for path, leaf in zip(paths, leaves, strict=True):
         if not isinstance(leaf, Variable) or leaf.dtype.kind != "float":
             shown = said(leaf.type) if isinstance(leaf, Variable) else brief(leaf)
-            raise TypeMismatch(f"`{path}` is {shown}, not a variable of floats", hint="make it one with ut.Variable(x)")
+            raise TypeMismatch(
+                f"`{path}` must be a variable of floats, not {shown}", hint="create one with ut.Variable(x)"
+            )
         if id(leaf) in seen:
-            raise TypeMismatch(f"`{path}` is the variable `{leaf.name}`, which is there twice", hint="name it once")
+            raise TypeMismatch(f"`{path}` repeats the variable `{leaf.name}`", hint="list it once")
         seen.add(id(leaf))
     if not leaves:
-        raise TypeMismatch("there are no variables to update", hint="give a container of ut.Variable")
+        raise TypeMismatch("there are no variables to update", hint="pass a container of ut.Variable")
     return leaves, structure
 
 

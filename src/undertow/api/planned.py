@@ -36,7 +36,7 @@ class PlanView:
             except ValueError as wrong:
                 what = str(wrong).removeprefix("not a plan: ")
                 raise GraphError(
-                    f"the core refuses this plan: {what}", hint="compare it with what print(f.plan(...)) shows"
+                    f"the core rejects this plan: {what}", hint="compare it with what print(f.plan(...)) shows"
                 ) from None
         return self._made
 
@@ -52,9 +52,7 @@ class PlanView:
         """The plan that a text says, of the same graph: the printed text, maybe with some lines changed."""
         data = parse(text, dump_constants(self.data))
         if _signature(data) != _signature(self.data):
-            raise GraphError(
-                "main takes or gives something else than before", hint="leave the line of its phase as it is"
-            )
+            raise GraphError("the arguments or results of main have changed", hint="restore the line of its phase")
         made = PlanView(_with_operators(self.static, data), data, self._feed)
         _ = made._ready  # refused now, not when it runs
         return made

@@ -63,8 +63,8 @@ def save(
     name = function.__undertow_definition__.name
     if not found:
         raise SaveError(
-            f"`{name}` has not been captured yet, so there is nothing to save",
-            hint="call it once, or give examples: ut.save(f, path, examples=[(x, y)])",
+            f"`{name}` has not been captured yet: there is nothing to save",
+            hint="call it once, or pass examples: ut.save(f, path, examples=[(x, y)])",
         )
     # Twice: the numbers of classes must not tell in which order the signatures were captured.
     draft = Encoder()
@@ -96,9 +96,9 @@ def _check(library: Library, name: str) -> None:
         for node in graph.nodes:
             if node.op in CATALOGUE and CATALOGUE[node.op].state is not None:
                 raise SaveError(
-                    f"`{name}` works on variables, which a saved function cannot have",
+                    f"`{name}` uses variables, which cannot be saved with a function",
                     node.span,
-                    hint="make the values of the variables arguments and results of the function",
+                    hint="pass the values of the variables as arguments, and return them",
                 )
     try:
         vet(library)
@@ -201,8 +201,8 @@ def _capture(function: Function, example: Sequence[Any]) -> None:
     """Capture a function for arguments like these."""
     if not isinstance(example, (tuple, list)):
         raise SaveError(
-            f"an example is {example!r:.80}, not the arguments of a call",
-            hint="each example is a tuple, also for one argument: examples=[(x,)]",
+            f"an example must be the arguments of a call, not {example!r:.80}",
+            hint="write a tuple, even for one argument: examples=[(x,)]",
         )
     leaves, structure = tree.flatten(tuple(example), _is_type)
 

@@ -18,7 +18,7 @@ from undertow.errors import DataError
 Array = npt.NDArray[Any]
 
 OPEN, CLOSE, ATOM = 1, 2, 3
-OUTSIDE = "text outside of the brackets"
+OUTSIDE = "text outside the brackets"
 _ATOMS = re.compile(r"[^ \t\n\r\f\v()]+")
 _KINDS = np.zeros(128, np.int8)  # of the first 128 characters; the others are parts of atoms
 _KINDS[:] = ATOM

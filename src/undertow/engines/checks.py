@@ -30,7 +30,7 @@ def check_inputs(graph: StaticGraph, inputs: Sequence[Result]) -> list[Value]:
     """What a run is given, as values of the types that the graph declares."""
     wanted = [graph.nodes[number] for number in graph.inputs]
     if len(inputs) != len(wanted):
-        raise TypeMismatch(f"{graph.name or 'the graph'} takes {len(wanted)} inputs, not {len(inputs)}")
+        raise TypeMismatch(f"{graph.name or 'the graph'} takes {len(wanted)} inputs, but {len(inputs)} are given")
     values: list[Value] = []
     for value, node in zip(inputs, wanted, strict=True):
         array = np.asarray(value)
@@ -56,14 +56,14 @@ def settle(value: Value, dtype: DType, rank: int) -> Value:
     if array.dtype != dtype.numpy:
         array = array.astype(dtype.numpy)
     if array.ndim != rank:
-        raise InternalError(f"a kernel gave {array.ndim} dimensions where {rank} are declared")
+        raise InternalError(f"a kernel returned {array.ndim} dimensions, but {rank} are declared")
     return array if rank else array[()]
 
 
 def check_finite(value: Value, op: str) -> None:
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         what = "nan" if np.isnan(value).any() else "inf"
-        raise Fault(f"{op} gave {what}", hint="run without check_finite to let it pass")
+        raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it")
 
 
 def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
@@ -75,7 +75,7 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
     shapes = {value.shape for value in values}
     if len(shapes) > 1:
         raise Fault(
-            f"lanes of a map gave results of unequal shapes: {', '.join(map(str, sorted(shapes)))}",
+            f"the results of a map have different shapes: {', '.join(map(str, sorted(shapes)))}",
             hint="pad them to one shape",
         )
     return np.array(values, type_.dtype.numpy)
@@ -83,8 +83,8 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
 
 def unequal_lanes(lanes: int, count: int) -> Fault:
     return Fault(
-        f"a map over arrays of {lanes} and of {count} elements",
-        hint="mapped arrays must agree in their first dimension",
+        f"a map cannot run over arrays of {lanes} and {count} elements",
+        hint="mapped arrays must have the same first dimension",
     )
 
 
@@ -102,26 +102,26 @@ def unequal_visits(lanes: int, count: int) -> Fault:
 def too_many_frames(options: Options) -> FrameLimit:
     return FrameLimit(
         f"more than frames={options.frames} frames are alive at once",
-        hint="allow more `frames`, or see that every path comes to a base case",
+        hint="raise `frames`, or make sure that every path reaches a base case",
     )
 
 
 def too_deep(options: Options) -> RecursionLimit:
     return RecursionLimit(
         f"calls nest deeper than max_depth={options.max_depth}",
-        hint="see that every path comes to a base case, or allow a larger `max_depth`",
+        hint="make sure that every path reaches a base case, or raise `max_depth`",
     )
 
 
 def too_much_memory(used: int, options: Options) -> FrameLimit:
     return FrameLimit(
         f"frames and the arrays in them take {used:,} bytes, more than memory={options.memory:,}",
-        hint="allow more `memory`, or work on less at once",
+        hint="raise `memory`, or process less data at once",
     )
 
 
 def too_long(options: Options) -> Timeout:
-    return Timeout(f"the run took longer than {options.timeout} s", hint="give it a longer `timeout`")
+    return Timeout(f"the run took longer than {options.timeout} s", hint="raise `timeout`")
 
 
 # --------------------------------------------------------------------------------------------------------------

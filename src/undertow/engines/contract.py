@@ -40,7 +40,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.scheduler not in SCHEDULERS:
             raise UndertowError(
-                f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}"
+                f"unknown scheduler {brief(self.scheduler)}", hint=f"choose from {', '.join(SCHEDULERS)}"
             )
         for name in ("frames", "max_depth", "memory", "timeout"):
             limit = getattr(self, name)
@@ -48,21 +48,23 @@ class Options:
                 continue
             self._check_number(name, float if name == "timeout" else int)
             if not limit >= 0:  # nan too
-                what = "is below zero" if limit < 0 else "is not a number"
-                raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
+                what = "must not be negative" if limit < 0 else "must be a number"
+                raise UndertowError(f"{name} {what}, not {limit}", hint=f"leave {name} out for no limit")
         if self.threads is not None:
             self._check_number("threads", int)
             if self.threads < 1:
-                raise UndertowError(f"threads={self.threads} is below one", hint="leave threads out to use every core")
+                raise UndertowError(
+                    f"threads must be at least 1, not {self.threads}", hint="leave threads out to use every core"
+                )
         for name in ("seed", "schedule_seed"):
             if getattr(self, name) is not None:
                 self._check_number(name, int)
         for name in ("check_finite", "timed"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
-                raise UndertowError(f"{name}={brief(chosen)} is not True or False", hint=f"write {name}=True")
+                raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
         if not isinstance(self.trace, (str, os.PathLike, list, type(None))) or "\0" in str(self.trace):
             raise UndertowError(
-                f"trace={brief(self.trace)} is not the name of a file", hint='write trace="run.jsonl", or give a list'
+                f"trace must be a file name or a list, not {brief(self.trace)}", hint='write trace="run.jsonl"'
             )
 
     def _check_number(self, name: str, kind: type) -> None:
@@ -70,7 +72,7 @@ class Options:
         kinds = (int, float, np.integer, np.floating) if kind is float else (int, np.integer)
         if not isinstance(value, kinds) or isinstance(value, bool):
             wanted = "a number of seconds" if name == "timeout" else "an integer"
-            raise UndertowError(f"{name}={brief(value)} is not {wanted}", hint=f"write e.g. {name}=1000")
+            raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
 
 
 @dataclass(slots=True)

@@ -123,7 +123,7 @@ class Limits(Generic[F]):
             error.span, error.calls = node.span, checks.calls_of(self.graph, frame.tag())
         elif isinstance(error, MemoryError):
             calls = checks.calls_of(self.graph, frame.tag())
-            return FrameLimit("out of memory", node.span, "set `memory` to stop earlier", calls)
+            return FrameLimit("out of memory", node.span, "set `memory` to limit the run", calls)
         else:
             return InternalError(f"{node.op} ({node.name}) failed: {type(error).__name__}: {error}", node.span)
         return error

@@ -238,20 +238,20 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
         "frames": lambda: checks.too_many_frames(options),
         "depth": lambda: checks.too_deep(options),
         "timeout": lambda: checks.too_long(options),
-        "out_of_memory": lambda: FrameLimit("out of memory", hint="set `memory` to stop earlier"),
+        "out_of_memory": lambda: FrameLimit("out of memory", hint="set `memory` to limit the run"),
     }
     try:
         if kind == "fault":
             node = graph.nodes[number]
             with np.errstate(all="ignore"):
                 CATALOGUE[node.op].eval([checks.as_plain(value) for value in values], node.attrs)
-            return InternalError(f"{node.op} ({node.name}) failed in the core only", span)
+            return InternalError(f"{node.op} ({node.name}) failed in the core, but not in the reference kernel", span)
         if kind == "not_finite":
             checks.check_finite(values[0], graph.nodes[number].op)
         if kind == "unequal_results":
             checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
         if kind == "missing":
-            return GraphError("the plan reads a column that is not there: it was dropped, or never made", span)
+            return GraphError("the plan reads a column that was dropped or never written", span)
         if kind not in limits:
             return InternalError(f"the core stopped: {kind}", span)
         error = limits[kind]()

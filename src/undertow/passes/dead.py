@@ -51,7 +51,7 @@ class _Body:
     kept_shared: list[int] = field(default_factory=list)
 
     def given(self, caller: _Body, node: Node) -> int:
-        """How many arguments a call, resume, loop or map hands over; hoisted ones only from outside of the group."""
+        """How many arguments a call, resume, loop or map hands over; hoisted ones only from outside the group."""
         count = len(self.graph.phases[phase_of(node)].params)
         return count if node.op == "resume" else count - caller.graph.omitted(self.graph)
 

@@ -47,7 +47,7 @@ from undertow.ir.walk import reachable
 
 
 def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
-    """The library with calls for the loops of the named graphs, and for those inside of these loops.
+    """The library with calls for the loops of the named graphs, and for those inside these loops.
 
     A loop graph becomes a function of its own name. If a loop elsewhere still enters it, it stays beside that function,
     which is then called `name.calls`. Loops in the body of a map are those of the map's graph, to be named itself.

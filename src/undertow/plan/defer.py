@@ -93,7 +93,7 @@ class _PutOff:
     # -- held ----------------------------------------------------------------------------------------------
 
     def _held(self) -> Iterator[Place]:
-        """Sides of branches without calls, the other side having some; and what stands inside of them."""
+        """Sides of branches without calls, the other side having some; and what stands inside them."""
         blocks = blocking(self.plan)
         for region, _, program in places(self.plan):
             for stage in program.stages:

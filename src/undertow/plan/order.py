@@ -193,7 +193,7 @@ def _number_asks(plan: Plan) -> Plan:
 def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
     """By site and later phase: the phase of the function that asks for it, and the number of the point.
 
-    Points where a phase waits for calls are numbered, regions inside of others between those around them.
+    Points where a phase waits for calls are numbered, regions inside others between those around them.
     """
     order = [(region, number) for region, number, _ in places(plan)]
     length: dict[Place, int] = {}

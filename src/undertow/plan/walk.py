@@ -123,7 +123,7 @@ def writes(item: Item) -> tuple[int, ...]:
 
 
 def enters(item: Item) -> tuple[Place, ...]:
-    """The regions inside of its own that an item enters, and which program of each; a call enters another body."""
+    """The regions inside its own that an item enters, and which program of each; a call enters another body."""
     if isinstance(item, Branch):
         return tuple([(side, item.visit) for side in item.regions])
     if isinstance(item, Loop):

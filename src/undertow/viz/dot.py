@@ -62,7 +62,7 @@ def dot(graph: StaticGraph) -> str:
 
 
 def _clusters(graph: StaticGraph) -> list[str]:
-    """The regions, each with its nodes and the regions inside of it; a stack, for branches nest without limit."""
+    """The regions, each with its nodes and the regions inside it; a stack, for branches nest without limit."""
     nodes: dict[int, list[int]] = {}
     inside: dict[int | None, list[int]] = {}
     for number, node in enumerate(graph.nodes):

@@ -523,7 +523,7 @@ def test_an_x_outside_of_the_function_or_loop():
 def test_a_branch_that_reaches_outside():
     x = scalar()
     h = x * x
-    with pytest.raises(GraphError, match="stands outside of it"):
+    with pytest.raises(GraphError, match="stands outside it"):
         tf.cond(x > 0.0, lambda: tf.gradients(h * x, x)[0], lambda: x)
 
 

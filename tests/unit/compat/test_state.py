@@ -213,7 +213,7 @@ def test_variables_are_made_outside():
     def makes(x):
         return x + tf.Variable(1)
 
-    with pytest.raises(ut.GraphError, match="made inside of a function"):
+    with pytest.raises(ut.GraphError, match="made inside a function"):
         makes(1)
 
 

@@ -392,5 +392,5 @@ def test_a_forest_that_is_mapped_over_by_mistake():
     def size(forest, node: ut.i32) -> ut.i64:
         return 1 + ut.sum(ut.map(size, forest, forest.children(node)))
 
-    with pytest.raises(ut.TypeMismatch, match=r"(?s)ut.map over a whole Forest.*hint: .*ut.shared\(forest\)"):
+    with pytest.raises(ut.TypeMismatch, match=r"(?s)ut.map cannot run over a Forest.*hint: .*ut.shared\(forest\)"):
         size(ut.data.booleans(1), 0)

@@ -119,10 +119,10 @@ def test_every_bad_line_is_named() -> None:
         5: "2 trees on one line",
         6: "there is nothing in a bracket",
         7: "a label without word or children",
-        8: "text outside of the brackets",
+        8: "text outside the brackets",
         10: "a `)` closes nothing",
-        11: "text outside of the brackets",
-        12: "text outside of the brackets",
+        11: "text outside the brackets",
+        12: "text outside the brackets",
     }
     text = str(caught.value)
     assert text.startswith("9 bad lines among 11; each should be a tree:\n  line 2: 1 `)` is missing: (1 (2 a) (3 b)\n")
@@ -139,7 +139,7 @@ def test_trees_and_text_beside_them() -> None:
     with pytest.raises(ut.DataError) as caught:
         data.parse_sexpressions("(f x) y\na b\n(f x) (g y)\na", per_line=True)
     assert dict(caught.value.lines) == {
-        1: "text outside of the brackets",
+        1: "text outside the brackets",
         2: "2 trees on one line",  # an atom alone is a tree
         3: "2 trees on one line",
     }
@@ -255,7 +255,7 @@ def test_bad_listops() -> None:
     assert found[8] == "the value is 3, not 2"
     assert found[9] == "there is no expression"
     assert found[10] == f"the value is 3, not {10**30}"
-    assert found[11] == "text outside of the brackets"
+    assert found[11] == "text outside the brackets"
     assert found[14] == "a `]` closes nothing"
     with pytest.raises(ut.DataError, match="line 2: the value is 3, not 2"):
         data.parse_listops("3\t[MAX 2 3 ]\n2\t[MAX 2 3 ]")

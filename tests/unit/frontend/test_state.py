@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Outside of a graph
+# Outside a graph
 
 
 def test_a_variable_in_plain_python() -> None:

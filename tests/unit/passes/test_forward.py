@@ -316,7 +316,7 @@ def test_in_a_block_it_is_refused() -> None:
             x = block.input(ut.f64)
             block.output(ut.jvp(power, (x, 2), (1.0, None))[1])
 
-    assert "ut.jvp cannot stand in the block of a SubGraph" in error_of(write)
+    assert "ut.jvp cannot be called in the block of a SubGraph" in error_of(write)
 
 
 def test_variables_are_constants() -> None:
@@ -532,11 +532,11 @@ def test_a_tangent_of_itself_is_refused() -> None:
 @pytest.mark.parametrize(
     ("primals", "tangents", "what"),
     [
-        ((2,), (1,), "`x` is an i64, so its tangent is zero, and not 1"),
+        ((2,), (1,), "`x` is an i64, so its tangent must be None (zero), not 1"),
         ((2.0,), (np.float32(1),), "the tangent of `x` is an f32, but `x` is an f64"),
         ((np.ones(3),), (np.ones(2),), "the tangent of `x` is an f64[2], but `x` is an f64[3]"),
         (((1.0, 2.0),), ((1.0,),), "the tangent of `x` has another structure than `x`"),
-        ((1.0,), (1.0, 2.0), "ut.jvp is given 1 arguments and 2 tangents"),
+        ((1.0,), (1.0, 2.0), "ut.jvp gets 1 arguments, but 2 tangents"),
         (2.0, 1.0, "ut.jvp takes the arguments as a tuple, not 2.0"),
         ((ut.Variable(2.0, name="w"),), (1.0,), "`x` is the variable `w`, which has no tangent"),
         (({"w": ut.Variable(2.0, name="w")},), ({"w": 1.0},), "`x` holds the variable `w`, which has no tangent"),

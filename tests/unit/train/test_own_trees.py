@@ -362,7 +362,7 @@ def test_early_stopping_is_told(tmp_path: Path) -> None:
 def test_memory_may_be_limited(tmp_path: Path) -> None:
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "--memory", "1K", "-o", tmp_path / "a", code=1)
     assert "FrameLimit" in told and "allow more `memory`" in told and "smaller batches than 25 trees" in told
-    assert "is not a number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
+    assert "must be a number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
 
 
 def test_dev_trees_with_other_words_or_labels() -> None:

@@ -45,7 +45,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     builder = graph.ctx.open_builder
     if builder is not graph.main or builder.region != 0:
         raise TypeMismatch(
-            "a placeholder is made inside of a function, a branch or a loop", here(), hint="make it outside"
+            "a placeholder is made inside a function, a branch or a loop", here(), hint="make it outside"
         )
     dims = () if shape is None else shape if isinstance(shape, (list, tuple)) else (shape,)
     for dim in dims:

@@ -358,7 +358,7 @@ _FIELD = re.compile(r"/(job|replica|task|device|cpu|gpu):([^/]*)", re.IGNORECASE
 
 
 def merged_device(outer: str, inner: str) -> str:
-    """A device inside of another: what the inner name leaves open is taken from the outer.
+    """A device inside another: what the inner name leaves open is taken from the outer.
 
     >>> merged_device("/job:local/task:0", "/task:1/device:CPU:0")
     '/job:local/task:1/device:CPU:0'

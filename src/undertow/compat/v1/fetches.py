@@ -64,7 +64,7 @@ def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
 
 
 def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> None:
-    """Is it a tensor of the main graph, outside of branches?"""
+    """Is it a tensor of the main graph, outside branches?"""
     if tensor.builder.context is not graph.ctx:
         raise another_graph(tensor, span)
     builder = tensor.builder

@@ -73,7 +73,7 @@ def _line(span: Span | None, beside: Span | None) -> str:
     if span is None:
         return ""
     is_near = beside is not None and beside.file == span.file
-    return f" in line {span.line}" if is_near else f" in {span.file}:{span.line}"
+    return f" on line {span.line}" if is_near else f" in {span.file}:{span.line}"
 
 
 class Declare:

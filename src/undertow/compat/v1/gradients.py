@@ -216,7 +216,7 @@ def _own_port(x: Traced, builder: Builder) -> Port:
         if x.builder.context is not builder.context:
             raise another_graph(x, here())
         raise GraphError(
-            f"tf.gradients inside of `{builder.name}` with respect to {x!r}, which belongs to `{x.builder.name}`",
+            f"tf.gradients inside `{builder.name}` with respect to {x!r}, which belongs to `{x.builder.name}`",
             here(),
             hint="call tf.gradients where x is made; or hand x over, as an argument or a loop variable",
         )
@@ -231,7 +231,7 @@ def _check_outside(
         return
     if not set(origins).isdisjoint(_floats_above(builder, ys, seen)):
         raise GraphError(
-            f"a gradient inside of a tf.cond, with respect to {x!r}, goes through what stands outside of it",
+            f"a gradient inside a tf.cond, with respect to {x!r}, goes through what stands outside it",
             here(),
-            hint="call tf.gradients outside of the tf.cond, and use what it gives inside",
+            hint="call tf.gradients outside the tf.cond, and use what it gives inside",
         )

@@ -286,8 +286,8 @@ def reset_default_graph() -> None:
     """Start anew with an empty graph. Functions survive: they are added again where they are called."""
     if len(_GRAPHS.items) > 1:
         raise GraphError(
-            "reset_default_graph inside of a `with` that chooses the graph",
+            "reset_default_graph inside a `with` that chooses the graph",
             here(),
-            hint="call it outside of `with graph.as_default():` and `with tf.Session():`",
+            hint="call it outside `with graph.as_default():` and `with tf.Session():`",
         )
     _GRAPHS.items[0] = Graph()

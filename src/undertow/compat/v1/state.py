@@ -74,7 +74,7 @@ class Variable:
             builder = graph.ctx.open_builder
             if builder is not graph.main or builder.region != 0:
                 raise GraphError(
-                    "a variable is made inside of a function, a branch or a loop",
+                    "a variable is made inside a function, a branch or a loop",
                     here(),
                     hint="make it outside; it may be read and assigned there",
                 )
@@ -214,7 +214,7 @@ class Variable:
         try:
             return convert(found, Type(dtype, (None,) * rank), what, {})[0]
         except TypeMismatch as fault:
-            fault.what = fault.what.replace(" is annotated", " is what it holds")
+            fault.what = fault.what.replace("but annotated as", "but it holds")
             fault.hint = f"convert it with tf.cast(x, tf.{dtype.numpy.name})"
             raise
 
@@ -335,7 +335,7 @@ def get_variable(
     trainable: bool = True,
     **_: Any,
 ) -> Variable:
-    """The variable of this name, made now; inside of a scope with `reuse`, the one that there is."""
+    """The variable of this name, made now; inside a scope with `reuse`, the one that there is."""
     graph = get_default_graph()
     full = _scoped(graph, name)
     known = next((v for v in graph.variables if v.name == full), None)
@@ -343,7 +343,7 @@ def get_variable(
     if known is not None:
         if not reuses:
             raise GraphError(
-                f"there is a variable `{full}` already, made in line {known.span.line if known.span else '?'}",
+                f"there is a variable `{full}` already, made on line {known.span.line if known.span else '?'}",
                 here(),
                 hint="get it with tf.variable_scope(..., reuse=True), or choose another name",
             )

@@ -135,7 +135,7 @@ class DemandIndex(StaticIndex):
         certain = {merge: frozenset((merge,)) for merge in nexts}
         through: dict[int, list[int]] = {}  # of each exit: the enters that it needs however often the loop goes round
         eager: dict[int, list[tuple[int, int]]] = {}
-        for body in sorted(exits, reverse=True):  # a loop inside of another comes after it
+        for body in sorted(exits, reverse=True):  # a loop inside another comes after it
             pred = self.preds[body].node
             back = [number for merge, number in nexts.items() if self.bodies[merge] == body]
             taken = {number: ports_of(nodes[number].inputs)[0].node for number in exits[body]}

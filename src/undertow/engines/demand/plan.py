@@ -101,7 +101,7 @@ class Plan:
     def __init__(self, graph: StaticGraph) -> None:
         read = next((node for node in graph.nodes if node.op == "hoist_read"), None)
         if read is not None:
-            what = f"{read.name}: demand looks for arguments where calls hand them on, but this one is hoisted"
+            what = f"{read.name} is hoisted, but the demand engine follows arguments through calls"
             raise GraphError(what, read.span, hint="flatten the library as it was before `hoist`")
         self.graph = graph
         self.index = index = DemandIndex(graph)
@@ -178,7 +178,7 @@ class Plan:
     def _fetch(self, port: Port) -> Fetch:
         node = self.graph.nodes[port.node]
         if self.index.lands(port) != 0:
-            raise GraphError(f"the fetch {node.name} does not stand in the main graph")
+            raise GraphError(f"the fetch {node.name} is not in the main graph")
         guards = tuple((self._slot(pred), side) for pred, side in self.index.guards(port))
         return Fetch(self._slot(port), guards, node.types[port.index].dtype.kind == "ctl")
 
@@ -225,7 +225,7 @@ class Plan:
 
     def _kernel(self, node: Node, inputs: tuple[int, ...]) -> tuple[int, Any]:
         if node.op not in CATALOGUE:
-            raise GraphError(f"there is no operator named {node.op!r}", node.span)
+            raise GraphError(f"unknown operator {node.op!r}", node.span)
         op = CATALOGUE[node.op]
         parts = inputs, op.state or op.eval, node.attrs
         if op.state or len(node.types) != 1:
@@ -259,7 +259,7 @@ class Plan:
     def _merge(self, number: int, node: Node) -> Row:
         ports = ports_of(node.inputs)
         if node.controls or len(ports) < len(node.inputs):
-            raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
+            raise GraphError(f"{node.name}: a merge takes only ports, and no control edges", node.span)
         first, body = self._first[number], self.index.bodies[number]
         if number in self.index.deciders:
             pred = self._near(self.index.deciders[number], node, body)

@@ -134,7 +134,7 @@ class Run(Store):
     def fetch(self, fetch: Fetch) -> Value:
         for slot, side in fetch.guards:
             if bool(self.eval(slot)) is not side:
-                raise RunError("a fetch is dead", hint="what is fetched must not stand in a branch")
+                raise RunError("a fetch is dead", hint="a fetch must not be inside a branch")
         return self.eval(fetch.slot)
 
     # -- the loop ------------------------------------------------------------------------------------------

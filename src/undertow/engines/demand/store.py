@@ -7,7 +7,7 @@ ask it for anything:
 - of an iteration: when every variable that the next one may use is known and there is one after that, or when every
   exit of the loop is known.
 
-A frame is entered through these alone, and each of them asks once. What is being evaluated inside of it was asked for
+A frame is entered through these alone, and each of them asks once. What is being evaluated inside it was asked for
 by one of them, which then is not known yet. So no frame goes too early. One goes later than it could where a result is
 never asked for: then it goes with the frame of its caller.
 """

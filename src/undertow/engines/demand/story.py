@@ -1,7 +1,7 @@
 """A run on demand, told line by line: what each EVAL asks for, and what it gives.
 
 Lines are about *equations*: results of functions, parameters, loop variables, and whatever is used more than once or is
-too long to be written inside of another. Call, Return and Switch have no lines: what they do shows in the tags. An EVAL
+too long to be written inside another. Call, Return and Switch have no lines: what they do shows in the tags. An EVAL
 whose value is known at once has one line; any other has two, with what it asked for in between.
 """
 
@@ -25,7 +25,7 @@ _INFIX = {
     "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
     "logical_and": "and", "logical_or": "or", "matmul": "@",
 }  # fmt: skip
-_LONGEST = 60  # characters of an expression that is written inside of another
+_LONGEST = 60  # characters of an expression that is written inside another
 _DEEPEST = 20  # levels of indentation
 
 
@@ -57,7 +57,7 @@ class Story:
         self._uses = self._count_uses()
         self._made: dict[int, Expression] = {}  # what nodes compute, from what their equations are named
         self._equations: set[int] = set()
-        self._loose: set[int] = set()  # nodes whose expressions need parentheses inside of others
+        self._loose: set[int] = set()  # nodes whose expressions need parentheses inside others
         for number in self._in_order():
             self._made[number] = made = self._make(number)
             if self._is_equation(number, made):

@@ -52,7 +52,7 @@ class ExpandIndex(StaticIndex):
                     ready.append(user)
         stuck = next((node for node, count in zip(self.nodes, missing, strict=True) if count), None)
         if stuck is not None:
-            raise GraphError(f"{stuck.name} waits for itself", stuck.span)
+            raise GraphError(f"{stuck.name} depends on itself", stuck.span)
         return ordered
 
     def is_order_only(self, node: Node) -> bool:
@@ -204,7 +204,7 @@ class Timing:
                 if missing[user] == 0:
                     ready.append(user)
         if len(self.numbers) != len(needs):
-            raise GraphError(f"region {self.graph.regions[self.body].name} waits for itself")
+            raise GraphError(f"region {self.graph.regions[self.body].name} depends on itself")
 
     def _bits(self, events: Events) -> int:
         bits = 0

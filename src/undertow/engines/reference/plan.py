@@ -118,7 +118,7 @@ class _Planner:
         ports = ports_of((*node.inputs, *node.controls))
         if node.op == "merge":
             if node.controls or len(ports) < len(node.inputs):
-                raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
+                raise GraphError(f"{node.name}: a merge takes only ports, and no control edges", node.span)
             if self.index.is_parameter(node):
                 return 1
         if node.op == "hoist_read":
@@ -154,7 +154,7 @@ class _Planner:
                     raise GraphError(f"a control edge from {source.name} to {node.name} crosses frames", node.span)
         for index, port in enumerate(self.graph.fetches):
             if self.index.lands(port) != 0:
-                raise GraphError(f"the fetch {self.graph.nodes[port.node].name} does not stand in the main graph")
+                raise GraphError(f"the fetch {self.graph.nodes[port.node].name} is not in the main graph")
             self.edges[port.node][port.index].fetches.append(index)
 
     def connect_input(self, number: int, node: Node, index: int, port: Port) -> int:
@@ -234,7 +234,7 @@ class _Planner:
             extra = node.types[0]
         elif code is None:
             if node.op not in CATALOGUE:
-                raise GraphError(f"there is no operator named {node.op!r}", node.span)
+                raise GraphError(f"unknown operator {node.op!r}", node.span)
             op = CATALOGUE[node.op]
             code = STATE if op.state else KERNEL if len(node.types) == 1 else KERNELS
             checks = tuple((t.dtype.numpy.type if not t.shape else None, t.dtype, t.rank) for t in node.types)

@@ -336,7 +336,7 @@ class Run(Frames):
                 if not parent.pend[at] & COUNT:
                     push((parent, at))
         if is_fetch:
-            raise RunError("a fetch is dead", hint="what is fetched must not stand in a branch")
+            raise RunError("a fetch is dead", hint="a fetch must not be inside a branch")
 
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""

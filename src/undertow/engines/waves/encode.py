@@ -31,7 +31,7 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
         _writer()(plan, out, {name: number for number, name in enumerate(nodes)})
     except KeyError as error:
         what = f"the static graph has no node {error.args[0]!r}"
-        raise GraphError(what, hint="name one that it has, behind the item: `; node=NAME`") from None
+        raise GraphError(what, hint="name an existing one after the item: `; node=NAME`") from None
     return writer.encoded([VERSION, len(nodes)], out)
 
 

@@ -66,5 +66,5 @@ def _endless(name: str, blocked: dict[str, Node], library: Library) -> CaptureEr
     return CaptureError(
         f"no path through `{shown[0]}` returns without calling it again: {' -> '.join(f'`{n}`' for n in shown)}",
         cycle[0].span if cycle else None,
-        hint="give it a base case: test for it first, and `return` there without a recursive call",
+        hint="add a base case: test for it first, and `return` there without a recursive call",
     )

@@ -105,7 +105,9 @@ def matrix_transpose(x: Any, /) -> Any:
     value = as_operand(x)
     rank = type_of(value).rank
     if rank < 2:
-        raise TypeMismatch(f"matrix_transpose of {type_of(value)}", hint="a matrix has at least two axes")
+        raise TypeMismatch(
+            f"matrix_transpose takes a matrix, not {type_of(value)}", hint="a matrix has at least two axes"
+        )
     return permute_dims(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
@@ -149,11 +151,11 @@ def flip(x: Any, /, axis: Any = None) -> Any:
 def _arrays(arrays: Any, what: str) -> list[Any]:
     if isinstance(arrays, (list, tuple)):
         if not arrays:
-            raise TypeMismatch(f"{what} of nothing", hint="give at least one array")
+            raise TypeMismatch(f"{what} needs at least one array", hint="pass a list of arrays")
         return same_dtype(*arrays)
     value = as_operand(arrays)
     if not type_of(value).shape:
-        raise TypeMismatch(f"{what} of a scalar", hint=f"give a list: ut.{what}([x, y])")
+        raise TypeMismatch(f"{what} takes a list of arrays, not a scalar", hint=f"write ut.{what}([x, y])")
     return unstack(value)
 
 
@@ -170,7 +172,7 @@ def concat(arrays: Any, /, axis: Any = 0) -> Any:
     if rank == 0 and not is_static_int(axis):
         raise TypeMismatch("concat takes its arrays in one list", hint="write ut.concat([x, y])")
     if rank == 0:
-        raise TypeMismatch("concat of scalars", hint="use ut.stack to make a vector of scalars")
+        raise TypeMismatch("concat takes arrays, not scalars", hint="ut.stack makes a vector of scalars")
     return emit("concat", values, axis=one_axis(axis, rank, "concat"))[0]
 
 
@@ -192,7 +194,7 @@ def unstack(x: Any, /, axis: int = 0) -> list[Any]:
     count = dim(value, at)
     if isinstance(count, Traced):
         raise TypeMismatch(
-            f"the length of axis {at} of {type_of(value)} is known only at run time",
+            f"axis {at} of {type_of(value)} cannot be split: its length is known only at run time",
             hint="use ut.map to work on each part",
         )
     return [emit("index", [value, np.int64(k)], axes=(at,))[0] for k in range(count)]
@@ -213,7 +215,7 @@ def split(x: Any, parts: Any, /, axis: int = 0) -> list[Any]:
         if isinstance(total, Traced) or count < 1 or total % count:
             raise TypeMismatch(
                 f"axis {at} of {type_of(value)} cannot be split into {count} equal parts",
-                hint="give the indices to cut at: ut.split(x, [i, j])",
+                hint="name the indices to cut at: ut.split(x, [i, j])",
             )
         step = total // count
         cuts = [k * step for k in range(count)] + [total]
@@ -234,7 +236,7 @@ def slice_between(x: Any, start: Any, stop: Any, /, axis: int = 0, step: int = 1
     at = one_axis(axis, rank, "a slice")
     stride = static_int(step, "the step of a slice")
     if stride == 0:
-        raise TypeMismatch("the step of a slice is 0")
+        raise TypeMismatch("the step of a slice must not be 0")
     if all(b is None or is_static_int(b) for b in (start, stop)):
         fixed = [None if b is None else int(b) for b in (start, stop)]
         whole = (None,) * rank
@@ -271,7 +273,7 @@ def take(x: Any, indices: Any, /, axis: Any = None) -> Any:
     value = as_operand(x)
     rank = type_of(value).rank
     if axis is None and rank != 1:
-        raise TypeMismatch(f"take from {type_of(value)} without an axis", hint="say along which: axis=0")
+        raise TypeMismatch(f"take needs an axis for {type_of(value)}", hint="name it, as in axis=0")
     at = one_axis(0 if axis is None else axis, rank, "take")
     which = integers(indices, "the indices of take")
     check_static_indices(which, type_of(value).shape[at], at)
@@ -343,7 +345,9 @@ def roll(x: Any, shift: Any, /, axis: Any = None) -> Any:
 def _triangle(x: Any, k: int, keep: Any) -> Any:
     value = as_operand(x)
     if type_of(value).rank < 2:
-        raise TypeMismatch(f"a triangle of {type_of(value)}", hint="a matrix has at least two axes")
+        raise TypeMismatch(
+            f"a triangle is taken of a matrix, not of {type_of(value)}", hint="a matrix has at least two axes"
+        )
     rows, columns = (arange(n) for n in dims(value)[-2:])
     zero = type_of(value).dtype.numpy.type(0)
     return plain.where(keep(columns, plain.add(expand_dims(rows, 1), k)), value, zero)

@@ -31,7 +31,8 @@ def pow(x: Any, y: Any, /) -> Any:
         return emit("power", [base, exponent])[0]
     if type_of(exponent).dtype.kind == "int" and np.any(exponent < 0):
         raise TypeMismatch(
-            f"an integer to the power of {y}", hint="make the base a float, as in 2.0 ** n or ut.astype(x, ut.f64) ** n"
+            f"an integer cannot be raised to the power {y}",
+            hint="make the base a float, as in 2.0 ** n or ut.astype(x, ut.f64) ** n",
         )
     # The exponent of a square is so common, and squaring so much cheaper, that it has a row.
     return (emit("square", [base]) if is_weak(y) and y == 2 else emit("power", [base, exponent]))[0]

@@ -63,7 +63,7 @@ def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Any:
     else:
         pairs = [list(range(-axes, 0)), list(range(axes))]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
-        raise TypeMismatch(f"tensordot over axes {brief(axes)}", hint="name as many axes of x as of y")
+        raise TypeMismatch(f"tensordot cannot contract the axes {brief(axes)}", hint="list as many axes of x as of y")
     inner = [[one_axis(a, rank, "tensordot") for a in side] for side, rank in zip(pairs, ranks, strict=True)]
     labels = [f"x{a}" for a in range(ranks[0])], [f"y{a}" for a in range(ranks[1])]
     for a, b in zip(*inner, strict=True):
@@ -108,7 +108,7 @@ def _wrong(subscripts: str, what: str) -> TypeMismatch:
 def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[str, ...]]:
     """The labels of the operands and of the result. The axes of an ellipsis are labelled ...1, ...2 from the end."""
     if not isinstance(subscripts, str):
-        raise TypeMismatch("the first argument of einsum is the subscripts, a string")
+        raise TypeMismatch("the first argument of einsum must be the subscripts, a string")
     inputs, arrow, result = subscripts.replace(" ", "").partition("->")
     parts = inputs.split(",")
     if len(parts) != len(values):
@@ -118,7 +118,7 @@ def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[s
         rank = type_of(value).rank
         hidden = rank - len(part.replace("...", "", 1))
         if hidden < 0 or ("..." not in part and hidden > 0):
-            raise _wrong(subscripts, f"{part!r} for an operand with {rank} ax{'i' if rank == 1 else 'e'}s")
+            raise _wrong(subscripts, f"{part!r} does not fit an operand with {rank} ax{'i' if rank == 1 else 'e'}s")
         terms.append(_Term(value, _labels(subscripts, part, hidden)))
     most = max((sum(1 for a in t.labels if len(a) > 1) for t in terms), default=0)
     if arrow:
@@ -126,7 +126,7 @@ def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[s
         known = {a for t in terms for a in t.labels}
         for label in output:
             if label not in known or output.count(label) > 1:
-                raise _wrong(subscripts, f"{label!r} of the result is not once in the operands, or is named twice")
+                raise _wrong(subscripts, f"{label!r} in the result must occur there once, and in some operand")
         return terms, output
     counts: dict[str, int] = {}
     for part in parts:
@@ -155,7 +155,7 @@ def _without_repeats(term: _Term) -> _Term:
             rank = len(labels)
             lengths = {a: dim(value, a) for a in (first, second)}
             if all(isinstance(d, int) for d in lengths.values()) and lengths[first] != lengths[second]:
-                raise TypeMismatch(f"the diagonal of axes of lengths {lengths[first]} and {lengths[second]}")
+                raise TypeMismatch(f"axes of lengths {lengths[first]} and {lengths[second]} have no diagonal")
             rows, columns = (
                 arrays.reshape(arange(lengths[a]), tuple(-1 if a == b else 1 for b in range(rank)))
                 for a in (first, second)
@@ -176,7 +176,7 @@ def _check_sizes(terms: Sequence[_Term], what: str) -> None:
     for term in terms:
         for label, size in zip(term.labels, type_of(term.value).shape, strict=True):
             if isinstance(size, int) and size != 1 and sizes.setdefault(label, size) != size:
-                raise TypeMismatch(f"{what}: axes of lengths {sizes[label]} and {size} meet")
+                raise TypeMismatch(f"{what}: axes of lengths {sizes[label]} and {size} must be equal")
 
 
 def _contract(terms: Sequence[_Term], output: tuple[str, ...]) -> Any:

@@ -115,7 +115,7 @@ def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None) -> Any:
     value = _summable(as_number(x), dtype)
     rank = type_of(value).rank
     if axis is None and rank != 1:
-        raise TypeMismatch(f"the running sum of {type_of(value)} without an axis", hint="say along which: axis=0")
+        raise TypeMismatch(f"cumulative_sum needs an axis for {type_of(value)}", hint="name it, as in axis=0")
     return emit("cumsum", [value], axis=one_axis(0 if axis is None else axis, rank, "cumulative_sum"))[0]
 
 

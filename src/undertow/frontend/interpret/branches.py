@@ -68,9 +68,9 @@ class StatementInterpreter(Statements):
         if isinstance(outcome, Return):
             return outcome.value
         raise CaptureError(
-            f"`{env.closure.name}` returns a value on some paths, and reaches its end without a `return` on others",
+            f"`{env.closure.name}` returns a value on some paths, but reaches its end without a `return` on others",
             self.span(node, env),
-            hint="end every path with `return` and a value",
+            hint="end every path with a `return` of a value",
         )
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
@@ -323,9 +323,9 @@ class StatementInterpreter(Statements):
         if mark.rounds > _UNROLL_LIMIT or nodes > _UNROLL_NODES[type(node)]:
             done = f"{mark.rounds:,} rounds" if mark.rounds > _UNROLL_LIMIT else f"writing {nodes:,} nodes"
             raise CaptureError(
-                f"this loop does not depend on traced values, so it is unrolled, and has not ended after {done}",
+                f"this loop does not depend on traced values, so it is unrolled, and has not finished after {done}",
                 self.span(node, env),
-                hint="let its condition depend on a traced value, as in `for i in range(n)` with an argument `n`",
+                hint="make its condition depend on a traced value, as in `for i in range(n)` with an argument `n`",
             )
         return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
 

@@ -78,12 +78,12 @@ class Statements(Interpreter):
         elif not truth:
             raise CaptureError(
                 f"assertion failed: {message or ast.unparse(node.test)}",
-                hint="it depends on no traced value, so it is tested while the graph is captured",
+                hint="it does not depend on traced values, so it is checked during capture",
             )
 
     def throw(self, node: ast.Raise, env: Env) -> Work:
         if self.ctx.open_builder.region != 0 or node.exc is None:
-            when = "" if node.exc is None else " under a condition that is known only at run time"
+            when = "" if node.exc is None else " under a condition known only at run time"
             raise CaptureError(f"`raise`{when} cannot be captured", self.span(node, env), hint=HINTS["Raise"])
         error = yield self.expr(node.exc, env)
         self.at(node, env)
@@ -104,12 +104,14 @@ class Statements(Interpreter):
                 if isinstance(key, Traced) and not isinstance(container, Traced):
                     raise CaptureError(
                         f"`del` at a traced index of a {type(container).__name__} cannot be captured",
-                        hint="keep the values in an array, and choose with ut.where",
+                        hint="keep the values in an array, and select with ut.where",
                     )
                 del container[key]
             else:
                 raise CaptureError(
-                    "`del` of an attribute cannot be captured", self.span(target, env), hint="make a new object instead"
+                    "deleting an attribute cannot be captured",
+                    self.span(target, env),
+                    hint="create a new object instead",
                 )
 
     def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> None:
@@ -137,16 +139,16 @@ _STATEMENTS: dict[type, Any] = {
     ast.Pass: Statements.nothing,
 }  # fmt: skip
 HINTS = {
-    "Try": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
-    "TryStar": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
-    "SubGraph": "define the SubGraph before the function, and call it here; what it needs is an input of it",
-    "With": "open files and locks outside of @ut.function, and pass what was read as an argument",
-    "AsyncWith": "move it outside of @ut.function",
+    "Try": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",
+    "TryStar": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",
+    "SubGraph": "define the SubGraph before the function and call it here, with what it needs as inputs",
+    "With": "open files and locks outside @ut.function, and pass their contents as arguments",
+    "AsyncWith": "move it outside @ut.function",
     "AsyncFor": "use an ordinary `for`",
-    "AsyncFunctionDef": "use an ordinary `def`: a graph runs in parallel by itself",
-    "Global": "return the new value instead, and assign it where the function is called",
+    "AsyncFunctionDef": "use an ordinary `def`: graphs run in parallel on their own",
+    "Global": "return the new value, and assign it in the caller",
     "Nonlocal": "return the new value instead: `total = add(total, x)`",
-    "ClassDef": "define the class outside of the function",
-    "Match": "use `if`/`elif`, or index a table of functions' results",
-    "Raise": 'state what must hold: `assert x > 0, "x must be positive"`, or ut.assert_',
+    "ClassDef": "define the class outside the function",
+    "Match": "use `if`/`elif`, or index an array of results",
+    "Raise": 'use `assert x > 0, "x must be positive"`, or ut.assert_',
 }

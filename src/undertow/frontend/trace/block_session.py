@@ -1,4 +1,4 @@
-"""The session of SubGraphs: what the outermost block writes, with the blocks and functions inside of it.
+"""The session of SubGraphs: what the outermost block writes, with the blocks and functions inside it.
 
 The user's Python runs as it is, so Python itself knows the line that is running.
 """
@@ -24,7 +24,7 @@ numbers = itertools.count(1)
 
 _HOW_TO_INDEX = (
     "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
-    "a `def` that is given to ut.cond may index arrays and lists as they are"
+    "a `def` passed to ut.cond may index arrays and lists directly"
 )
 
 
@@ -70,8 +70,8 @@ class BlockContext(Context):
         if not self.is_plain_python:
             return Context.truth_hint
         return (
-            "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
-            "repeat with ut.while_loop"
+            "the block of a SubGraph runs once, as plain Python: branch with ut.cond(test, then, other) or ut.where, "
+            "loop with ut.while_loop"
         )
 
     @property
@@ -84,7 +84,7 @@ class BlockContext(Context):
 
 
 class BlockSession(CaptureSession):
-    """What the outermost block of a SubGraph writes, with the blocks and functions inside of it."""
+    """What the outermost block of a SubGraph writes, with the blocks and functions inside it."""
 
     ctx: BlockContext
 

@@ -170,8 +170,8 @@ class Builder:
             parent = self.regions[at].parent
             if parent is None:
                 raise CaptureError(
-                    "a value made inside one branch is used outside of it",
-                    hint="return it from the branch, or assign it to a variable on both sides",
+                    "a value computed inside a branch is used outside it",
+                    hint="return it from the branch, or assign it to a variable in both branches",
                 )
             path.append(at)
             at = parent

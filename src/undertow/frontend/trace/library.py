@@ -27,7 +27,7 @@ from undertow.types import Type
 _WORDS = {
     "Traced": "a traced value",
     "TracedRange": "a range of traced length",
-    "TracedText": "a text with traced values",
+    "TracedText": "a string with traced values",
     "Closure": "a function",
 }
 
@@ -92,7 +92,7 @@ def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
     return CaptureError(
         f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
         span,
-        hint="the line runs as plain Python while the graph is captured",
+        hint="the line runs as plain Python during capture",
     )
 
 

@@ -37,7 +37,7 @@ class WrittenBlock:
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """The graph of a function, or of a loop or map inside of one."""
+    """The graph of a function, or of a loop or map inside one."""
 
     builder: Builder
     results: list[Port]

@@ -98,9 +98,9 @@ class ReadyDefinition(Definition):
         )
         more = "; ..." if len(self.signatures) > 4 else ""
         hint = (
-            f"it was saved for {saved}{more}; to have more, ut.save it with examples=[...]"
+            f"it was saved for {saved}{more}; to add signatures, ut.save it with examples=[...]"
             if saved
-            else f"it was saved only as mapped: call {self.name}.map, or ut.save it with examples=[...]"
+            else f"it was saved only for map: call {self.name}.map, or ut.save it with examples=[...]"
         )
         return TypeMismatch(what, span, hint)
 

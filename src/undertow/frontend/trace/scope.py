@@ -65,7 +65,7 @@ class Scope:
         if value.builder is builder:
             return builder.use(value.port)
         if value.builder.context is not builder.context:
-            raise CaptureError(f"{value!r} belongs to another graph", hint="hand it over as an argument")
+            raise CaptureError(f"{value!r} belongs to another graph", hint="pass it as an argument")
         outer = (value.builder, value.port)
         if outer not in builder.lifted:
             self.hide(builder, outer)

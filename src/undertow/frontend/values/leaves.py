@@ -77,5 +77,5 @@ def check_range(value: int, dtype: DType, what: str = "", span: Span | None = No
         raise TypeMismatch(
             f"{what or 'an integer'} is {brief(value)}, which does not fit in {dtype}",
             span,
-            hint=f"{dtype} ends at {bounds.max}: use {'i64' if dtype == i32 else 'a float'}",
+            hint=f"the largest {dtype} is {bounds.max}: use {'i64' if dtype == i32 else 'a float'}",
         )

@@ -158,7 +158,9 @@ def result_dtype(dtype: object, default: DType) -> DType:
 def static_int(value: Any, what: str) -> int:
     """A number that must be known at capture."""
     if isinstance(value, (Traced, bool, np.bool_)):
-        raise TypeMismatch(f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture")
+        raise TypeMismatch(
+            f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture time"
+        )
     try:
         return operator.index(value)
     except TypeError:
@@ -170,8 +172,8 @@ def one_axis(axis: Any, rank: int, what: str) -> int:
     number = static_int(axis, f"the axis of {what}")
     if not -rank <= number < rank:
         raise TypeMismatch(
-            f"{what} along axis {number} of an array with {rank} ax{'i' if rank == 1 else 'e'}s",
-            hint="a scalar has no axes" if rank == 0 else f"the axis can be from {-rank} to {rank - 1}",
+            f"axis {number} of {what} is out of range for an array with {rank} ax{'i' if rank == 1 else 'e'}s",
+            hint="a scalar has no axes" if rank == 0 else f"the axis must be from {-rank} to {rank - 1}",
         )
     return number % rank
 
@@ -183,7 +185,7 @@ def some_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(sorted(one_axis(a, rank, what) for a in given))
     if len(set(axes)) != len(axes):
-        raise TypeMismatch(f"{what} along axes {tuple(given)}, one of them twice")
+        raise TypeMismatch(f"{what} along axes {tuple(given)} lists an axis twice")
     return axes
 
 
@@ -207,7 +209,10 @@ def split_shape(shape: Any, what: str) -> tuple[tuple[int | None, ...], list[Any
         elif isinstance(shape, np.ndarray):
             return split_shape(tuple(shape), what)
         else:
-            raise TypeMismatch(f"{brief(size)} in the shape of {what}", hint="sizes are integers, static or traced")
+            raise TypeMismatch(
+                f"{brief(size)} cannot be a size in the shape of {what}",
+                hint="sizes must be integers, static or traced",
+            )
     return tuple(attr), sizes
 
 

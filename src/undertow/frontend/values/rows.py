@@ -56,12 +56,14 @@ class IndexedRows:
         wanted = (*type_of(indices).shape, *_static(shape[1:]))
         found = type_of(rows)
         if found.dtype.kind == "bool":
-            raise TypeMismatch("the rows of IndexedRows are bool", hint="ut.astype(rows, ut.f64) makes numbers")
+            raise TypeMismatch(
+                "the rows of IndexedRows must be numbers, not bool", hint="convert them with ut.astype(rows, ut.f64)"
+            )
         if len(wanted) != found.rank or any(
             a != b and a is not None and b is not None for a, b in zip(wanted, found.shape, strict=True)
         ):
             raise TypeMismatch(
-                f"rows {found} at {type_of(indices)} of an array of shape {show_shape(_static(shape))}",
+                f"rows {found} at indices {type_of(indices)} do not fit the shape {show_shape(_static(shape))}",
                 hint=f"the rows must have the shape {show_shape(wanted)}: the axes of the indices, then those of a row",
             )
         arrays.check_static_indices(indices, shape[0], 0)
@@ -175,8 +177,8 @@ class IndexedRows:
             return plain.add(self.dense(), value)
         if self.type.shape != other.type.shape:
             raise TypeMismatch(
-                f"IndexedRows of shapes {show_shape(self.type.shape)} and {show_shape(other.type.shape)} are added",
-                hint="the shape is that of the whole array, and must be the same",
+                f"IndexedRows of shapes {show_shape(self.type.shape)} and {show_shape(other.type.shape)} do not add",
+                hint="the shapes are those of the whole arrays, and must be equal",
             )
         (_, mine, my_rows), (_, its, its_rows) = _flat(self), _flat(other)
         return self._with(arrays.concat([mine, its]), arrays.concat([my_rows, its_rows]))
@@ -238,9 +240,13 @@ def _checked_shape(shape: Any) -> tuple[Any, ...]:
     for size in made:
         is_size = size >= 0 if isinstance(size, int) else isinstance(size, Traced) and size.type == Type(i64)
         if not is_size:
-            raise TypeMismatch(f"{size!r} in the shape of IndexedRows", hint="it is the shape of the whole array")
+            raise TypeMismatch(
+                f"{size!r} cannot be a size in the shape of IndexedRows", hint="the shape is that of the whole array"
+            )
     if not made:
-        raise TypeMismatch("IndexedRows of shape []", hint="it is the shape of the whole array: one with rows")
+        raise TypeMismatch(
+            "IndexedRows cannot have the shape []", hint="the shape is that of the whole array, which must have rows"
+        )
     return made
 
 
@@ -259,7 +265,7 @@ def _scalar(value: Any, done: str) -> Any:
     found = value if isinstance(value, (bool, int, float)) else as_operand(value)
     if not isinstance(found, (bool, int, float)) and type_of(found).rank:
         raise TypeMismatch(
-            f"IndexedRows are {done} by {type_of(found)}",
-            hint="only scalars keep them sparse; .dense() is the whole array",
+            f"IndexedRows cannot be {done} by {type_of(found)}",
+            hint="only scalars keep them sparse; .dense() gives the whole array",
         )
     return found

@@ -69,7 +69,7 @@ class device(_Scope):
     def __init__(self, name: str | None) -> None:
         super().__init__()
         if name is not None and not isinstance(name, str):
-            raise TypeMismatch(f"a device is a name, not {brief(name)}", hint='write device("worker:1")')
+            raise TypeMismatch(f"a device must be a name, not {brief(name)}", hint='write device("worker:1")')
         self._name = name or ""
 
     def _change(self, builder: Builder) -> None:

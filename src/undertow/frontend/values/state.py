@@ -1,7 +1,7 @@
 """Variables: values that outlive a run.
 
 Inside a captured function, reading and assigning write nodes, in program order; a run's writes are committed when it
-succeeds. Outside of a capture they happen at once.
+succeeds. Outside a capture they happen at once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Variable:
         found = type_of(value)
         self.type = found if shape is None else Type(found.dtype, tuple(shape))
         if not self.type.accepts(found):
-            raise TypeMismatch(f"the initial value is a {found}, but the variable shall hold {self.type}")
+            raise TypeMismatch(f"the initial value is a {found}, but the variable is declared as {self.type}")
         self.name = name
         self.number = next(_NUMBERS)  # locks are taken in this order
         # Held by a run that writes the variable, from its start until its writes are committed.
@@ -167,8 +167,8 @@ class Variable:
         builder = current.builder
         if current.session.bound(self) is not self:
             raise CaptureError(
-                f"variable `{self.name}` is assigned in a function that is differentiated with respect to it",
-                hint="assign it outside of the function that ut.grad is given, when the gradient is known",
+                f"variable `{self.name}` is assigned inside a function that is differentiated with respect to it",
+                hint="compute the gradient first, and assign the variable outside the differentiated function",
             )
         current.session.uses_variable(self, writes=True)
         before = current.session.effect_token()
@@ -205,9 +205,9 @@ class Variable:
         try:
             return convert(found, wanted, what, {})[0]
         except TypeMismatch as fault:
-            fault.what = fault.what.replace(f"but {wanted} is annotated", f"but it holds {self.type}")
+            fault.what = fault.what.replace(f"but annotated as {wanted}", f"but it holds {self.type}")
             convert_it = (fault.hint or "convert it").split(", or ")[0]
-            fault.hint = f"{convert_it}, or make the variable with another dtype="
+            fault.hint = f"{convert_it}, or create the variable with another dtype="
             raise
 
     def _shape(self) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ cotangents are `wanted`. The call becomes a call of the *extended* function, whi
 forward phase (`reverse`); the gradient becomes a `resume`. A `tangent` node becomes a call of the tangent copy of its
 callee (`forward`). Plain functions stay beside these: what needs no derivative calls those.
 
-Derivatives inside of what is differentiated are replaced first, so those of any order and of both modes are the same
+Derivatives inside what is differentiated are replaced first, so those of any order and of both modes are the same
 machinery. Only the outermost gradient collects (`entries`), if nothing takes its tangent; `collect=False` leaves that
 out altogether, for engines that know no entries.
 
@@ -97,7 +97,7 @@ def _next(library: Library, targets: dict[str, list[str]]) -> str:
     raise CaptureError(
         f"the derivative of `{target}` needs a derivative of itself: there is no end to it",
         next(node for node in nodes if node.op in ("gradient", "tangent")).span,
-        hint="take the derivative outside of the function that is differentiated",
+        hint="take the derivative outside the function that is differentiated",
     )
 
 

@@ -248,7 +248,7 @@ class _Exposing:
         while region != draft.home(port) and (port, region) not in self.brought:
             path.append(region)
             parent = draft.regions[region].parent
-            assert parent is not None, "a value of a branch is used outside of it"
+            assert parent is not None, "a value of a branch is used outside it"
             region = parent
         maker = draft.nodes[port.node]
         while path:
