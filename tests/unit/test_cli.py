@@ -146,7 +146,7 @@ def test_run_in_an_order(undertow: Callable[..., Done]) -> None:
     lines = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--stats").out.splitlines()
     assert lines[1].split() == ["engine", "reference"] and not any(line.startswith("waves") for line in lines)
     done = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--engine", "waves")
-    assert done.code == 2 and "scheduler='lifo' is for the engine reference, not for waves" in " ".join(
+    assert done.code == 2 and "scheduler='lifo' applies to the engine reference, not to waves" in " ".join(
         done.err.split()
     )
 
@@ -193,10 +193,10 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
         (("my_programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
         (
             ("my_programs.py:fib", "10", "--scheduler", "best"),
-            "unknown scheduler 'best'; one of fifo, lifo, random",
+            "unknown scheduler 'best'; choose from fifo, lifo, random",
         ),
-        (("my_programs.py:fib", "10", "--engine", "steam"), "there is no engine 'steam'"),
-        (("my_programs.py:fib", "10", "--frames", "-1"), "below zero"),
+        (("my_programs.py:fib", "10", "--engine", "steam"), "unknown engine 'steam'"),
+        (("my_programs.py:fib", "10", "--frames", "-1"), "negative"),
         (("my_programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
     ],
 )

@@ -47,7 +47,7 @@ def test_every_bad_line_is_told(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_text("(1 a)\n(1 (2 b)\n(1 c))\n", encoding="utf-8")
     text = invoke("inspect", path, code=1)
-    assert "line 2: 1 `)` is missing" in text and "line 3: a `)` closes nothing" in text
+    assert "line 2: 1 `)` is missing" in text and "line 3: unmatched `)`" in text
     assert "there is no file" in invoke("inspect", tmp_path / "no.txt", code=1)
     (tmp_path / "no.pdf").touch()
     assert "does not say what format" in invoke("inspect", tmp_path / "no.pdf", code=1)

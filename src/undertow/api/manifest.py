@@ -65,7 +65,7 @@ class Encoder:
             if held is not None and type(held) is not str:
                 raise SaveError(
                     f"{what} contains a {type(held).__name__}, {held!r:.80}, which cannot be saved",
-                    hint="arguments and results may contain numbers, arrays, strings and None, in tuples, lists, dicts, "
+                    hint="arguments and results may hold numbers, arrays, strings and None, in tuples, lists, dicts, "
                     "namedtuples and dataclasses",
                 )
             return [kind, held]
@@ -122,7 +122,7 @@ def _fields(cls: Any) -> tuple[str, ...]:
 def want(value: Json, kind: type[_T], what: str) -> _T:
     """The value, if it is of that kind."""
     if type(value) is not kind:
-        raise LoadError(f"{what} must be a {kind.__name__}, not {value!r:.80}")
+        raise LoadError(f"{what} must be of type {kind.__name__}, not {value!r:.80}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()

@@ -35,5 +35,5 @@ def check_text(text: Any) -> None:
     elif isinstance(text, (list, tuple)):
         hint = 'join the lines first: "\\n".join(lines); ut.data.from_nested takes lists of trees'
     else:
-        hint = "give the text itself; ut.data.read(path) reads a file"
+        hint = "pass a string; ut.data.read(path) reads a file"
     raise DataError(f"{brief(text)} is not text", hint=hint)

@@ -49,7 +49,7 @@ def text_of(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as fault:
-        raise DataError(f"{os.fspath(path)!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
+        raise DataError(f"{os.fspath(path)!r} is not UTF-8 text: {fault}", hint="convert the file first") from None
 
 
 def write(forest: Forest, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -68,9 +68,9 @@ def write(forest: Forest, path: str | os.PathLike[str], format: str | None = Non
 def check_file(path: str | os.PathLike[str]) -> None:
     """Refuse what is not there, and folders: before anything is said of formats."""
     if Path(path).is_dir():
-        raise DataError(f"{os.fspath(path)!r} is a folder, not a file of trees", hint="name a file in it")
+        raise DataError(f"{os.fspath(path)!r} is a folder, not a file of trees", hint="choose a file in it")
     if not Path(path).exists():
-        raise MissingFile(f"there is no file {os.fspath(path)!r}", hint="see that the name and the folder are right")
+        raise MissingFile(f"there is no file {os.fspath(path)!r}", hint="check the name and the folder")
 
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
@@ -79,10 +79,10 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> str:
     if found not in FORMATS:
         known = ", ".join(FORMATS)
         if format:
-            raise DataError(f"{brief(format)} is no format of trees", hint=f"the formats are {known}")
+            raise DataError(f"unknown tree format {brief(format)}", hint=f"the formats are {known}")
         raise DataError(
-            f"the name {brief(Path(path).name)} does not say what format it has",
-            hint=f"say it with format=, on the command line with --from or --to; the formats are {known}",
+            f"cannot tell the format from the name {brief(Path(path).name)}",
+            hint=f"set format=, or --from or --to on the command line; the formats are {known}",
         )
     return found
 
@@ -128,7 +128,7 @@ def load(path: str | os.PathLike[str]) -> Forest:
             held = np.load(file, allow_pickle=False)
             arrays = {name: held[name] for name in held.files}
     except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
-        raise _no_forest(path, "it is no file of arrays, or it is broken") from None
+        raise _no_forest(path, "it is damaged, or not an .npz file") from None
     if missing := [name for name in ("depths", "word", "label", "binary") if name not in arrays]:
         raise _no_forest(path, f"it has no {' and no '.join(map(repr, missing))}")
     try:

@@ -71,7 +71,7 @@ class Forest:
         count = len(level)
         if count and (level[0] != 0 or (level < 0).any() or (level[1:] > level[:-1] + 1).any()):
             raise DataError(
-                "these depths are not those of trees in preorder",
+                "the depths do not describe trees in preorder",
                 hint="a tree begins with depth 0, and a node is at most one deeper than the one before it",
             )
         parent = select.parents(level)
@@ -83,7 +83,7 @@ class Forest:
         is_binary = bool(((counts == 0) | (counts == 2)).all())
         if binary and not is_binary:
             raise DataError(
-                f"{select.first_odd(counts, roots)}, and a binary forest is asked for",
+                f"{select.first_odd(counts, roots)}, but binary=True requires 0 or 2",
                 hint="leave out binary=True, and use forest.children(node) instead of left and right",
             )
         sides = None
@@ -141,7 +141,7 @@ class Forest:
         """The values that nodes have under this name."""
         if name not in self.fields:
             known = ", ".join(map(repr, self.fields)) or "none"
-            raise DataError(f"this forest has no field {brief(name)}", hint=f"its further fields are: {known}")
+            raise DataError(f"this forest has no field {brief(name)}", hint=f"its fields are: {known}")
         return self.fields[name]
 
     def _check(self, node: Any) -> None:
@@ -150,14 +150,14 @@ class Forest:
             return
         if not isinstance(node, (int, np.integer)) or not 0 <= node < self.size:
             raise DataError(
-                f"there is no node {brief(node)}: the forest has {self.size}", hint="the first node is number 0"
+                f"node {brief(node)} is out of range: the forest has {self.size} nodes", hint="nodes count from 0"
             )
 
     def _sides(self) -> tuple[Any, Any]:
         if self.sides is None:
             raise DataError(
                 "this forest is not binary, so its nodes have no left and right",
-                hint="ut.map(f, forest.children(node)) goes over any number of children",
+                hint="ut.map(f, forest.children(node)) handles any number of children",
             )
         return self.sides
 
@@ -170,7 +170,7 @@ class Forest:
 
     def __len__(self) -> int:
         if isinstance(self.roots, Traced):
-            raise TypeMismatch("the number of trees is known only at run time", hint="ut.shape(forest.roots)[0] is it")
+            raise TypeMismatch("the number of trees is known only at run time", hint="use ut.shape(forest.roots)[0]")
         return len(self.roots)
 
     def __iter__(self) -> Iterator[Forest]:
@@ -290,10 +290,10 @@ def join(forests: Iterable[Forest]) -> Forest:
         raise DataError(f"{brief(forests)} is not a list of forests", hint="write join([one, other])")
     parts = list(forests)
     if not parts:
-        raise DataError("there are no forests to join", hint="give at least one")
+        raise DataError("there are no forests to join", hint="pass at least one")
     for part in parts:
         if not isinstance(part, Forest):
-            raise DataError(f"{brief(part)} is not a forest", hint="ut.data.from_nested makes one of nested values")
+            raise DataError(f"{brief(part)} is not a forest", hint="ut.data.from_nested converts nested values")
     return select.join(parts)
 
 
@@ -321,7 +321,7 @@ def _integers(values: Any, what: str) -> Array:
         raise DataError(f"the {what} of a forest must be one row of integers, not {brief(values)}")
     if array.dtype != np.int32 and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
         wrong = array[(array < -(2**31)) | (array >= 2**31)][0]
-        raise DataError(f"{wrong} in the `{what}` of a forest", hint="these are integers of 32 bits")
+        raise DataError(f"the `{what}` of a forest cannot contain {wrong}", hint="use 32-bit integers")
     return array.astype(np.int32)
 
 
@@ -331,8 +331,8 @@ def _column(values: Any, what: str, count: int) -> Array:
         return np.full(count, -1, np.int32)
     numbers = _integers(values, what)
     if numbers.size and numbers.min() < -1:
-        hint = f"-1 is where a node has no {what}; count {what}s from 0 on"
-        raise DataError(f"{numbers.min()} in the `{what}` of a forest", hint=hint)
+        hint = f"{what}s count from 0; -1 means no {what}"
+        raise DataError(f"the `{what}` of a forest cannot contain {numbers.min()}", hint=hint)
     return _field(numbers, what, count)
 
 

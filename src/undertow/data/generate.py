@@ -133,10 +133,8 @@ def _grown(
             if is_long or (distinct and not stack and not _is_new(known, depths[start:], words[start:])):
                 refused += 1
                 if refused > 1000 * trees:
-                    which = f"has at most {max_nodes} nodes" if is_long else "is another one"
-                    raise DataError(
-                        f"hardly any tree {which}", hint="allow more nodes or depth, or make the chance smaller"
-                    )
+                    which = f"has at most {max_nodes} nodes" if is_long else "is new"
+                    raise DataError(f"almost no tree {which}", hint="allow more nodes or depth, or reduce the chance")
                 del depths[start:], words[start:]
                 stack = [0]
     return Forest.from_depths(depths, words, binary=binary, vocabulary=vocabulary)
@@ -154,7 +152,7 @@ def _known(operators: Sequence[str], all_of_them: Sequence[str]) -> Sequence[str
         raise DataError(f"operators is {brief(operators)}", hint=f"it must be a list from {', '.join(all_of_them)}")
     for name in operators:
         if name not in all_of_them:
-            raise DataError(f"there is no operator {brief(name)} here", hint=f"there are {', '.join(all_of_them)}")
+            raise DataError(f"unknown operator {brief(name)}", hint=f"choose from {', '.join(all_of_them)}")
     if not operators:
-        raise DataError("expressions without operators", hint=f"choose from {', '.join(all_of_them)}")
+        raise DataError("expressions need at least one operator", hint=f"choose from {', '.join(all_of_them)}")
     return operators

@@ -45,7 +45,7 @@ rect{{stroke:#8d949e}}
 def text(forest: Forest, most: int = 10) -> str:
     """Trees drawn with letters: a node on each line, its label before its word. Deep branches are cut."""
     if most < 0:
-        raise DataError(f"the first {most} trees", hint="most is a number from 0 on")
+        raise DataError(f"most must not be {most}", hint="use an integer from 0 on")
     lines: list[str] = []
     ends, roots = forest.ends.tolist(), forest.roots.tolist()
     for root, end in zip(roots[:most], ends[:most], strict=True):

@@ -67,7 +67,7 @@ def refuse(problems: dict[int, str], text: str, what: str) -> None:
     parts += [f"  line {n}: {problems[n]}: {_cut(lines[n - 1])}" for n in shown[:_MOST]]
     if len(shown) > _MOST:
         parts.append(f"  and the lines {_ranges(shown[_MOST:])}")
-    fault = DataError("\n".join(parts), hint="correct these lines, or take them out")
+    fault = DataError("\n".join(parts), hint="correct these lines, or remove them")
     fault.lines = tuple((n, problems[n]) for n in shown)
     raise fault
 
@@ -121,7 +121,7 @@ def by_line(tokens: Tokens, atoms_are_trees: bool = True) -> tuple[Tokens, dict[
     for at in np.flatnonzero((lowest < 0) | (after != before) | (roots != 1)):
         missing = int(after[at] - before[at])
         if lowest[at] < 0:
-            problems[int(lines[at])] = "a `)` closes nothing"
+            problems[int(lines[at])] = "unmatched `)`"
         elif missing > 0:
             problems[int(lines[at])] = f"{missing} `)` {'is' if missing == 1 else 'are'} missing"
         elif roots[at] > brackets[at] and (brackets[at] == 1 or not atoms_are_trees):
@@ -136,10 +136,10 @@ def by_tree(tokens: Tokens) -> dict[int, str]:
     problems: dict[int, str] = {}
     early = np.flatnonzero(tokens.depth < 0)
     if len(early):
-        return {int(tokens.line[early[0]]): "a `)` closes nothing"}
+        return {int(tokens.line[early[0]]): "unmatched `)`"}
     if len(tokens.kind):
         missing = int(tokens.depth[-1] + (tokens.kind[-1] == OPEN))
         if missing:
             last = np.flatnonzero((tokens.depth == 0) & (tokens.kind == OPEN))[-1]
-            problems[int(tokens.line[last])] = f"the tree that begins here misses {missing} `)`"
+            problems[int(tokens.line[last])] = f"the tree that starts here lacks {missing} `)`"
     return problems

@@ -24,7 +24,7 @@ def to_brackets(forest: Forest) -> str:
     leaves = np.diff(forest.offsets) == 0
     if (leaves != (forest.word >= 0)).any():
         raise DataError(
-            "brackets hold words at leaves, and at no other nodes", hint="to_sexpressions and to_nested hold any forest"
+            "the bracket format stores words only at leaves", hint="to_sexpressions and to_nested can write any forest"
         )
     labels = [_atom(name_of(n, forest.labels), NO_LABEL) for n in forest.label.tolist()]
     words = [_atom(name_of(n, forest.vocabulary), "") for n in forest.word.tolist()]
@@ -45,7 +45,9 @@ def to_jsonl(forest: Forest) -> str:
     try:
         return "".join(f"{json.dumps(tree, ensure_ascii=False)}\n" for tree in to_nested(forest, "dicts"))
     except RecursionError:
-        raise DataError("a tree is too deep for JSON", hint="ut.data.save and to_sexpressions take any depth") from None
+        raise DataError(
+            "a tree is too deep for JSON", hint="ut.data.save and to_sexpressions support any depth"
+        ) from None
 
 
 def _closed(forest: Forest, heads: list[str], is_open: Any) -> str:
@@ -64,7 +66,7 @@ def _closed(forest: Forest, heads: list[str], is_open: Any) -> str:
 def _atom(name: Any, nothing: str) -> str:
     text = nothing if name is None else str(name)
     if name is not None and (text == "" or any(c in "() \t\n\r\f\v" for c in text) or text == nothing):
-        raise DataError(f"{brief(name)} cannot be written between brackets", hint="replace it, as in -LRB- for (")
+        raise DataError(f"{brief(name)} cannot be written in brackets", hint="replace it, e.g. ( by -LRB-")
     return text
 
 
@@ -76,6 +78,6 @@ def to_listops(forest: Forest) -> str:
     '9\\t( ( ( [MAX 2 ) 9 ) ] )\\n'
     """
     if forest.vocabulary is not LISTOPS or forest.is_binary:
-        raise DataError("these are not trees of n-ary ListOps", hint="ut.data.listops and parse_listops make them")
+        raise DataError("the trees are not n-ary ListOps", hint="ut.data.listops and parse_listops make them")
     values = forest.label[forest.roots].tolist()
     return "".join(f"{value}\t{text}\n" for value, text in zip(values, listops_pairs(forest), strict=True))

@@ -39,7 +39,7 @@ class Vocabulary:
         object.__setattr__(self, "words", words)
         if len(self.numbers) != len(words):
             twice = next(word for word, count in Counter(words).items() if count > 1)
-            raise DataError(f"the word {brief(twice)} is there twice", hint="Vocabulary.of(words) counts words")
+            raise DataError(f"the word {brief(twice)} occurs twice", hint="Vocabulary.of(words) counts words")
 
     @classmethod
     def of(
@@ -79,7 +79,8 @@ class Vocabulary:
             return found
         if self.unknown is None:
             raise DataError(
-                f"{brief(word)} is not in the vocabulary", hint="Vocabulary.of(words) without unknown=None takes it"
+                f"{brief(word)} is not in the vocabulary",
+                hint="Vocabulary.of(words) accepts unknown words unless unknown=None",
             )
         return self.numbers[self.unknown]
 
@@ -94,18 +95,20 @@ class Vocabulary:
     def word(self, number: int) -> str:
         """The word of a number."""
         if not 0 <= number < len(self.words):
-            raise DataError(f"there is no word {number}: the vocabulary has {len(self.words)}")
+            raise DataError(f"word {number} is out of range: the vocabulary has {len(self.words)} words")
         return self.words[number]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a text file with a word on each line; the unknown word is the first."""
         for word in self.words:
             if word.splitlines() != [word]:
-                raise DataError(f"the word {brief(word)} is not one line of text", hint="such words cannot be saved")
+                raise DataError(
+                    f"the word {brief(word)} is not a single line of text", hint="such words cannot be saved"
+                )
         rest = [word for word in self.words if word != self.unknown]
         lines = rest if self.unknown is None else [self.unknown, *rest]
         if lines != list(self.words):
-            raise DataError("the unknown word is not the first", hint="number 0 is for the unknown word")
+            raise DataError("the unknown word must come first", hint="number 0 is reserved for it")
         Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     @classmethod
@@ -125,4 +128,4 @@ def vocabulary_of(given: Vocabulary | Sequence[str] | None, name: str, unknown: 
         return given
     if isinstance(given, (list, tuple)) and all(isinstance(word, str) for word in given):
         return Vocabulary(tuple(given), unknown)
-    raise DataError(f"{name}={brief(given)}", hint=f"{name} is a Vocabulary, or a list of texts")
+    raise DataError(f"{name}={brief(given)}", hint=f"{name} must be a Vocabulary, or a list of strings")

@@ -48,8 +48,8 @@ class Options:
                 continue
             self._check_number(name, float if name == "timeout" else int)
             if not limit >= 0:  # nan too
-                what = "must not be negative" if limit < 0 else "must be a number"
-                raise UndertowError(f"{name} {what}, not {limit}", hint=f"leave {name} out for no limit")
+                what = "must not be negative" if limit < 0 else "is not a number"
+                raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
         if self.threads is not None:
             self._check_number("threads", int)
             if self.threads < 1:

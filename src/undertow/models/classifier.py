@@ -124,9 +124,9 @@ class TreeClassifier:
         """Refuse trees that the model is not made for."""
         check_shape_and_words(self, forest, "ChildSumTreeLSTM")
         if forest.label.max(initial=-1) >= self.classes:
-            raise DataError(f"the model has {self.classes} classes, and the forest has label {forest.label.max()}")
+            raise DataError(f"the model has {self.classes} classes, but the forest has label {forest.label.max()}")
         if not self.any_children and ((forest.left < 0) & (forest.word < 0)).any():
-            raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")
+            raise DataError("a leaf has no word", hint="ChildSumTreeLSTM accepts nodes without words")
 
     # -- what is computed with it --------------------------------------------------------------------------------
 
@@ -212,17 +212,15 @@ class TreeClassifier:
 
 def _check_at(at: str) -> None:
     if at not in ("nodes", "root"):
-        raise DataError(f"there are no losses at {at!r}", hint='at="nodes" or at="root"')
+        raise DataError(f"unknown place of losses {at!r}", hint='write at="nodes" or at="root"')
 
 
 def check_shape_and_words(model: Any, forest: Any, other: str) -> None:
     """Refuse trees that are not binary, where the model needs that and another does not, and words it does not have."""
     if not (model.any_children or forest.is_binary):
-        raise DataError(
-            f"{type(model).__name__} is for binary trees, and these are not", hint=f"{other} takes any trees"
-        )
+        raise DataError(f"{type(model).__name__} needs binary trees", hint=f"{other} accepts any trees")
     if forest.word.max(initial=-1) >= model.words:
         raise DataError(
-            f"the model has {model.words} words, and the forest has word {forest.word.max()}",
-            hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
+            f"the model has {model.words} words, but the forest has word {forest.word.max()}",
+            hint="read the trees with the vocabulary of the model, or create a model for len(vocabulary) words",
         )

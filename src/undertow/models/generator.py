@@ -85,7 +85,7 @@ class TreeGenerator:
         check_shape_and_words(self, forest, "DoublyRecurrent")
         if forest.word.min(initial=0) < 0:
             kind = type(self).__name__
-            raise DataError(f"{kind} needs a word at every node", hint="give those without a word one of their own")
+            raise DataError(f"{kind} needs a word at every node", hint="add a special word to the nodes without one")
 
     def sample(self, params: Params, seed: int = 0, vocabulary: Any = None) -> ut.data.Forest:
         """A tree, drawn as likely as the model has it."""

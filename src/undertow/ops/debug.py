@@ -51,12 +51,12 @@ def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "print", None, _print_rule, _print, "write `template`, filled in, and a line end", NONE,
+        "print", None, _print_rule, _print, "write `template`, filled in, and a newline", NONE,
         faults=True, is_apart=True, effect=True, attrs=TEMPLATE,
     ),
     Op(
         "assert", None, _assert_rule, _assert,
-        "a fault with the text `template` unless all of the first operand is true; operands: condition, values", NONE,
+        "a fault with the message `template` unless the whole first operand is true; operands: condition, values", NONE,
         faults=True, effect=True, attrs=TEMPLATE,
     ),
 )  # fmt: skip

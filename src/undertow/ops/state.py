@@ -59,7 +59,7 @@ def _read_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     held, given, how = _held(attrs), types[0], attrs.text("how")
     if how not in ASSIGN:
-        raise TypeMismatch(f"there is no assignment {how!r}", hint=f"one of {', '.join(ASSIGN)}")
+        raise TypeMismatch(f"unknown assignment {how!r}", hint=f"choose from {', '.join(ASSIGN)}")
     fits = held.accepts(given)
     if how == "concat":
         fits = held.rank > 0 and given.dtype == held.dtype and given.rank in (held.rank, held.rank - 1)
@@ -68,8 +68,8 @@ def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         fits = given.dtype == held.dtype and given.rank <= held.rank
     if not fits:
         raise TypeMismatch(
-            f"{said(given)} does not fit variable `{attrs.text('variable')}`, which holds {held}",
-            hint="convert it, or make the variable with shape=(None,) where a dimension may change",
+            f"{said(given)} cannot be assigned to variable `{attrs.text('variable')}`, which holds {held}",
+            hint="convert it, or create the variable with shape=(None,) where a dimension may change",
         )
     return held, CTL
 
@@ -91,11 +91,11 @@ def _assign_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     indices, rows = types
     held, how = _held(attrs), attrs.text("how")
     if how not in ASSIGN_ROWS:
-        raise TypeMismatch(f"there is no assignment {how!r} of rows", hint=f"one of {', '.join(ASSIGN_ROWS)}")
+        raise TypeMismatch(f"unknown assignment {how!r} of rows", hint=f"one of {', '.join(ASSIGN_ROWS)}")
     wanted = _rows_type("rows", held, indices, attrs)
     if rows.dtype != held.dtype or not may_be_equal(rows.shape, wanted.shape):
         raise TypeMismatch(
-            f"{rows} as rows {indices} of variable `{attrs.text('variable')}`, which holds {held}",
+            f"{rows} cannot be assigned to rows {indices} of variable `{attrs.text('variable')}`, which holds {held}",
             hint=f"the rows must be {wanted}: the axes of the indices, then those of a row",
         )
     return wanted, CTL
@@ -106,7 +106,7 @@ def _find(store: Store, attrs: Attrs) -> Value:
     if name not in store or store[name] is None:
         raise Fault(
             f"variable `{name}` has no value yet",
-            hint="give it its initial value first: sess.run(tf.global_variables_initializer())",
+            hint="initialize it first: sess.run(tf.global_variables_initializer())",
         )
     return store[name]
 
@@ -139,7 +139,9 @@ def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[V
     table, name = _find(store, attrs), attrs.text("variable")
     wanted = indices.shape + table.shape[1:]
     if rows.shape != wanted:
-        raise Fault(f"rows of shape {show_shape(rows.shape)} for variable `{name}`: they must be {show_shape(wanted)}")
+        raise Fault(
+            f"the rows for variable `{name}` must have the shape {show_shape(wanted)}, not {show_shape(rows.shape)}"
+        )
     plain = np.asarray(table) if isinstance(table, Own) else np.array(table)
     try:
         ASSIGN_ROWS[attrs.text("how")](plain, indices, rows)
@@ -163,26 +165,26 @@ def _stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     raise InternalError("a state operator was evaluated without a store")
 
 
-_UNSEEN = pointwise(NoGradient("a variable hands no derivative on"))
+_UNSEEN = pointwise(NoGradient("variables do not propagate derivatives"))
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "read", 0, _read_rule, _stateless, "the value of `variable` now, and an order token", NONE,
+        "read", 0, _read_rule, _stateless, "the current value of `variable`, and an order token", NONE,
         faults=True, state=_read,
     ),
     Op(
         "assign", 1, _assign_rule, _stateless,
-        "`variable` becomes f(its value, operand), at once; `how` names f; gives the new value and an order token",
+        "`variable` becomes f(its value, operand), atomically; `how` names f; returns the new value and an order token",
         _UNSEEN, faults=True, effect=True, state=_assign,
     ),
     Op(
         "read_rows", 1, _read_rows_rule, _stateless,
-        "the rows of `variable` with these numbers now, and an order token", NONE, faults=True, state=_read_rows,
+        "the current rows of `variable` with these numbers, and an order token", NONE, faults=True, state=_read_rows,
     ),
     Op(
         "assign_rows", 2, _assign_rows_rule, _stateless,
-        "the rows of `variable` with these numbers become f(row, operand), at once; `how` names f; operands: indices, "
-        "rows; repeated ones add up, or the last is set; gives the new rows and an order token",
+        "these rows of `variable` become f(row, operand), atomically; `how` names f; operands: indices, "
+        "rows; repeated ones add up, or the last one wins; returns the new rows and an order token",
         _UNSEEN, faults=True, effect=True, state=_assign_rows,
     ),
 )  # fmt: skip

@@ -44,7 +44,7 @@ def _check_template(node: Node, values: int) -> None:
     try:
         parts = [part for part in Formatter().parse(template) if part[1] is not None]
     except ValueError as problem:
-        raise TypeMismatch(f"the template {template!r:.60} is wrong: {problem}") from None
+        raise TypeMismatch(f"invalid template {template!r:.60}: {problem}") from None
     plain = all(
         name == "" and conversion is None and _SPECIFICATION.fullmatch(form or "")
         for _, name, form, conversion in parts
@@ -57,20 +57,20 @@ def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
     """The types that the catalogue gives to the outputs of a node: the type rule for `ir.spec.check`."""
     row = CATALOGUE.get(node.op)
     if row is None:
-        raise TypeMismatch(f"there is no operator named {node.op!r}")
+        raise TypeMismatch(f"unknown operator {node.op!r}")
     if row.state is not None:
-        raise TypeMismatch(f"{node.op} works on a variable, which belongs to a process and not to a graph")
+        raise TypeMismatch(f"{node.op} uses a variable, which belongs to a process and not to a graph")
     wanted = row.attrs
     if node.attrs.keys() - COMMON.keys() != wanted.keys():
         names = " and ".join(f"`{name}`" for name in wanted) or "no attribute"
-        raise TypeMismatch(f"{node.op} has {names}, not {' and '.join(node.attrs) or 'none'}")
+        raise TypeMismatch(f"{node.op} must have the attributes {names}, not {' and '.join(node.attrs) or 'none'}")
     for name, value in node.attrs.items():
         if not (wanted.get(name) or COMMON[name])(value):
-            raise TypeMismatch(f"the attribute `{name}` of {node.op} is wrong: {value!r:.60}")
+            raise TypeMismatch(f"the attribute `{name}` of {node.op} is invalid: {value!r:.60}")
     if len(types) != row.arity if row.arity is not None else not types and node.op != "print":
         raise TypeMismatch(f"{node.op} takes {row.arity or 'some'} operands, not {len(types)}")
     if node.op != "identity" and any(type_.dtype.kind == "ctl" for type_ in types):
-        raise TypeMismatch("an order token cannot be computed with")
+        raise TypeMismatch("an order token cannot be an operand")
     if "template" in wanted:
         _check_template(node, len(types) - (node.op == "assert"))
     try:
@@ -90,7 +90,9 @@ def _check_types(graph: FunctionGraph) -> None:
             for dim in type_.shape:
                 elements *= max(dim, 1) if isinstance(dim, int) else 1
             if type_.rank > MOST_AXES or elements > MOST_ELEMENTS or (type_.dtype.kind == "ctl" and type_.shape):
-                raise GraphError(f"{quote(graph.name)}: {quote(node.name)} has the type {type_!r:.80}", node.span)
+                raise GraphError(
+                    f"{quote(graph.name)}: {quote(node.name)} has the invalid type {type_!r:.80}", node.span
+                )
 
 
 def _check_names(graph: FunctionGraph) -> None:
@@ -102,7 +104,7 @@ def _check_names(graph: FunctionGraph) -> None:
             try:
                 word.encode()
             except UnicodeEncodeError:
-                raise GraphError(f"{quote(graph.name)!r}: {word!r:.80} is no text") from None
+                raise GraphError(f"{quote(graph.name)!r}: {word!r:.80} is not valid text") from None
 
 
 def flattened_size(library: Library) -> int:
@@ -124,7 +126,7 @@ def flattened_size(library: Library) -> int:
                 stack.pop()
                 around.remove(name)
             elif body in around:
-                raise GraphError(f"the loop or map {quote(body)} stands inside itself")
+                raise GraphError(f"the loop or map {quote(body)} contains itself")
             else:
                 stack.append((body, iter(bodies[body])))
                 around.add(body)
@@ -139,7 +141,7 @@ def vet(library: Library) -> None:
         _check_names(graph)
         if graph.group or graph.hoisted or graph.shared or any(node.op == "shared" for node in graph.nodes):
             raise GraphError(
-                f"{quote(graph.name)}: values are hoisted, which is done after a graph is loaded", graph.span
+                f"{quote(graph.name)}: values are hoisted, but hoisting must happen after loading", graph.span
             )
     check(library, type_rule)
     if flattened_size(library) > MOST_NODES:

@@ -73,7 +73,7 @@ def _stages(plan: Plan, region: int, program: Program, blocks: set[Place]) -> tu
     last: dict[int, int] = {}  # of each level of calls: the last stage before them
     done = _sorted(before)
     if len(done) != len(items):
-        raise GraphError(f"region {plan.regions[region].name} waits for itself")
+        raise GraphError(f"region {plan.regions[region].name} depends on itself")
     for n in done:
         level = (0, 0)
         for m in before[n]:

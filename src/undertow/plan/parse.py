@@ -30,15 +30,15 @@ _HEADS = get_args(data.RegionKind)
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> Plan:
     """The plan that a text says. `constants` holds the arrays that it refers to by their digests."""
     if not isinstance(text, str):
-        raise GraphError(f"{brief(text)} is not the text of a plan", hint="give what str(f.plan(...)) is")
+        raise GraphError(f"{brief(text)} is not a plan", hint="pass the text of str(f.plan(...))")
     lines = [Line(number, line) for number, line in enumerate(text.splitlines(), 1)]
     lines = [line for line in lines if line.tokens]
     if not lines:
-        fail(1, "there is no plan here")
+        fail(1, "the text is empty")
     first = lines[0]
     first.expect("plan")
     if first.integer() != VERSION:
-        fail(first.number, f"it is no plan of version {VERSION}", first.text)
+        fail(first.number, f"expected a plan of version {VERSION}", first.text)
     name = first.name()
     first.end()
     return _Reader(name, lines[1:], constants or {}).run()
@@ -85,14 +85,14 @@ class _Reader:
 
     def run(self) -> Plan:
         if not self.blocks:
-            fail(1, "a plan has no regions")
+            fail(1, "the plan has no regions")
         regions = tuple(_RegionReader(self, number).read() for number in range(len(self.blocks)))
         return Plan(self.name, tuple(self.constants), tuple(self.kernels), tuple(self.groups), regions)
 
     def group(self, line: Line) -> None:
         line.expect("group")
         if line.integer() != len(self.groups):
-            fail(line.number, "groups are numbered in order", line.text)
+            fail(line.number, "groups must be numbered in order", line.text)
         schedule = line.expect(*get_args(data.Schedule))
         marks = {}
         while mark := line.take("narrow", "parallel", "scalar"):
@@ -115,7 +115,7 @@ class _Reader:
                 block.hoisted = line.integer()
         line.end()
         if block.name in self.regions:
-            fail(line.number, "there are two regions of this name", line.text)
+            fail(line.number, "duplicate region name", line.text)
         self.regions[block.name] = len(self.blocks)
         self.blocks.append(block)
 
@@ -129,7 +129,7 @@ class _Reader:
         kind = line.take(*get_args(data.SlotKind)) or "value"
         line.end()
         if name in block.numbers:
-            fail(line.number, "there are two columns of this name", line.text)
+            fail(line.number, "duplicate column name", line.text)
         block.numbers[name] = len(block.slots)
         block.slots.append(Slot(name, type_, kind, home, is_shared, is_passed))  # type: ignore[arg-type]
 
@@ -187,7 +187,7 @@ class _RegionReader:
             if block.kind == "branch":
                 line.expect("visit")
                 if line.integer() != len(programs):
-                    fail(line.number, "visits are numbered in order", line.text)
+                    fail(line.number, "visits must be numbered in order", line.text)
                 line.expect("in")
                 line.expect("phase")
                 phase = line.integer()
@@ -387,11 +387,9 @@ class _RegionReader:
             fail(line.number, wrong.what, line.text, wrong.hint)
         for to, type_ in zip(outputs, types, strict=False):
             if to != NO_SLOT and not self.type_of(to).accepts(type_):
-                fail(
-                    line.number, f"{op} gives {type_} here, which {self.block.slots[to].name} does not hold", line.text
-                )
+                fail(line.number, f"{op} returns {type_}, which does not fit {self.block.slots[to].name}", line.text)
         if len(outputs) != len(types):
-            fail(line.number, f"{op} gives {len(types)} results", line.text)
+            fail(line.number, f"{op} returns {len(types)} results", line.text)
 
     def type_of(self, x: int) -> Type:
         return self.reader.constant_list[~x].type if x < 0 else self.block.slots[x].type
@@ -406,7 +404,7 @@ class _RegionReader:
         outputs: list[data.FusedOutput] = []
         while self.take("end") is None:
             if (line_ := self.next()) is None:
-                fail(line.number, "a pass has no end", line.text)
+                fail(line.number, "the pass is not closed", line.text)
             if self.is_register(line_) and line_.peek(1) == "=":
                 self.register(line_, len(inputs) + len(instructions))
                 line_.expect("=")
@@ -470,7 +468,7 @@ class _RegionReader:
     def register(self, line: Line, expected: int | None = None) -> int:
         number = line.read("a register such as r0", "word", lambda word: int(word.removeprefix("r")))
         if expected is not None and number != expected:
-            fail(line.number, "registers are numbered in order, inputs first", line.text)
+            fail(line.number, "registers must be numbered in order, inputs first", line.text)
         return number
 
     def input(self, line: Line) -> data.FusedInput:
@@ -592,7 +590,7 @@ class _RegionReader:
                 inner = Line(other.number, other.text)
                 inner.at = words.index("then") + 1
                 return self.reader.region(inner)
-        fail(line.number, "nothing decides whether the loop goes on", line.text)
+        fail(line.number, "no branch decides whether the loop continues", line.text)
 
     def map(self, line: Line) -> data.Map:
         number, site = self.numbered(line, "map"), self.site(line)

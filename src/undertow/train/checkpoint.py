@@ -83,8 +83,8 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
         if metadata["format"] != FORMAT:
             raise LoadError(
-                f"{os.fspath(path)!r} has format {metadata['format']}, and this version knows {FORMAT}",
-                hint="use the version that wrote it, or train anew",
+                f"{os.fspath(path)!r} has format {metadata['format']}, but this version reads {FORMAT}",
+                hint="use the version that wrote it, or train again",
             )
         return _unpacked(metadata, arrays)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as fault:
@@ -99,7 +99,7 @@ def _unpacked(metadata: Any, arrays: dict[str, Any]) -> Checkpoint:
     if {name: value.shape for name, value in arrays.items() if name.startswith("params/")} != {
         f"params/{name}": shape for name, shape in model.shapes().items()
     }:
-        raise ValueError("its arrays are not those of its model")
+        raise ValueError("its arrays do not fit its model")
 
     def below(start: str) -> dict[str, Any]:
         # As `init` orders them: gradients, and so sums over all of them, come in that order.

@@ -28,7 +28,7 @@ class Growth:
         return perplexity(self.loss, self.nodes)
 
     def __str__(self) -> str:
-        lines = [f"perplexity {self.perplexity:.2f} of a node; trees have {self.nodes:.1f} nodes on average"]
+        lines = [f"perplexity {self.perplexity:.2f} per node; trees have {self.nodes:.1f} nodes on average"]
         for number, tree in enumerate(self.samples):
             drawn = tree.text().splitlines()
             more = [f"... and {len(drawn) - _LINES} more nodes"] if len(drawn) > _LINES else []

@@ -108,7 +108,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
     The arrays of `state` are given away. Options of `with ut.options(...)` hold, such as the number of threads.
     """
     if not len(train) or not len(dev):
-        raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
+        raise DataError("training needs trees to train on and trees to evaluate on", hint="add trees to both")
     _check_alike(train, dev)
     for forest in (train, dev):
         model.check(forest)
@@ -124,7 +124,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
             try:
                 (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
             except FrameLimit as fault:
-                fault.hint += f"; smaller batches than {recipe.batch} trees need less: Recipe(batch=), or --batch"
+                fault.hint += f"; batches of fewer than {recipe.batch} trees need less: Recipe(batch=), or --batch"
                 raise
             _check_loss(loss, f"in step {state.step + 1} of epoch {state.epoch + 1}")
             with np.errstate(all="ignore"):  # what overflows here is told by the next loss
@@ -161,7 +161,7 @@ def _check_loss(loss: Any, where: str) -> None:
     if not abs(loss) <= _DIVERGED:
         raise RunError(
             f"training diverged: the loss is {loss:.4g} {where}",
-            hint="learn at a smaller rate (--rate), or clip gradients more (--clip)",
+            hint="lower the learning rate (--rate), or clip gradients more (--clip)",
         )
 
 
@@ -171,14 +171,14 @@ def _check_alike(train: Forest, dev: Forest) -> None:
         one, other = getattr(train, name), getattr(dev, name)
         if one is not None and other is not None and one != other:
             what = "words" if name == "vocabulary" else "labels"
-            raise DataError(f"the dev trees have other {what}", hint=f"make them with {name}=train.{name}")
+            raise DataError(f"the dev trees have different {what}", hint=f"create them with {name}=train.{name}")
 
 
 def _check_labels(model: Model, forest: Forest, at: str) -> None:
     """Refuse trees of which nothing can be learnt, or nothing seen: all losses would be zero."""
     places = slice(None) if at == "nodes" else forest.roots
     if isinstance(model, TreeClassifier) and not (forest.label[places] >= 0).any():
-        raise DataError(f"no {at.removesuffix('s')} has a label", hint="trees to learn from and dev trees need labels")
+        raise DataError(f"no {at.removesuffix('s')} has a label", hint="training trees and dev trees need labels")
 
 
 def is_over(state: State, recipe: Recipe) -> bool:

@@ -43,7 +43,9 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, known in (("optimizer", OPTIMIZERS), ("decay", DECAYS), ("at", ("nodes", "root"))):
             if getattr(self, name) not in known:
-                raise UndertowError(f"{name} is {brief(getattr(self, name))}", hint=f"choose from {', '.join(known)}")
+                raise UndertowError(
+                    f"unknown {name} {brief(getattr(self, name))}", hint=f"choose from {', '.join(known)}"
+                )
         check_ranges(**vars(self))
 
     def make_optimizer(self) -> optim.Optimizer:

@@ -75,7 +75,7 @@ class Report:
         lines += ["", "leaves          trees   right"]
         for least, most, trees, right in self.by_length():
             lines.append(f"{least:5} - {most:<5} {trees:8,}   {right:5.1%}")
-        lines += ["", "rows: what it is; columns: what the model says"]
+        lines += ["", "rows: true class; columns: predicted class"]
         shown = self._shown()
         if len(shown) < self.classes:
             lines[-1] += f"; {len(shown)} of {self.classes:,} classes"

@@ -395,7 +395,7 @@ def test_variables_that_cannot_be_updated() -> None:
     opt, x = ut.optim.SGD(0.1), ut.Variable(np.zeros(2), name="x")
     with pytest.raises(TypeMismatch, match=r"`variables\.n` must be a variable of floats, not an i64"):
         ut.optim.Updater(opt, {"x": x, "n": ut.Variable(1)})
-    with pytest.raises(TypeMismatch, match=r"`variables\.0` is 1\.5, not a variable"):
+    with pytest.raises(TypeMismatch, match=r"`variables\.0` must be a variable of floats, not 1\.5"):
         ut.optim.Updater(opt, [1.5])
     with pytest.raises(TypeMismatch, match=r"`variables\.1` repeats the variable `x`"):
         ut.optim.Updater(opt, [x, x])

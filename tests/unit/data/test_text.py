@@ -78,7 +78,7 @@ def test_labels() -> None:
     assert again.label.tolist() == [1]
     assert data.parse_brackets("(1 x)", labels=str).labels is not None
     assert data.parse_brackets("(-1 x)").label.tolist() == [-1]
-    with pytest.raises(ut.DataError, match="line 2: a label that is not among the labels"):
+    with pytest.raises(ut.DataError, match="line 2: unknown label"):
         data.parse_brackets("(1 x)\n(one x)", labels=int)
     with pytest.raises(ut.DataError, match="not among the labels"):
         data.parse_brackets("(C x)", labels=named.labels)
@@ -115,12 +115,12 @@ def test_every_bad_line_is_named() -> None:
         data.parse_brackets("\n".join(lines))
     assert dict(caught.value.lines) == {
         2: "1 `)` is missing",
-        3: "a `)` closes nothing",
+        3: "unmatched `)`",
         5: "2 trees on one line",
-        6: "there is nothing in a bracket",
-        7: "a label without word or children",
+        6: "a bracket is empty",
+        7: "a label has no word or children",
         8: "text outside the brackets",
-        10: "a `)` closes nothing",
+        10: "unmatched `)`",
         11: "text outside the brackets",
         12: "text outside the brackets",
     }
@@ -275,7 +275,7 @@ def test_bad_listops_in_pairs() -> None:
     found = dict(caught.value.lines)
     assert list(found) == [2, 3, 5, 6]
     assert found[2] == "1 `)` is missing" and found[3] == "the value is 3, not 2"
-    assert found[6] == "these are not pairs in round brackets"
+    assert found[6] == "expected pairs in parentheses"
     assert "5: FOO is neither" in str(caught.value)
     assert "3\t( ( ( [MAX 2 ) 3 ) ]" in str(caught.value)  # lines are shown as they were given
 
@@ -419,7 +419,7 @@ def test_what_is_said_of_files_that_are_no_forests(tmp_path: Path) -> None:
     spoiled = whole[:200] + bytes(100) + whole[300:]
     for broken in (b"", b"(1 a)", whole[:50], whole[: len(whole) // 2], spoiled):
         path.write_bytes(broken)
-        with pytest.raises(ut.DataError, match="does not hold a forest: it is no file of arrays, or it is broken"):
+        with pytest.raises(ut.DataError, match="does not hold a forest: it is damaged, or not an .npz file"):
             data.read(path)
     np.save(tmp_path / "one.npy", np.arange(3))
     (tmp_path / "one.npy").rename(path)

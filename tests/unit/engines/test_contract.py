@@ -136,8 +136,8 @@ def test_check_finite(engine: Engine) -> None:
     main = Body("main", "main")
     plan = engine.plan(flatten(library(main.finish([main.op("log", main.param("x", F64), type=F64)]))))
     assert plan.run([np.float64(0)])[0] == [-np.inf]
-    assert error_of(plan, 0.0, check_finite=True).what == "log gave inf"
-    assert error_of(plan, -1.0, check_finite=True).what == "log gave nan"
+    assert error_of(plan, 0.0, check_finite=True).what == "log returned inf"
+    assert error_of(plan, -1.0, check_finite=True).what == "log returned nan"
 
 
 def test_a_dead_fetch(slow_engine: Engine) -> None:

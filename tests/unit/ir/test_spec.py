@@ -68,7 +68,7 @@ def test_valid_graphs_pass(name: str) -> None:
 
 # (text, what is replaced, by what, the rule that it breaks). A table: its rows have one shape.
 BROKEN = [
-    (LIBRARY, "main=main", "main=other", "the library has no other, which should be its main graph"),
+    (LIBRARY, "main=main", "main=other", "the library has no main graph other"),
     (LIBRARY, "main=main", "main=fac", "fac, which a run enters, is not a main graph"),
     # nodes
     (LIBRARY, "if1.else/fac: i64 ", "if1.else/fac: i64, i64 ", "the number of outputs is not that of the callee's"),

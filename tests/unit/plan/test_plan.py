@@ -174,7 +174,7 @@ def test_a_node_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("", "there is no plan here"),
+        ("", "the text is empty"),
         ("plan 2 f", "no plan of version 1"),
         ("plan 1 f\n", "no regions"),
         ("plan 1 f\ngroup 0 sideways: main", "expected `lockstep` or `agenda`"),

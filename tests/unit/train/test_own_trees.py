@@ -81,7 +81,7 @@ FOLDERS = [
     ({"train.txt": "(1 a)"}, r"has no file dev"),
     ({"dev.sexp": "a"}, r"has no file train"),
     ({"train.txt": "(1 a)", "train.sexp": "a", "dev.txt": "(1 a)"}, r"has train\.sexp and train\.txt"),
-    ({"train.txt": "(1 a)", "dev.sexp": "a"}, r"train\.txt and dev\.sexp are not of one format"),
+    ({"train.txt": "(1 a)", "dev.sexp": "a"}, r"train\.txt and dev\.sexp have different formats"),
     ({"train.txt": "(1 a)", "dev.txt": "(x a)"}, "numbers as labels, and others have names"),
     ({"train.txt": "(1 a)", "dev.txt": ""}, r"dev\.txt' holds no trees"),
 ]

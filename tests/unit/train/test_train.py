@@ -238,7 +238,7 @@ def test_checkpoints_of_an_older_format(tmp_path: Path) -> None:
     ut.train.save(path, ut.train.Checkpoint(MODEL, RECIPE, some_state()))
     path.write_bytes(path.read_bytes().replace(b'format\\": 2', b'format\\": 1'))
     told = invoke("train", "--resume", "-o", tmp_path, code=1)
-    assert "has format 1, and this version knows 2" in told and "train anew" in told
+    assert "has format 1, but this version reads 2" in told and "train again" in told
 
 
 def test_report() -> None:

@@ -45,7 +45,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     builder = graph.ctx.open_builder
     if builder is not graph.main or builder.region != 0:
         raise TypeMismatch(
-            "a placeholder is made inside a function, a branch or a loop", here(), hint="make it outside"
+            "a placeholder cannot be created inside a function, a branch or a loop", here(), hint="create it outside"
         )
     dims = () if shape is None else shape if isinstance(shape, (list, tuple)) else (shape,)
     for dim in dims:
@@ -75,7 +75,7 @@ def constant(
             wanted = tuple(int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape]))
             if array.size not in (1, int(np.prod(wanted, dtype=np.int64))):
                 raise TypeMismatch(
-                    f"{array.size} values do not fill the shape {list(wanted)}", here(), hint="give as many, or one"
+                    f"{array.size} values do not fill the shape {list(wanted)}", here(), hint="pass as many, or one"
                 )
             array = np.broadcast_to(array, wanted) if array.size == 1 else array.reshape(wanted)
         return write_constant(array, name=name or "Const")
@@ -94,7 +94,11 @@ def _sizes(shape: Any) -> Any:
             return (found,)
         length = found.type.shape[0]
         if not isinstance(length, int):
-            raise TypeMismatch("a shape of unknown length", here(), hint="the number of dimensions must be known")
+            raise TypeMismatch(
+                "the length of the shape is unknown",
+                here(),
+                hint="the number of dimensions must be known when the graph is built",
+            )
         return tuple(getitem(found, k) for k in np.arange(length).tolist())
     if isinstance(found, (list, tuple, np.ndarray)):
         return tuple(found)
@@ -184,7 +188,9 @@ def random_uniform(
 ) -> Any:
     """Uniform numbers, new ones in every run."""
     if dtype_of(dtype).kind != "float":
-        raise TypeMismatch("random_uniform gives floats", here(), hint="tf.cast them, or use tf.floor")
+        raise TypeMismatch(
+            "random_uniform returns only floats", here(), hint="convert them with tf.cast, or use tf.floor"
+        )
     return drawn(random.uniform, shape, float(minval), 1.0 if maxval is None else float(maxval), dtype, name)
 
 
@@ -316,9 +322,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     """Elements of `x` where the condition is true, of `y` elsewhere."""
     if x is None or y is None:
         raise TypeMismatch(
-            "tf.where without values gives indices, as many as the data says",
+            "tf.where without values returns indices, whose number depends on the data",
             here(),
-            hint="give both: tf.where(c, x, y)",
+            hint="pass both values: tf.where(c, x, y)",
         )
     with writing(condition, x, y):
         return named(wrap(functions.where(as_tensor(condition), *operands([x, y]))), name)

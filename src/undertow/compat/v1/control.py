@@ -81,7 +81,7 @@ def cond(
             builder.region = outside
         values = _same_defaults([side for side, _ in sides])
         differ = lambda a, b: (  # noqa: E731
-            f"this tf.cond gives {a} where the condition is true, but {b} where it is false",
+            f"this tf.cond returns {a} where the condition is true, but {b} where it is false",
             span,
         )
         merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
@@ -136,7 +136,7 @@ def case(
     """What the first function gives whose condition is true; else what `default` gives."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     if not pairs:
-        raise TypeMismatch("tf.case has no cases", here(), hint="give pairs: [(x > 0, lambda: a)]")
+        raise TypeMismatch("tf.case needs at least one case", here(), hint="pass pairs: [(x > 0, lambda: a)]")
     if default is None:
         _, default = pairs.pop()  # as in TensorFlow, one of the conditions must be true
     chosen = default
@@ -166,7 +166,9 @@ def while_loop(
 ) -> Any:
     """Apply `body` to the loop variables while `cond` of them is true."""
     if isinstance(loop_vars, (list, tuple, dict)) and not loop_vars:
-        raise TypeMismatch("a tf.while_loop without variables", here(), hint="give them: tf.while_loop(c, b, [i])")
+        raise TypeMismatch(
+            "tf.while_loop needs at least one loop variable", here(), hint="write tf.while_loop(c, b, [i])"
+        )
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     with writing(*variables) as graph:
         leaves, structure = tree.flatten(variables, is_tensor_like)
@@ -195,9 +197,9 @@ def while_loop(
             found, shape = tree.flatten(after, is_tensor_like)
             if shape != structure:
                 raise TypeMismatch(
-                    f"the body of tf.while_loop gets {describe(variables)} and gives {describe(after)}",
+                    f"the body of tf.while_loop takes {describe(variables)}, but returns {describe(after)}",
                     here(),
-                    hint="it gives as many values as there are loop variables, in the same structure",
+                    hint="return as many values as there are loop variables, in the same structure",
                 )
             found = [_next(given(value), param) for value, param in zip(found, params[counter:], strict=True)]
             return [emit("add", [params[0], np.int32(1)])[0], *found] if counter else found
@@ -263,7 +265,7 @@ def _tokens(values: Sequence[Any]) -> list[Traced]:
             found.append(given(value))
         else:
             raise TypeMismatch(
-                f"{brief(value)} is neither a tensor nor an operation", here(), hint="give what an operation returned"
+                f"{brief(value)} is neither a tensor nor an operation", here(), hint="pass tensors and operations"
             )
     return found
 
@@ -383,7 +385,7 @@ class device:
         name = device_name_or_function
         if name is not None and not isinstance(name, str):
             raise TypeMismatch(
-                f"a device is a name, not {brief(name)}", here(), hint='write tf.device("/job:local/task:1")'
+                f"a device must be a name, not {brief(name)}", here(), hint='write tf.device("/job:local/task:1")'
             )
         self._name = name
         self._before: list[tuple[Builder, str]] = []

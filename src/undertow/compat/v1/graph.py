@@ -89,7 +89,7 @@ class Writer(CaptureSession):
         raise GraphError(
             f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
             here(),
-            hint="hand it over as an argument; from outside, a function sees only constants and variables",
+            hint="pass it as an argument; from outside, a function sees only constants and variables",
         )
 
     @property
@@ -101,14 +101,14 @@ class Writer(CaptureSession):
         """A random key; functions of Defun have none, since their calls are written before their bodies."""
         if self.ctx.open_builder.kind == "function" and not self.is_capturing:
             raise GraphError(
-                f"`{self.ctx.open_builder.name}` draws random numbers, which functions of Defun cannot",
+                f"`{self.ctx.open_builder.name}` draws random numbers, which a Defun cannot do",
                 here(),
-                hint="draw them outside, and hand them over as an argument; or use @ut.function",
+                hint="draw them outside and pass them as an argument, or use @ut.function",
             )
         return super().draw()
 
     def effect_token(self) -> Port:
-        self._refuse("what acts in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
+        self._refuse("an effect in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
 
     def bound(self, value: Any) -> Any:
         """What stands for a variable: itself, as no gradient is taken while a graph is being written."""
@@ -118,7 +118,7 @@ class Writer(CaptureSession):
         self._refuse(f"the ut.Variable `{variable.name}`", "tf.Variable")
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
-        raise GraphError(f"{what} has no place in a graph of compat.v1", here(), hint=f"use {instead}")
+        raise GraphError(f"{what} cannot be used in a graph of compat.v1", here(), hint=f"use {instead}")
 
 
 def another_graph(value: Any, span: Span | None) -> GraphError:
@@ -126,7 +126,7 @@ def another_graph(value: Any, span: Span | None) -> GraphError:
     return GraphError(
         f"{value!r} belongs to another graph",
         span,
-        hint="make everything in one graph: `with graph.as_default():`; after tf.reset_default_graph() make it anew",
+        hint="build everything in one graph: `with graph.as_default():`; after tf.reset_default_graph(), rebuild it",
     )
 
 
@@ -286,7 +286,7 @@ def reset_default_graph() -> None:
     """Start anew with an empty graph. Functions survive: they are added again where they are called."""
     if len(_GRAPHS.items) > 1:
         raise GraphError(
-            "reset_default_graph inside a `with` that chooses the graph",
+            "reset_default_graph cannot be called inside a `with` that sets the graph",
             here(),
             hint="call it outside `with graph.as_default():` and `with tf.Session():`",
         )

@@ -43,7 +43,7 @@ def session_for(session: Session | None, what: Any) -> Session:
         raise GraphError(
             f"there is no session to run {what!r} in",
             here(),
-            hint="use `with tf.Session():`, or give one: x.eval(session=sess)",
+            hint="use `with tf.Session():`, or pass one: x.eval(session=sess)",
         )
     return found
 
@@ -63,7 +63,7 @@ class Session:
         self._settings()  # says so at once if there is no such option
         if target:
             raise GraphError(
-                f"there is no cluster behind {brief(target)}",
+                f"clusters are not supported: {brief(target)}",
                 here(),
                 hint="leave the target out to run in this process",
             )
@@ -107,7 +107,7 @@ class Session:
             raise GraphError(
                 "this session is closed",
                 here(),
-                hint="make another one; `with tf.Session() as sess:` closes it at its end",
+                hint="create another one; `with tf.Session() as sess:` closes it at its end",
             )
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:

@@ -74,9 +74,9 @@ class Variable:
             builder = graph.ctx.open_builder
             if builder is not graph.main or builder.region != 0:
                 raise GraphError(
-                    "a variable is made inside a function, a branch or a loop",
+                    "a variable cannot be created inside a function, a branch or a loop",
                     here(),
-                    hint="make it outside; it may be read and assigned there",
+                    hint="create it outside; it may be read and assigned there",
                 )
             self.graph = graph
             self.trainable = bool(trainable)
@@ -86,7 +86,7 @@ class Variable:
                 self.initial_value: Tensor = as_tensor(value, dtype if not is_tensor(value) else None)
                 if dtype is not None and self.initial_value.dtype != dtype_of(dtype):
                     raise TypeMismatch(
-                        f"variable `{self.name}` shall hold {dtype_of(dtype)}, but its initial value is "
+                        f"variable `{self.name}` is declared as {dtype_of(dtype)}, but its initial value is "
                         f"{self.initial_value.type}",
                         here(),
                         hint="convert it with tf.cast, or change dtype=",
@@ -104,9 +104,9 @@ class Variable:
         wanted = found.with_shape(tuple(None if d is None else int(d) for d in shape))
         if not wanted.accepts(found):
             raise TypeMismatch(
-                f"variable `{self.name}` shall hold {wanted}, but its initial value is {found}",
+                f"variable `{self.name}` is declared as {wanted}, but its initial value is {found}",
                 here(),
-                hint="give it that shape, or leave out shape=",
+                hint="change the value, or leave out shape=",
             )
         return wanted
 
@@ -273,7 +273,7 @@ def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None =
 
 def _variable(ref: Any) -> Variable:
     if not isinstance(ref, Variable):
-        raise TypeMismatch(f"{brief(ref)} is not a variable: nothing can be assigned to it", here(), "use tf.Variable")
+        raise TypeMismatch(f"{brief(ref)} is not a variable and cannot be assigned to", here(), "use tf.Variable")
     return ref
 
 
@@ -343,16 +343,16 @@ def get_variable(
     if known is not None:
         if not reuses:
             raise GraphError(
-                f"there is a variable `{full}` already, made on line {known.span.line if known.span else '?'}",
+                f"variable `{full}` already exists, created on line {known.span.line if known.span else '?'}",
                 here(),
-                hint="get it with tf.variable_scope(..., reuse=True), or choose another name",
+                hint="reuse it with tf.variable_scope(..., reuse=True), or choose another name",
             )
         found: Variable = known
         return found
     wanted = dtype_of(dtype)
     if callable(initializer) or initializer is None:
         if shape is None:
-            raise TypeMismatch(f"the shape of variable `{full}` is not given", here(), hint="write shape=[2, 3]")
+            raise TypeMismatch(f"variable `{full}` needs a shape", here(), hint="write shape=[2, 3]")
         size = [int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape])]
         make = initializer or (glorot_uniform_initializer() if wanted.kind == "float" else zeros_initializer())
         initializer = make(size, wanted)

@@ -125,8 +125,8 @@ class Tensor(Traced):
 
     def __bool__(self) -> bool:
         raise self._unknown(
-            f"Python cannot test a tensor ({self.type}): its value is known only when the graph runs",
-            "choose with tf.cond(x, lambda: ..., lambda: ...), loop with tf.while_loop, combine with tf.logical_and",
+            f"a tensor ({self.type}) cannot be tested in Python: its value is known only when the graph runs",
+            "branch with tf.cond(x, lambda: ..., lambda: ...), loop with tf.while_loop, combine with tf.logical_and",
         )
 
     def _apply(self, name: str, *operands: Any) -> Any:
@@ -247,7 +247,7 @@ def named(value: Any, name: str | None) -> Any:
     """Give the node of a tensor that was just written a name."""
     if name is not None and isinstance(value, Tensor):
         if not isinstance(name, str) or not name:
-            raise TypeMismatch(f"name={brief(name)} is not a name", here(), hint='write name="x"')
+            raise TypeMismatch(f"invalid name={brief(name)}", here(), hint='write name="x"')
         value.builder.rename(value.port, name)
     return value
 
@@ -255,9 +255,7 @@ def named(value: Any, name: str | None) -> Any:
 def given(value: Any) -> Any:
     """An argument with the variables in it read."""
     if isinstance(value, Operation):
-        raise TypeMismatch(
-            f"{value!r} has no value to compute with", here(), hint="use it in tf.control_dependencies, or fetch it"
-        )
+        raise TypeMismatch(f"{value!r} has no value", here(), hint="use it in tf.control_dependencies, or fetch it")
     if isinstance(value, (list, tuple, dict)):
         leaves, structure = tree.flatten(value, is_tensor_like)
         return tree.unflatten(structure, [read(leaf) for leaf in leaves])
@@ -290,7 +288,7 @@ def as_constant(value: Any, dtype: DType | None = None) -> Any:
         bounds = np.iinfo(wanted.numpy)  # type: ignore[type-var]
         for bound in (found.min(), found.max()):
             if not bounds.min <= bound <= bounds.max:
-                raise TypeMismatch(f"{bound} does not fit in {wanted}", here(), hint="give dtype=tf.int64, or a float")
+                raise TypeMismatch(f"{bound} does not fit in {wanted}", here(), hint="use dtype=tf.int64, or a float")
     if wanted is not None and _KINDS.index(type_of(found).dtype.kind) > _KINDS.index(wanted.kind):
         raise TypeMismatch(
             f"{brief(value)} cannot be {'an' if str(wanted)[0] == 'i' else 'a'} {wanted}",

@@ -74,7 +74,7 @@ class Optimizer:
     ) -> list[tuple[Any, Variable]]:
         """Pairs of a gradient and a variable, by default of all that are trainable; None where there is no gradient."""
         if not is_tensor_like(loss) or isinstance(loss, Operation):
-            raise TypeMismatch(f"the loss is {brief(loss)}, not a tensor", here(), hint="give a tensor")
+            raise TypeMismatch(f"the loss must be a tensor, not {brief(loss)}", here(), hint="pass a tensor")
         with writing(loss) as graph, graph.as_default():
             found = trainable_variables() if var_list is None else var_list
             variables = list(found) if isinstance(found, (list, tuple)) else [found]
@@ -92,9 +92,9 @@ class Optimizer:
             _check_variable(variable)
         if not pairs:
             raise GraphError(
-                "there is no gradient to apply",
+                "there are no gradients to apply",
                 here(),
-                hint="give pairs of a gradient and a variable, as compute_gradients does",
+                hint="pass (gradient, variable) pairs, as compute_gradients returns them",
             )
         with writing(*(variable for _, variable in pairs)) as graph, graph.as_default():
             self._prepare(graph)
@@ -140,7 +140,7 @@ class Optimizer:
                 raise GraphError(
                     f"{self.name} needs to know the shape of variable `{variable.name}`",
                     here(),
-                    hint="make the variable without shape= and validate_shape=False",
+                    hint="create the variable without shape= and validate_shape=False",
                 )
             filled = np.full(shape, initial, variable.dtype.numpy)
             with control_dependencies(None):
@@ -282,7 +282,7 @@ def get_global_step(graph: Graph | None = None) -> Variable | None:
 def create_global_step(graph: Graph | None = None) -> Variable:
     """A variable that counts steps, for `minimize(loss, global_step=...)`."""
     if get_global_step(graph) is not None:
-        raise GraphError("there is a global step already", here(), hint="use tf.train.get_or_create_global_step()")
+        raise GraphError("the graph already has a global step", here(), hint="use tf.train.get_or_create_global_step()")
     with (get_default_graph() if graph is None else graph).as_default():
         return Variable(np.asarray(0, i64.numpy), trainable=False, name=_STEP)
 

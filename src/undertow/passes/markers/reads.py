@@ -95,9 +95,9 @@ def _check_order(assigned: frozenset[str], derivative: Node) -> None:
     if assigned:
         raise GraphError(
             f"the gradient with respect to variable `{min(assigned)}` goes through a read of it, in a function, loop "
-            "or branch, that an assignment comes before",
+            "or branch, that follows an assignment",
             derivative.span,
-            hint="read it outside, x = v.read_value(), hand x over, and take the gradient with respect to x",
+            hint="read it outside with x = v.read_value(), pass x in, and take the gradient with respect to x",
         )
 
 
