@@ -246,7 +246,7 @@ def test_plan(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert done.out.startswith("plan 1 fib\n") and "group 0 lockstep" in done.out
     assert undertow("graph", "my_programs.py:fib", "10", "--plan", "-o", "fib.txt").code == 0
     assert (tmp_path / "fib.txt").read_text() == done.out
-    assert "a plan is text" in undertow("graph", "my_programs.py:fib", "--plan", "-o", "fib.svg").err
+    assert "a plan has only a text form" in undertow("graph", "my_programs.py:fib", "--plan", "-o", "fib.svg").err
 
 
 def test_passes(undertow: Callable[..., Done]) -> None:
@@ -254,7 +254,7 @@ def test_passes(undertow: Callable[..., Done]) -> None:
     assert [line.split()[0] for line in lines] == ["simplify", "extend", "hoist", "flatten"]
     assert lines[1].split(maxsplit=1)[1] == "nothing changed"
     assert lines[-1].endswith("21 nodes")
-    assert "what passes do is text" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
+    assert "passes have only a text form" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
 
 
 @pytest.mark.parametrize("function", ["total", "pair", "draw"])

@@ -36,7 +36,7 @@ def bytes_of(text: str) -> int:
     try:
         return int(text[:-1] if unit else text) << unit
     except ValueError:
-        told = f"{text} is not a number of bytes; write 1000000, 500K, 64M or 2G"
+        told = f"invalid number of bytes {text}; write 1000000, 500K, 64M or 2G"
         raise typer.BadParameter(told, param_hint="'--memory'") from None
 
 

@@ -140,7 +140,7 @@ def test_with_vocabulary() -> None:
 def test_trained_from_the_command_line(tmp_path: Path) -> None:
     ut.data.write(REVIEWS, tmp_path / "reviews.txt")
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'reviews.txt'}", *SMALL, "-o", tmp_path / "a")
-    assert "24 trees" in told and "on 3 trees that it has not seen" in told
+    assert "24 trees" in told and "on 3 unseen trees" in told
     held = ut.train.load(tmp_path / "a" / "checkpoint.safetensors")
     assert held.source == {"data": f"trees:{tmp_path / 'reviews.txt'}", "trees": None, "min_count": 1}
     assert held.labels is None
@@ -153,7 +153,7 @@ def test_labels_have_their_names(tmp_path: Path) -> None:
     (tmp_path / "dev.txt").write_text(BUSHES)
     options = ["--data", f"trees:{tmp_path}", *SMALL, "--embedding", "3", "--rate", "0.05", "--epochs", "20"]
     told = invoke("train", "childsum", *options, "-o", tmp_path / "a")
-    assert "on the 2 dev trees, by which it was chosen" in told
+    assert "on the 2 dev trees, which also selected the best epoch" in told
     report = (tmp_path / "a" / "report.txt").read_text()
     names = ut.train.load(tmp_path / "a" / "checkpoint.safetensors").labels.words
     assert set(names) == {"S", "NP", "VP"} and all(f"{name:>5}" in report for name in names)
@@ -276,7 +276,7 @@ def test_more_epochs_under_decay_are_told(tmp_path: Path) -> None:
     options = ["--trees", "20", *SMALL, "-o", tmp_path / "a"]
     invoke("train", "treernn", *options, "--decay", "cosine")
     told = invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2")
-    assert "rate falls (cosine) over 2 epochs now, and fell over 1 before: not as in one run of 2" in told
+    assert "rate now decays (cosine) over 2 epochs, before over 1: results differ from a single run of 2" in told
     assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2")
     invoke("train", "treernn", *options[:-1], tmp_path / "b")
     assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "b", "--epochs", "2")
@@ -315,7 +315,9 @@ def test_nodes_without_a_label_are_told(tmp_path: Path) -> None:
     (tmp_path / "signs.txt").write_text("(-1 (-1 a) (1 b))\n(1 (1 b) (-1 a))\n" * 6)
     (tmp_path / "names.txt").write_text("(S (A a) b)\n" * 6)
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'signs.txt'}", *SMALL, "-o", tmp_path / "a")
-    assert "of 30 nodes have no label (-1 says so; if it is meant as a label, write 0 and 1 for -1 and 1)" in told
+    assert (
+        "of 30 nodes have no label (marked by -1; if -1 is meant as a label, use 0 and 1 instead of -1 and 1)" in told
+    )
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'names.txt'}", *SMALL, "-o", tmp_path / "b")
     assert "4 of 12 nodes have no label" in told and "-1 says so" not in told
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "-o", tmp_path / "c")
@@ -349,9 +351,11 @@ def test_reports_of_many_classes() -> None:
 def test_early_stopping_is_told(tmp_path: Path) -> None:
     options = ["--trees", "20", "--width", "3", "--rate", "1e-9", "--patience", "2", "-o", tmp_path / "a"]
     told = invoke("train", "treernn", *options, "--epochs", "9")
-    assert "stopped after epoch 3: no better for 2 epochs (best: epoch 1)" in told
+    assert "stopped after epoch 3: no improvement for 2 epochs (best: epoch 1)" in told
     told = invoke("train", "--resume", "-o", tmp_path / "a")
-    stopped = "It stopped after epoch 3: no better for 2 epochs (best: epoch 1): a larger --patience goes on"
+    stopped = (
+        "Training stopped after epoch 3: no improvement for 2 epochs (best: epoch 1): continue with a larger --patience"
+    )
     assert stopped in told and told.count("no better") == 1
     told = invoke("train", "--resume", "-o", tmp_path / "a", "--patience", "3")
     assert "stopped after epoch 4: no better for 3 epochs" in told and "It stopped" not in told
