@@ -24,7 +24,7 @@ class SubGraph(Function):
     """A function that a `with` block writes: plain Python that runs once, and may call the SubGraph itself.
 
     A call outside any block runs it; in a block or in an @ut.function, it becomes part of that. `run`, `map`,
-    `graph` and `library` are those of functions. One that is called before its block is over says what it `returns`.
+    `graph` and `library` work as for functions. A SubGraph that is called before its block ends must declare `returns`.
     """
 
     __undertow_definition__: Block
@@ -42,7 +42,7 @@ class SubGraph(Function):
         return f"<undertow subgraph {self.__undertow_definition__.name}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> SubGraph:
-        """No method: as an attribute of a class it is what it is anywhere."""
+        """Not a method: accessed through an instance, it is unchanged."""
         return self
 
     def __enter__(self) -> SubGraph:
@@ -57,9 +57,9 @@ class SubGraph(Function):
         self.__signature__ = definition.closure.signature
 
     def input(self, type: Any, name: str = "") -> Any:
-        """Declare a parameter: gives the traced value. It is named like the variable that holds it, or `name`."""
+        """Declare a parameter and return its traced value. Its name is `name`, or that of its variable."""
         return self.__undertow_definition__.input(type, name)
 
     def output(self, *values: Any) -> None:
-        """Say what it gives: one value, or several; each a traced value, a number, or a container of them."""
+        """Set the results: one value or several; each a traced value, a number, or a container of them."""
         self.__undertow_definition__.output(values[0] if len(values) == 1 else values)

@@ -94,7 +94,7 @@ class Type:
         return all(isinstance(d, int) for d in self.shape)
 
     def erased(self) -> Type:
-        """The same type with dimension names forgotten."""
+        """The same type without dimension names."""
         return Type(self.dtype, tuple(None if isinstance(d, str) else d for d in self.shape))
 
     def with_dtype(self, dtype: DType) -> Type:
@@ -104,7 +104,7 @@ class Type:
         return Type(self.dtype, shape)
 
     def accepts(self, other: Type) -> bool:
-        """May a value of type `other` stand where this type is declared? (Run-time dimensions match all.)"""
+        """Is a value of type `other` accepted where this type is declared? (Run-time dimensions match all.)"""
         return (
             self.dtype == other.dtype
             and len(self.shape) == len(other.shape)
@@ -126,7 +126,7 @@ def as_type(spec: DType | Type) -> Type:
 
 
 def dtype_of(spec: object) -> DType:
-    """The dtype that a user names: one of ours, a NumPy dtype, a Python type or a string.
+    """The dtype for a user's spec: one of ours, a NumPy dtype, a Python type or a string.
 
     >>> dtype_of(np.float32), dtype_of("int64"), dtype_of(bool)
     (f32, i64, bool)

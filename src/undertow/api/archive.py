@@ -1,7 +1,7 @@
 """The container of a saved function: one zip file with text entries, and the constants as safetensors.
 
-Writing gives equal bytes for equal entries, and replaces a file at once or not at all. Reading trusts nothing: names,
-number and sizes of the entries are checked before anything is unpacked, and nothing is ever unpacked to disk.
+Writing is deterministic and replaces a file atomically. Reading trusts nothing: names,
+number and sizes of the entries are checked before anything is decompressed, and nothing is extracted to disk.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def graph_entry(number: int) -> str:
 
 
 def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Mapping[str, Array]) -> None:
-    """Write a file that `read` reads. Until all of it is there, the file that was there before stays."""
+    """Write a file for `read`, atomically: until all of it is written, the old file stays."""
     entries = {name: text.encode() for name, text in sorted(texts.items())}
     for name, data in entries.items():
         if len(data) > MOST_BYTES.get(name, MOST_TEXT):
@@ -67,7 +67,7 @@ def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Map
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of another when all of it is there."""
+    """A file to write to, which replaces another one when it is complete."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     draft = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
@@ -98,7 +98,7 @@ def _info(name: str) -> zipfile.ZipInfo:
 class _Bounded(io.BufferedReader):
     """A file of which no single read gives more than `most` bytes.
 
-    `zipfile` reads the list of entries at once, and makes an object of each, before it can be asked how many they are.
+    `zipfile` reads the whole table of entries and builds an object for each before their number can be checked.
     """
 
     most: int | None = _MOST_DIRECTORY
@@ -113,7 +113,7 @@ class _Bounded(io.BufferedReader):
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, Array]]:
-    """The text entries and the constants of a saved function; a LoadError if that is not what the file is."""
+    """The text entries and the constants of a saved function; a LoadError if the file is not one."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody to write
         raise LoadError("it is not a regular file")
@@ -144,7 +144,7 @@ def _read(file: _Bounded, size: int) -> tuple[dict[str, str], dict[str, Array]]:
 
 
 def _check_entries(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
-    """The entries by name, if they are those of a saved function and none claims to be larger than it may be."""
+    """The entries by name, after checking that they are those of a saved function and within their size limits."""
     if len(infos) > MOST_GRAPHS + 2:
         raise LoadError(f"it has {len(infos):,} entries, more than {MOST_GRAPHS + 2:,}")
     entries: dict[str, zipfile.ZipInfo] = {}

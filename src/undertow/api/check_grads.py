@@ -1,4 +1,4 @@
-"""`ut.check_grads`: derivatives compared with central differences of values, and both modes with each other."""
+"""`ut.check_grads`: compares derivatives with central differences, and the two modes with each other."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def check_grads(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> None:
-    """Raise a `ut.GradientMismatch` unless the derivatives of a function are right at these arguments.
+    """Raise `ut.GradientMismatch` unless the derivatives of a function are correct at these arguments.
 
     Along a random direction for each argument, "fwd" compares `ut.jvp` with central differences, and "rev" compares
     `ut.vjp` with `ut.jvp`. With `order=2` it does the same with the derivative along the direction, and so on. Steps
-    and tolerances fit the dtypes unless they are given. Of a function that draws random numbers, check "fwd" alone:
-    the modes do not draw the same ones.
+    and tolerances default to values that fit the dtypes. If the function draws random numbers, check only "fwd":
+    the two modes draw different ones.
     """
     if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
         raise UndertowError(
@@ -60,7 +60,7 @@ def check_grads(
 
 @dataclass(frozen=True, eq=False)
 class _Checked:
-    """A function at its arguments: values, differences and derivatives along directions."""
+    """A function at a point: values, differences and derivatives along directions."""
 
     f: Any
     args: tuple[Any, ...]

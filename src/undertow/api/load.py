@@ -1,6 +1,6 @@
-"""`ut.load`: the function in a file that `ut.save` wrote. Nothing in the file is trusted, and nothing in it is code.
+"""`ut.load`: reads a function that `ut.save` wrote. The file is not trusted, and contains no code.
 
-What the file says must fit together, and its graphs must pass every rule (ops/vet.py), before there is a function.
+The manifest must be consistent, and the graphs must pass every rule (ops/vet.py), before a function is built.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from undertow.types import CTL, Type, i64
 
 
 class LoadedFunction(Function):
-    """A function from a file. It takes the types of arguments that it was saved with, and no others."""
+    """A function from a file. It accepts only the argument types that it was saved with."""
 
     __undertow_definition__: ReadyDefinition
 
@@ -47,7 +47,7 @@ class LoadedFunction(Function):
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """What it can be called with."""
+        """The signatures that it can be called with."""
         definition, first = self.__undertow_definition__, len(self.__undertow_bound__)
         names = list(definition.closure.signature.parameters)[first:]
         shown: list[str] = []
@@ -57,7 +57,7 @@ class LoadedFunction(Function):
         return tuple(shown)
 
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
-        """The static graph for arguments like these; for none, that of the only signature."""
+        """The static graph for arguments like these; without arguments, that of the only signature."""
         only = self._only(args, kwargs)
         return super().graph(*args, simplify=simplify, **kwargs) if only is None else only.view(simplify)
 
@@ -88,7 +88,7 @@ def load(path: str | os.PathLike[str]) -> LoadedFunction:
 
 
 class _Loader:
-    """One load: the entries of the file, on their way to a function."""
+    """One load: turns the entries of the file into a function."""
 
     def __init__(self, texts: dict[str, str], constants: dict[str, Array]) -> None:
         self.texts = texts
@@ -213,7 +213,7 @@ def _hint(manifest: dict[str, Json]) -> str:
 
 
 def _check_main(main: FunctionGraph, types: tuple[Type, ...], count: int, needs_seed: bool, what: str) -> None:
-    """What is fed and fetched is what the graph takes and gives."""
+    """Check that the declared arguments and results are those of the graph."""
     takes = [main.nodes[param].types[0] for param in main.params]
     gives = [main.type_of(port) for port in main.results]
     if len(main.phases) != 1 or takes != [*types, *([Type(i64)] if needs_seed else [])]:
@@ -223,7 +223,7 @@ def _check_main(main: FunctionGraph, types: tuple[Type, ...], count: int, needs_
 
 
 def _distant(graph: FunctionGraph) -> FunctionGraph:
-    """The graph with spans whose source is not looked for here."""
+    """The graph with spans whose source lines are never read."""
 
     def far(span: Span | None) -> Span | None:
         return None if span is None else SavedSpan(span.file, span.line, span.column, span.function)

@@ -1,8 +1,8 @@
-"""What a saved function is besides its graphs, as plain JSON: structures, types, parameters, defaults.
+"""Everything about a saved function except its graphs, as plain JSON: structures, types, parameters, defaults.
 
-Structures name classes by number, and a table says what each class was called and which fields it had. Reading looks
-for such a class among the modules that are already imported, and imports none but ours: a file cannot make code run.
-Where there is none, a class of that name and with those fields is made.
+Structures refer to classes by number, and a table lists the name and fields of each class. Reading looks
+for such a class in modules that are already imported, and imports only our own: a file cannot run code.
+If there is none, a class with that name and those fields is created.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("u
 
 
 class Encoder:
-    """Turns values into JSON; `classes` and `arrays` gather what the values refer to."""
+    """Turns values into JSON; `classes` and `arrays` collect what the values refer to."""
 
     def __init__(self, classes: Sequence[type] = ()) -> None:
         self.classes = list(classes)
@@ -92,7 +92,7 @@ class Encoder:
         return {"structure": self.structure(note.structure, what), "types": [self.type(t) for t in note.types]}
 
     def value(self, value: Any, what: str) -> Json:
-        """A default or a bound object, with the numbers in it."""
+        """A default or a bound object."""
         leaves, structure = tree.flatten(value)
         return {"structure": self.structure(structure, what), "leaves": [self._leaf(leaf, what) for leaf in leaves]}
 
@@ -120,7 +120,7 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 
 def want(value: Json, kind: type[_T], what: str) -> _T:
-    """The value, if it is of that kind."""
+    """The value, checked to be of that kind."""
     if type(value) is not kind:
         raise LoadError(f"{what} must be of type {kind.__name__}, not {value!r:.80}")
     if isinstance(value, str) and not value.isascii():
@@ -133,7 +133,7 @@ def want(value: Json, kind: type[_T], what: str) -> _T:
 
 
 def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
-    """What an object of the file holds under a key."""
+    """The value of a key in a JSON object, checked to be of that kind."""
     found = want(values, dict, what)
     if key not in found:
         raise LoadError(f"{what} has no `{key}`")
@@ -141,7 +141,7 @@ def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
 
 
 class Decoder:
-    """The inverse of Encoder. Whatever is not as Encoder writes it is a LoadError."""
+    """The inverse of Encoder. Anything that Encoder would not write is a LoadError."""
 
     def __init__(self, class_table: Json, arrays: dict[str, Array]) -> None:
         self.kinds: list[str] = []
@@ -254,7 +254,7 @@ def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None
 
 
 def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type | None:
-    """The class of that name in a module that is imported already, if it can hold those fields."""
+    """The class of that name in an already imported module, if it has those fields."""
     owner = sys.modules.get(module)
     if not isinstance(owner, ModuleType):
         return None
@@ -281,7 +281,7 @@ def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) 
 
 
 def _made_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type:
-    """A simple class of that name and with those fields."""
+    """A plain class with that name and those fields."""
     name = qualname.rpartition(".")[2]
     for word in (name, *fields):
         if not word.isidentifier() or keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):

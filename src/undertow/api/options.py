@@ -1,4 +1,4 @@
-"""Options of runs: defaults, `with ut.options(...)`, and the keywords of `f.run`, the later the stronger.
+"""Options of runs: defaults, overridden by `with ut.options(...)`, overridden by the keywords of `f.run`.
 
 >>> with options(engine="reference", max_depth=100):
 ...     settings().limits.max_depth
@@ -35,7 +35,7 @@ _LIMITS = {f.name for f in fields(Options)}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The engine, what it is told, and whether it runs the simplified graph."""
+    """The engine, its options, and whether it runs the simplified graph."""
 
     engine: str = "auto"
     limits: Options = field(default_factory=Options)
@@ -76,14 +76,14 @@ class Settings:
         return chosen
 
     def find_engine(self) -> Engine:
-        """The engine that is named; where none is, the default, or the one that fires in the order asked for."""
+        """The named engine; if none is named, the default, or the one that supports the requested order."""
         if self.engine != "auto":
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
         return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
 
     def draw_seed(self) -> np.int64:
-        """The seed of a run: the one that is asked for, or any."""
+        """The seed of a run: the given one, or a random one."""
         seed = self.limits.seed
         return np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1))
 
@@ -107,7 +107,7 @@ _SETTINGS: ContextVar[Settings | None] = ContextVar("undertow_settings", default
 
 
 def settings() -> Settings:
-    """The settings in force here."""
+    """The current settings."""
     return _SETTINGS.get() or _DEFAULTS
 
 

@@ -1,4 +1,4 @@
-"""Parameters and their gradients, leaf by leaf: what belongs together, and whether it fits.
+"""Matches parameters with their gradients, leaf by leaf, and checks that they fit.
 
 >>> [pair.path for pair in paired({"W": np.zeros(2), "b": 0.0}, {"b": 1.0, "W": np.ones(2)})]
 ['params.W', 'params.b']
@@ -23,7 +23,7 @@ from undertow.types import Type, said
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A parameter and its gradient: an array of its type, sparse rows of its dtype, or None: it stays as it is."""
+    """A parameter and its gradient: an array of its type, sparse rows of its dtype, or None for no update."""
 
     path: str
     param: Any
@@ -31,7 +31,7 @@ class Pair:
 
 
 def is_leaf(value: Any) -> bool:
-    """Is it a value of its own, though it may be a container?"""
+    """Is it a leaf, even if it is also a container?"""
     return isinstance(value, (Traced, IndexedRows, Variable))
 
 
@@ -58,7 +58,7 @@ def gradients(grads: Any) -> tuple[list[str], list[Any], tree.Structure]:
 
 
 def paired(params: Any, grads: Any) -> list[Pair]:
-    """Each parameter with its gradient; they are found by their place, dicts in any order."""
+    """Each parameter with its gradient, matched by path; dicts may be in any order."""
     values, _ = tree.flatten(params, is_leaf)
     paths = tree.paths(params, "params", is_leaf)
     places, found, _ = gradients(grads)
@@ -108,7 +108,7 @@ def _fitting(path: str, param: Any, gradient: Any) -> Any:
 
 
 def variables_in(container: Any) -> tuple[list[Variable], tree.Structure]:
-    """The variables of a container, each there once and of floats."""
+    """The variables of a container, checked to be distinct and of floats."""
     leaves, structure = tree.flatten(container, is_leaf)
     paths = tree.paths(container, "variables", is_leaf)
     seen: set[int] = set()
@@ -127,6 +127,6 @@ def variables_in(container: Any) -> tuple[list[Variable], tree.Structure]:
 
 
 def like(value: Any, fill: float) -> Any:
-    """A value like a parameter, with one number everywhere. What is no float is not trained: a scalar will do."""
+    """A value like a parameter, filled with one number. Non-floats are not trained: a scalar will do."""
     x = as_operand(value)
     return full_like(x, fill) if type_of(x).dtype.kind == "float" else np.zeros((), type_of(x).dtype.numpy)[()]

@@ -270,7 +270,7 @@ def _show_theirs(error: Exception) -> None:
 
 
 def _from_here(view: GraphView) -> GraphView:
-    """The same with file names relative to the working directory, as compilers give them."""
+    """The same with file names relative to the working directory, as in compiler output."""
     here = os.getcwd() + os.sep
 
     def shorten(node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""The commands `undertow data inspect | convert | sample`: trees in files, and trees made by rule."""
+"""The commands `undertow data inspect | convert | sample`: files of trees, and generated trees."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inspect(
     min_count: MinCount = 1,
     binary: Binary = False,
 ) -> None:
-    """Say what is in a file of trees, and show one of them."""
+    """Summarize a file of trees, and show one of them."""
     with telling_errors():
         forest = _read(file, source, min_count, binary)
         make_console().print(table(_summary(forest)))
@@ -80,7 +80,7 @@ def sample(
     to: Annotated[str | None, typer.Option(help="Format: brackets, sexpressions, listops, jsonl or npz.")] = None,
     text: Annotated[bool, typer.Option("--text", help="Draw the trees as text.")] = False,
 ) -> None:
-    """Make trees by rule, with the exact label of every node."""
+    """Generate trees, with the exact label of every node."""
     with telling_errors():
         make: Callable[..., Forest] = getattr(ut.data, kind.value)
         forest = make(trees, seed=seed, **({} if max_depth is None else {"max_depth": max_depth}))

@@ -26,7 +26,7 @@ LESSON_SECONDS = 40.0  # after these no further epoch begins
 
 
 def show(console: Console, folder: Path, lesson: int) -> None:
-    """All steps; pictures and traces go to `folder`. The last one learns from so many trees."""
+    """Run all steps; pictures and traces go to `folder`. The last step trains on `lesson` trees."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     page = _Page(console, folder)

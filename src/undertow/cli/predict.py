@@ -1,4 +1,4 @@
-"""The command `undertow predict`: trees in the colours of the labels that a trained model gives them."""
+"""The command `undertow predict`: shows trees coloured by the labels that a trained model assigns."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def _file(checkpoint: Path) -> Path:
 
 
 def coloured(tree: Any, given: Any, classes: int, unknown: Any = ()) -> Text:
-    """A tree drawn with letters, each node in the colour of its given label.
+    """A tree drawn as text, each node in the colour of its predicted label.
 
-    Beside it stands what else there is to say: that the model does not know its word, for these nodes, and its true
-    label, where that is another.
+    Notes beside a node say that the model does not know its word, and give its true
+    label if that differs.
     """
     made = Text()
     for node, line in lines_of(replace(tree, label=given), 0, tree.size):

@@ -1,4 +1,4 @@
-"""The command `undertow train`: a model of trees, from first parameters to a report."""
+"""The command `undertow train`: trains a model of trees and reports on it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def train(
 
 
 def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
-    """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
+    """Train, showing progress, and write the results. Returns the final checkpoint."""
     file, first, saved, told_at = folder / FILE, checkpoint.state, time.monotonic(), time.monotonic()
     labels = isinstance(checkpoint.model, ut.models.TreeClassifier)
     nodes = source.train.size / len(source.train), source.dev.size / len(source.dev)  # of a tree, on average
@@ -179,7 +179,7 @@ def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
 
 
 def _folder(model: str | None, output: Path | None, resume: bool) -> Path:
-    """Where all is written to; without a model, that of a run that goes on."""
+    """The output folder; without a model, that of the run to resume."""
     if model is None and not resume:
         raise typer.BadParameter(f"name one: {_MODELS} Only --resume needs none", param_hint="MODEL")
     if output is not None:
@@ -244,7 +244,7 @@ def _source_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_folder(folder: Path, resume: bool, force: bool) -> None:
-    """Nothing that was trained is lost by accident, and there is something to go on from."""
+    """Check that no checkpoint is lost by accident, and that there is one to resume."""
     if folder.exists() and not folder.is_dir():
         raise UndertowError(f"{folder} is a file", hint="--output names a folder")
     there = (folder / FILE).is_file()
@@ -264,7 +264,7 @@ def _check_folder(folder: Path, resume: bool, force: bool) -> None:
 
 @contextlib.contextmanager
 def _asked_to_stop() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C: a step writes over its parameters, so it is ended first, and then saved.
+    """A list that is empty until Ctrl-C: a step overwrites its parameters, so it finishes before saving.
 
     A second Ctrl-C interrupts at once.
     """
@@ -303,7 +303,7 @@ def _tell_rates(console: Console, before: Any, now: Any) -> None:
 
 
 def _tell_labels(console: Console, source: Any, at: str) -> None:
-    """How much of files has no label, lest somebody's -1 and 1 are taken for one class."""
+    """Print how many nodes have no label, in case -1 was meant as one."""
     trees = source.train
     label = trees.label if at == "nodes" else trees.label[trees.roots]
     missing = int((label < 0).sum())

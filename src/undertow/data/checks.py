@@ -1,4 +1,4 @@
-"""Arguments that many functions of trees take: one that is of the wrong kind or out of range is a `DataError`."""
+"""Checks of common arguments of tree functions: a wrong kind or range is a `DataError`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions as trees: what their words are, and the value of every node.
+"""Expressions as trees: their words, and the value of every node.
 
 Words are numbered so that a leaf's number says its value: a digit is its own, `false` is 0 and `true` is 1.
 

@@ -1,4 +1,4 @@
-"""Files of trees: of text in any format, and of the arrays of a forest."""
+"""Files of trees: text in any format, and arrays of a forest."""
 
 from __future__ import annotations
 

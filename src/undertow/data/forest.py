@@ -1,4 +1,4 @@
-"""Many trees side by side in a few arrays, which a recursive function takes as one ordinary argument.
+"""Forests: many trees in a few arrays, passed to a recursive function as one ordinary argument.
 
 Nodes are numbered in preorder: a node before what is below it, siblings from left to right, one tree after the other.
 So a tree, and everything below any node of it, is a range of numbers, and a root is the first node of its tree.

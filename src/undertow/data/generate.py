@@ -1,4 +1,4 @@
-"""Trees made by rule, with the exact label of every node: data for tests, examples and lessons that needs no download.
+"""Generated trees with the exact label of every node: data for tests and examples that needs no download.
 
 The same seed gives the same trees, everywhere.
 

@@ -1,4 +1,4 @@
-"""Trees from nested Python values, and back. Depth is the data's, so nothing here recurses.
+"""Conversion between trees and nested Python values. Trees may be deep, so nothing here recurses.
 
 >>> forest = from_nested([("not", ("a", "bad")), "film"])
 >>> forest

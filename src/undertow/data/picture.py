@@ -1,4 +1,4 @@
-"""Pictures of trees: as SVG, with colours for labels, and with letters for terminals.
+"""Pictures of trees: as SVG, with colours for labels, and as text for terminals.
 
 >>> from undertow.data.parse import parse_brackets
 >>> print(text(parse_brackets("(3 (2 a) (4 (4 good) (2 film)))")))

@@ -1,4 +1,4 @@
-"""Bracket text as arrays of tokens, in one pass over all of it; and what is wrong with each line.
+"""Tokenizes bracket text into arrays in one pass, and finds what is wrong with each line.
 
 A token is an opening bracket, a closing one, or an atom: a run of anything else between spaces. Text of a million
 tokens takes a fraction of a second, since only the atoms are ever Python objects.

@@ -1,4 +1,4 @@
-"""Which trees of a forest: batches, shuffles, splits; words by other numbers; parents and depths. All by whole arrays.
+"""Selecting trees of a forest: batches, shuffles, splits; renumbered words; parents and depths. Vectorized throughout.
 
 A forest keeps its trees one after the other, so what is below a root is a range, and a batch is a few gathers.
 """

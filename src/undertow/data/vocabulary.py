@@ -1,4 +1,4 @@
-"""Words and their numbers.
+"""Vocabularies: words and their numbers.
 
 >>> words = Vocabulary.of("the cat saw the dog".split(), min_count=2)
 >>> words
@@ -128,4 +128,4 @@ def vocabulary_of(given: Vocabulary | Sequence[str] | None, name: str, unknown: 
         return given
     if isinstance(given, (list, tuple)) and all(isinstance(word, str) for word in given):
         return Vocabulary(tuple(given), unknown)
-    raise DataError(f"{name}={brief(given)}", hint=f"{name} must be a Vocabulary, or a list of strings")
+    raise DataError(f"invalid {name}={brief(given)}", hint="pass a Vocabulary, or a list of strings")

@@ -1,4 +1,4 @@
-"""What engines check and say alike: inputs, what kernels give, lanes that are put together, limits, tag tracebacks."""
+"""Checks and messages that all engines share: inputs, kernel results, stacked lanes, limits, tag tracebacks."""
 
 from __future__ import annotations
 

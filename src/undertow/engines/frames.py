@@ -1,4 +1,4 @@
-"""What the frames of engines in Python share: each knows its tag; their number and what they hold is limited."""
+"""The base of frames in the Python engines: each knows its tag; limits apply to their number and memory."""
 
 from __future__ import annotations
 

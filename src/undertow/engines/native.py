@@ -1,4 +1,4 @@
-"""What the engines of the C++ core share: rows of integers for kernels, the host that they call, what they say.
+"""Shared by the engines of the C++ core: kernel encodings, host callbacks and error messages.
 
 A graph goes to the core as rows of integers, the words that they name, and constants. What the core cannot say, since
 it knows no names, is said here: errors with their tag traceback, and what acts on the world.

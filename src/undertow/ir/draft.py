@@ -1,4 +1,4 @@
-"""A function graph in the making, for passes: nodes are added in order, names made unique, pivots remembered.
+"""A mutable function graph for passes: adds nodes in order, makes names unique, remembers pivots.
 
 A pass walks an old graph, adds what it keeps or makes to a draft, and freezes that. The draft knows where each port's
 tokens live and which port is the pivot of which region, so a pass need not carry `Region.starts` along.

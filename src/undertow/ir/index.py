@@ -1,4 +1,4 @@
-"""Indexes of one graph: where its tokens live, who visits what, each derived once, when it is first asked for.
+"""Indexes of one graph: where its tokens live, which sites visit which regions; each is computed once, on first use.
 
 `spec`, planners and engines share them. What is derived relies on rules, so the rows of `spec` that ask for it come
 after the rows that it relies on.

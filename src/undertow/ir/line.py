@@ -1,4 +1,4 @@
-"""The words of one line of a graph's text, taken from left to right; errors show the line and the column."""
+"""The tokens of one line of a graph's text, read from left to right; errors show the line and the column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants, attributes and names as text, both ways: what stands between the marks of a line.
+"""Constants, attributes and names as text: printing and parsing.
 
 >>> show_const(Const(np.float32(0.1))), show_const(Const(np.array([[True]])))
 ('0.1:f32', '[[true]]:bool[1,1]')

@@ -594,9 +594,9 @@ def check(graph: Library | StaticGraph, type_rule: TypeRule | None = None) -> No
         _check_static(graph, type_rule)
         return
     if graph.main not in graph.functions:
-        raise GraphError(f"the library has no {quote(graph.main)}, which should be its main graph")
+        raise GraphError(f"the library has no main graph {quote(graph.main)}")
     if graph.functions[graph.main].kind != "main":
-        raise GraphError(f"{quote(graph.main)}, which a run enters, is not a main graph")
+        raise GraphError(f"{quote(graph.main)} is not a main graph")
     indexes = {name: FunctionIndex(function, graph) for name, function in graph.functions.items()}
     for name, function in graph.functions.items():
         _check_function(name, indexes[name], function, type_rule)

@@ -1,4 +1,4 @@
-"""The structural operators, a row each: those that graphs are held together by. The catalogue (`ops`) has all others.
+"""The structural operators, one row each: calls, switches, merges, loops, maps. The catalogue (`ops`) has all others.
 
 Library graphs have calls, loops and maps as single nodes. In static graphs these are sites, and each of their operators
 moves one value between frames: into a body, back from it, or down from a frame around. Sets of names that the rest of

@@ -1,4 +1,4 @@
-"""Ways to look around a graph: where a port's tokens live, which phase a node waits for.
+"""Queries on a graph: where a port's tokens live, which phase a node waits for.
 
 Every walk is a loop over a list; nothing here recurses, whatever the depth of the program.
 """

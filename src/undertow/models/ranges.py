@@ -1,4 +1,4 @@
-"""What numbers the options of models, recipes and sources may be: one table, and who looks things up in it.
+"""Valid ranges of the options of models, recipes and sources: one table, and its checks.
 
 >>> check_ranges(width=0)
 Traceback (most recent call last):

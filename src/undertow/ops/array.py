@@ -1,4 +1,4 @@
-"""Shapes: the same elements, arranged differently, and arrays put together.
+"""Shapes: the same elements, arranged differently, and joined arrays.
 
 Where a shape may hold sizes known only at run time, it is an attribute with None in their places, and the sizes
 are operands, integer scalars, in order.

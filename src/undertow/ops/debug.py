@@ -1,4 +1,4 @@
-"""Operators that act on the world while a graph runs: print and assert. They give an order token.
+"""Operators with side effects: print and assert. They return an order token.
 
 Their templates are Python's: `{}` or `{:.3f}` stands for the next value.
 """

@@ -1,4 +1,4 @@
-"""Picking elements: slices, single elements, rows by number.
+"""Indexing: slices, single elements, rows by number.
 
 An index counts from the end where it is negative, as in Python. A slice is clamped to what there is; any other
 index that is out of range is a fault.

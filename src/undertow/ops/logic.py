@@ -1,4 +1,4 @@
-"""Comparisons, truth, choice and bits, on each element. To functions that ask for truth, what is not 0 is true."""
+"""Element-wise comparisons, logic, selection and bits. Logic functions treat nonzero numbers as true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the families of rows share: type rules by kind of element, and kernels that turn NumPy's errors into faults.
+"""Shared by the families of rows: type rules by kind of element, and kernels that turn NumPy's errors into faults.
 
 A row whose operands have run-time dimensions may find at run time that their shapes do not fit: that is a
 `Fault` whatever the row's `faults` says (`undertow.ops.faults` knows when it can happen).

@@ -1,4 +1,4 @@
-"""Adding into places: what slices and look-ups become backwards.
+"""Scatter-add: the gradients of slices and lookups.
 
 Places are named as in the operators that pick elements; those that are named twice get both.
 """
@@ -44,7 +44,7 @@ def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if not may_be_equal(wanted, updates.shape):
         raise TypeMismatch(
-            f"{updates} cannot be added to {x} at {indices}",
+            f"scatter_add cannot add {updates} to {x} at {indices}",
             hint=f"the updates must have the shape that ut.take returns, {show_shape(wanted)}",
         )
     if x.shape[axis] == 0 and indices.is_static and 0 not in indices.shape:
@@ -75,7 +75,7 @@ def _add_along_axis_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...
     around = (*indices.shape[:axis], x.shape[axis], *indices.shape[axis + 1 :])
     if not may_be_equal(around, x.shape) or not may_be_equal(indices.shape, updates.shape):
         raise TypeMismatch(
-            f"{updates} cannot be added along an axis of {x} at {indices}",
+            f"add_along_axis cannot add {updates} to {x} at {indices}",
             hint=f"each update needs an index, and the shapes must be equal except along axis {axis} of x",
         )
     return (x,)

@@ -1,4 +1,4 @@
-"""What a graph from outside must keep before anything runs it: the rules of `ir.spec`, types, attributes and sizes.
+"""Checks graphs from outside before they run: the rules of `ir.spec`, types, attributes and sizes.
 
 Capture and the passes write only what engines expect. The graph in a file may have been written by anyone: here
 every attribute is of the kind that its operator reads, every type is that of the operator's rule, and flattening
@@ -63,7 +63,7 @@ def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
     wanted = row.attrs
     if node.attrs.keys() - COMMON.keys() != wanted.keys():
         names = " and ".join(f"`{name}`" for name in wanted) or "no attribute"
-        raise TypeMismatch(f"{node.op} must have the attributes {names}, not {' and '.join(node.attrs) or 'none'}")
+        raise TypeMismatch(f"{node.op} takes {names}, not {' and '.join(node.attrs) or 'none'}")
     for name, value in node.attrs.items():
         if not (wanted.get(name) or COMMON[name])(value):
             raise TypeMismatch(f"the attribute `{name}` of {node.op} is invalid: {value!r:.60}")

@@ -1,4 +1,4 @@
-"""Dead-code elimination: nodes, branches, arguments, results, loop variables and functions that nothing needs go.
+"""Dead-code elimination: removes unused nodes, branches, arguments, results, loop variables and functions.
 
 One fixpoint over the library marks what is live, from the results of main and the operators that act on the world. An
 argument that only serves to compute itself in recursive calls is never marked. What is left is renumbered.

@@ -1,4 +1,4 @@
-"""Loops become calls: a loop is a tail-recursive function, so a pass that knows calls need not know loops.
+"""Turns loops into calls: a loop is a tail-recursive function, so passes that handle calls need not handle loops.
 
 The function takes what the loop takes and gives the last value of each variable. Where the predicate is true it runs
 the body and calls itself with the next values; where it is false the variables are the results. Values and effects

@@ -1,4 +1,4 @@
-"""Which steps may wait, so that those of many waves run as one.
+"""Chooses steps to defer, so that those of many waves run as one.
 
 *Held* steps: a side of a branch that makes no calls, where the other side does. Nobody needs its results before those
 calls come back, so it waits until the deepest wave has nobody left to call: the leaves of all levels of a tree run

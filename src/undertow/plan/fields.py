@@ -1,4 +1,4 @@
-"""The table of fields: what stands in the rows that the core reads, in which order. The classes of `plan` are it.
+"""The table of fields: the layout of the rows that the core reads, derived from the classes of `plan`.
 
 A record is its fields, one after the other; a tuple is a count and then its members, unless its type says how many; a
 word out of several is its number among them; an item is the number of its kind, and then its fields.

@@ -1,4 +1,4 @@
-"""Operators that run together, in one pass over their lanes.
+"""Fuses operators that run together in one pass over their lanes.
 
 The straight run of a stage is put into another order that suits its operands: what cannot be fused goes first, as far
 as possible, and then as many of the others as fit together, until nothing is left. What the host runs stays where it is

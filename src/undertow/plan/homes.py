@@ -1,4 +1,4 @@
-"""Where values live: with the host, which decides, or with the lanes, which may one day be on a device.
+"""Homes of values: host memory, for what schedules read, or lane memory, which could be on a device.
 
 The host looks at predicates, at indexes, at numbers that become part of a shape, and at what it computes with itself;
 and at the whole numbers and booleans that those are made of. A float that is compared is not looked at: what comes of

@@ -1,4 +1,4 @@
-"""What happens in a region of a static graph, as items: operators, and what is entered (branches, calls, loops, maps).
+"""The items of a region of a static graph: operators, and what is entered (branches, calls, loops, maps).
 
 A call item stands for all operators between tags of one site and phase, a branch item for the switches and merges of
 one visit. `lower` writes items as those of a plan; `order` puts them in order.

@@ -1,4 +1,4 @@
-"""How long columns are needed: what nobody reads any more goes, and its memory is found in the cache by who comes next.
+"""Liveness of columns: one that is not read again is dropped, and its memory is reused while it is still in the cache.
 
 On the way back through a tree, every level is still on the stack; without this, the columns of all levels would be
 alive at the leaves. The last reader of a slot drops it: a stage behind its straight run, or the call or branch that is

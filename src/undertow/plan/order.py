@@ -1,4 +1,4 @@
-"""In which order things happen: items become stages, so that as many calls as possible are made together.
+"""Orders items into stages, so that as many calls as possible are made together.
 
 An item is *blocking* if a call stands behind it. Items that need no call's result come before the first point where
 calls are made, those that need only results of these calls before the second, and so on. Branches, loops and maps

@@ -1,4 +1,4 @@
-"""Collects of a product that sums over rows, x.T @ g: those of all lanes become one product of matrices.
+"""Collected products that sum over rows, x.T @ g: those of all lanes become one matrix product.
 
 An outer product of vectors is one, a row for each lane. It may have been given another shape, or transposed. What was
 computed for the collect alone is not computed any more.

@@ -1,4 +1,4 @@
-"""How each group of functions runs.
+"""Chooses the schedule of each group of functions.
 
 *Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, and an
 *agenda* takes all lanes that have come to a stage, whatever they wait for otherwise. A group is *narrow* if it works on

@@ -1,4 +1,4 @@
-"""What operators do to the places of elements: which results are parts of operands, or operands side by side."""
+"""How operators move elements: which results are parts of operands, or concatenated operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to look around a plan: what an item reads, writes and enters. A new kind of item is added here first.
+"""Queries on a plan: what an item reads, writes and enters. A new kind of item is added here first.
 
 `core/src/plan/items.h` is the same for C++.
 """

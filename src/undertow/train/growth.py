@@ -1,4 +1,4 @@
-"""A report on a model that grows trees: how well it knows trees that it has not seen, and some that it grows."""
+"""A report on a model that generates trees: its perplexity on unseen trees, and some samples."""
 
 from __future__ import annotations
 

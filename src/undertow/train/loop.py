@@ -1,4 +1,4 @@
-"""The training loop: an iterator of what happens, which whoever drives it may show, log, save, or leave.
+"""The training loop: an iterator of events, which the caller may show, log, save, or stop.
 
 All that goes on from one step to the next is a `State`. The order of trees and the seed of dropout follow from the
 recipe's seed and the number of the step, so a run that goes on from a saved state gives the same bits as one that was

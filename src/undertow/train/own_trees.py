@@ -1,4 +1,4 @@
-"""One's own trees to train on: a file that is split, or a folder of files; words and labels mean the same in all parts.
+"""Training on the user's own trees: a file that is split, or a folder of files, with shared words and labels.
 
 Files are read each as it is. Then all take the words of the trees to train on, whatever the format: what occurs only in
 the others has never been seen.

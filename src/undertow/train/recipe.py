@@ -1,4 +1,4 @@
-"""A recipe: everything that decides how a model is trained, but the model and the trees.
+"""A recipe: everything that determines training, except the model and the trees.
 
 >>> recipe = Recipe(rate=0.1, epochs=10, warmup=1, decay="linear")
 >>> [round(float(recipe.rate_at(step, 100)), 3) for step in (0, 49, 99, 549, 999)]

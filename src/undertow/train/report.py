@@ -1,4 +1,4 @@
-"""A report on a trained model: accuracy by the length of sentences, and which classes are taken for which."""
+"""A report on a trained model: accuracy by sentence length, and a confusion matrix."""
 
 from __future__ import annotations
 

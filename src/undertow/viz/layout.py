@@ -1,4 +1,4 @@
-"""Where everything goes in a picture of a static graph: nodes in layers, regions as boxes, edges as paths.
+"""The layout of a picture of a static graph: nodes in layers, regions as boxes, edges as paths.
 
 A region is laid out by itself, the regions inside it first, as one level: items (nodes, inner boxes, and the
 points where edges pass its border) in layers from top to bottom. igraph's Sugiyama layout finds the order within the

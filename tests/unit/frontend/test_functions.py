@@ -642,7 +642,7 @@ def test_einsum_is_numpys(case: tuple[str, list[Any]]) -> None:
 
 ONES = np.ones((2, 3))
 WRONG: list[tuple[Callable[[], Any], str]] = [
-    (lambda: ut.matmul(ONES, ONES), "3 columns meet 2 rows"),
+    (lambda: ut.matmul(ONES, ONES), "3 columns do not fit 2 rows"),
     (lambda: ut.matmul(ONES, 2), "matmul"),
     (lambda: ut.concat([]), "at least one array"),
     (lambda: ut.stack([]), "at least one array"),

@@ -222,7 +222,7 @@ def test_big_arrays_are_named_and_shared() -> None:
     assert again.nodes[0].inputs[0] is again.nodes[0].inputs[2]  # type: ignore[union-attr]
     with pytest.raises(GraphError, match=r"line 4: array \$.* is not among the constants"):
         parse(text)
-    with pytest.raises(GraphError, match="another array"):
+    with pytest.raises(GraphError, match="does not match its digest"):
         parse(text, {name: table + 1})
     with pytest.raises(GraphError, match=r"is f32\[3,100\], not f32\[100,3\]"):
         parse(text.replace("[3,100]", "[100,3]"), constants)
@@ -248,7 +248,7 @@ def test_every_f64_and_i64_round_trips(bits: int, integer: int) -> None:
 BAD = {
     "": "line 1: expected `library` or `static`, but there is no text",
     "graph 1": "line 1: expected `library` or `static`, but found 'graph' at column 1",
-    "library 2 main=m": "line 1: only format 1 is known",
+    "library 2 main=m": "line 1: only format 1 is supported",
     "library 1 main=m\nx: i64 = op": "line 2: expected `main` or `function` or `loop` or `map`, but found 'x'",
     "static 1 s\nx: i64 = op": "line 2: expected a region for the node to be in",
     "static 1 s\nmain m\nx: i6 = op": "line 3: expected a type such as i64 or f32[3,?], but found 'i6' at column 4",

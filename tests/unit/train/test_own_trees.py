@@ -78,11 +78,11 @@ def test_a_folder(tmp_path: Path) -> None:
 
 
 FOLDERS = [
-    ({"train.txt": "(1 a)"}, r"has no file dev"),
-    ({"dev.sexp": "a"}, r"has no file train"),
+    ({"train.txt": "(1 a)"}, r"has no dev file"),
+    ({"dev.sexp": "a"}, r"has no train file"),
     ({"train.txt": "(1 a)", "train.sexp": "a", "dev.txt": "(1 a)"}, r"has train\.sexp and train\.txt"),
     ({"train.txt": "(1 a)", "dev.sexp": "a"}, r"train\.txt and dev\.sexp have different formats"),
-    ({"train.txt": "(1 a)", "dev.txt": "(x a)"}, "numbers as labels, and others have names"),
+    ({"train.txt": "(1 a)", "dev.txt": "(x a)"}, "files with named labels"),
     ({"train.txt": "(1 a)", "dev.txt": ""}, r"dev\.txt' holds no trees"),
 ]
 
@@ -100,7 +100,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         ut.train.open_source(f"trees:{tmp_path / 'none.txt'}")
     for name, text, told in (
         ("two.txt", "(1 a)\n(2 b)\n", "holds 2 trees"),
-        ("bad.txt", "(1 a\n", "misses 1"),
+        ("bad.txt", "(1 a\n", "lacks 1"),
         ("t.dat", "(1 a)\n", "undertow data convert"),
         ("bush.txt", BUSHES * 3, "node 1 of tree 0 has 3 children(?s:.*)childsum and drnn"),
         ("list.tsv", "3\t[MAX 2 3 ]\n" * 3, None),
@@ -128,7 +128,7 @@ def test_with_vocabulary() -> None:
     with pytest.raises(ut.DataError, match="'b' is not in the vocabulary"):
         forest.with_vocabulary(ut.data.Vocabulary(("a", "c"), unknown=None))
     numbered = ut.data.from_nested([(3, 4)])
-    with pytest.raises(ut.DataError, match="numbers without names"):
+    with pytest.raises(ut.DataError, match="no vocabulary"):
         numbered.with_vocabulary(other)
 
 
@@ -328,7 +328,7 @@ def test_labels_that_are_no_numbers_of_classes(tmp_path: Path) -> None:
     """One large number must not make a model of millions of classes."""
     (tmp_path / "t.txt").write_text("(1 (0 a) (1 b))\n" * 9 + "(1000000 (0 a) (1 b))\n")
     source = ut.train.open_source(f"trees:{tmp_path / 't.txt'}")
-    with pytest.raises(ut.DataError, match=r"largest label is 1000000, and only 3 different(?s:.*)from 0 on, or write"):
+    with pytest.raises(ut.DataError, match=r"largest label is 1000000, but only 3 different(?s:.*)from 0, or use"):
         print(source.classes)
     (tmp_path / "t.txt").write_text("".join(f"({k} (0 a) (1 b))\n" for k in range(0, 5000, 5)))
     assert ut.train.open_source(f"trees:{tmp_path / 't.txt'}").classes == 4996
@@ -338,7 +338,7 @@ def test_reports_of_many_classes() -> None:
     """What occurs is shown; no table has a place for every pair of classes."""
     wanted = np.array([7, 7, 900_000, 3])
     told = str(ut.train.Report(wanted, np.array([7, 3, 900_000, 3]), np.ones(4, int), 1_000_000))
-    assert "what the model says; 3 of 1,000,000 classes" in told
+    assert "predicted class; 3 of 1,000,000 classes" in told
     assert [line.split() for line in told.splitlines()[-4:]] == [
         ["3", "7", "900000"], ["3", "1", "0", "0"], ["7", "1", "1", "0"], ["900000", "0", "0", "1"],
     ]  # fmt: skip
@@ -365,8 +365,8 @@ def test_early_stopping_is_told(tmp_path: Path) -> None:
 
 def test_memory_may_be_limited(tmp_path: Path) -> None:
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "--memory", "1K", "-o", tmp_path / "a", code=1)
-    assert "FrameLimit" in told and "allow more `memory`" in told and "smaller batches than 25 trees" in told
-    assert "must be a number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
+    assert "FrameLimit" in told and "raise `memory`" in told and "batches of fewer than 25 trees" in told
+    assert "invalid number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
 
 
 def test_dev_trees_with_other_words_or_labels() -> None:
@@ -375,7 +375,7 @@ def test_dev_trees_with_other_words_or_labels() -> None:
     model = ut.models.TreeRNN(9, 9, width=2)
     for options, told in (({"labels": train.labels}, "words"), ({"vocabulary": train.vocabulary}, "labels")):
         dev = ut.data.parse_brackets("(a (b z) (a x))", **options)
-        with pytest.raises(ut.DataError, match=rf"dev trees have other {told}(?s:.*)=train\."):
+        with pytest.raises(ut.DataError, match=rf"dev trees have different {told}(?s:.*)=train\."):
             next(ut.train.fit(model, train, dev, ut.train.Recipe()))
     dev = ut.data.parse_brackets("(b (b z) (a x))", vocabulary=train.vocabulary, labels=train.labels)
     assert next(ut.train.fit(model, train, dev, ut.train.Recipe())).trees == 1
@@ -393,7 +393,7 @@ def test_trees_that_have_changed_since(tmp_path: Path) -> None:
 def test_files_have_as_many_trees_as_they_have(tmp_path: Path) -> None:
     ut.data.write(REVIEWS, tmp_path / "t.txt")
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 't.txt'}", "--trees", "5", "-o", tmp_path, code=1)
-    assert "trees is 5, and trees:" in told and "has as many as it has" in told
+    assert "trees is 5, but trees:" in told and "has as many as it has" in told
     with pytest.raises(ut.DataError, match="has as many as it has"):
         ut.train.open_source(f"sst:{tmp_path}", trees=5)
     assert len(ut.train.open_source("grammar").train) == 2000

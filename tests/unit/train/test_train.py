@@ -120,7 +120,7 @@ def test_trees_that_do_not_fit() -> None:
     forest = ut.data.listops(3)
     with pytest.raises(ut.DataError, match="binary"):
         next(ut.train.fit(MODEL, forest, forest, RECIPE))
-    with pytest.raises(ut.DataError, match="no trees"):
+    with pytest.raises(ut.DataError, match="needs trees"):
         next(ut.train.fit(MODEL, forest[:0], forest, RECIPE))
     for wrong, told in (({"words": 3}, "has 3 words"), ({"classes": 2}, "2 classes")):
         with pytest.raises(ut.DataError, match=told):
@@ -269,7 +269,7 @@ def test_sources() -> None:
     assert [len(part) for part in (source.train, source.dev, source.test)] == [20, 2, 2]
     assert (source.classes, source.train.is_binary) == (10, True)
     assert not ut.train.open_source("listops", trees=20, binary=False).train.is_binary
-    with pytest.raises(ut.DataError, match="no source 'lists'"):
+    with pytest.raises(ut.DataError, match="unknown source 'lists'"):
         ut.train.open_source("lists")
 
 
@@ -300,7 +300,7 @@ def test_commands(tmp_path: Path) -> None:
     otherwise = invoke("train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1)
     assert "trained otherwise: --l2 0.0 before, 1.0 now" in " ".join(otherwise.split())
     assert "had its 3 epochs" in invoke("train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume")
-    assert "12 is neither a digit nor one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
+    assert "12 is not a digit or one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
     assert "`]` is missing" in invoke("predict", folder, "[MAX 2 3", code=1)
     deep = "[MAX 1 " * 70 + "2" + " ]" * 70
     assert "... and 20 more nodes below" in invoke("predict", folder, deep)
@@ -345,7 +345,7 @@ def test_generators_learn_and_keep_the_best() -> None:
     with pytest.raises(ut.DataError, match="a word at every node"):
         next(ut.train.fit(model, SOURCE.train, SOURCE.dev, RECIPE))
     bushes = ut.data.from_nested([("a", "b", "c")])
-    with pytest.raises(ut.DataError, match="is for binary trees"):
+    with pytest.raises(ut.DataError, match="needs binary trees"):
         next(ut.train.fit(model, bushes, bushes, RECIPE))
 
 
@@ -438,7 +438,7 @@ def test_stopped_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     invoke(*options, "-o", tmp_path / "a", "--resume")
     whole, parts = (ut.train.load(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "a"))
     assert_equal(parts.state, whole.state)
-    for name, data, told in (("b.txt", b"(3 \xff)", "not text in UTF-8"), ("e.txt", b"", "holds no trees")):
+    for name, data, told in (("b.txt", b"(3 \xff)", "not UTF-8 text"), ("e.txt", b"", "holds no trees")):
         (tmp_path / name).write_bytes(data)
         assert told in invoke("predict", tmp_path / "a", tmp_path / name, code=1)
     monkeypatch.setattr(cli_train, "_TELL_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""The TensorFlow-1 face: programs written for it run when their import lines are changed.
+"""The TensorFlow 1 API: programs written for it run after changing their imports.
 
     import undertow.compat.v1 as tf
     from undertow.compat.v1 import function
@@ -44,7 +44,7 @@ __version__ = "1.15.0"  # what programs ask before they choose how to write some
 
 
 def disable_eager_execution() -> None:
-    """Accepted: there is none."""
+    """Accepted and ignored: there is none."""
 
 
 def disable_control_flow_v2() -> None:

@@ -1,4 +1,4 @@
-"""Tensors made from nothing, rearranged and picked from: `tf.placeholder`, `tf.constant`, `tf.reshape`, `tf.gather`."""
+"""Creating, reshaping and indexing tensors: `tf.placeholder`, `tf.constant`, `tf.reshape`, `tf.gather`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that every run is fed. A dimension that may be anything is None; without a shape it is one number."""
+    """A tensor that every run must feed. A dimension of any size is None; without a shape it is a scalar."""
     graph = get_default_graph()
     builder = graph.ctx.open_builder
     if builder is not graph.main or builder.region != 0:
@@ -57,7 +57,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
 
 def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that a run may be fed; where it is not, its value is `input`."""
+    """A tensor that a run may feed; its default value is `input`."""
     with writing(input):
         made: Tensor = named(wrap(emit("identity", [as_tensor(input)])[0]), name or "PlaceholderWithDefault")
         return made
@@ -87,7 +87,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, pr
 
 
 def _sizes(shape: Any) -> Any:
-    """A shape that may be a tensor, or hold some: sizes, one by one."""
+    """The sizes of a shape that may be a tensor, or contain some."""
     found = given(shape)
     if isinstance(found, Traced):
         if found.type.rank == 0:
@@ -149,7 +149,7 @@ def eye(num_rows: int, num_columns: int | None = None, dtype: Any = f32, name: s
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
-    """The numbers from `start` to `limit`, without the last one."""
+    """The numbers from `start` up to but not including `limit`."""
     with writing(start, limit, delta):
         first, last, step = given(start), given(limit), given(delta)
         if last is None:
@@ -161,7 +161,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 
 def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
-    """`num` numbers at equal distances, both ends included."""
+    """`num` evenly spaced numbers, both ends included."""
     with writing(start, stop):
         values = [given(start), given(stop)]
         if not any(isinstance(v, Traced) for v in values):
@@ -171,7 +171,7 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
 
 
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
-    """Random numbers, new ones in every run; `ut.options(seed=...)` makes runs alike."""
+    """Random numbers, new in every run; `ut.options(seed=...)` makes runs reproducible."""
     with writing(shape, a, b):
         return named(wrap(draw(_sizes(shape), given(a), given(b), dtype_of(dtype))), name)
 
@@ -224,7 +224,7 @@ def to_int64(x: Any, name: str | None = None) -> Any:
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
-    """The same elements in another shape; one size may be -1: what is left."""
+    """The same elements in another shape; one size may be -1, which is inferred."""
     with writing(tensor, shape):
         return named(wrap(functions.reshape(as_tensor(tensor), _sizes(shape))), name)
 
@@ -236,7 +236,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 
 
 def transpose(a: Any, perm: Any = None, name: str | None = None) -> Any:
-    """The axes in the opposite order, or in the one given."""
+    """The axes in reverse order, or in the given order."""
     return apply(functions.transpose, [a], name, axes=None if perm is None else tuple(perm))
 
 
@@ -252,19 +252,19 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
-    """The elements in the opposite order along some axes."""
+    """The elements reversed along some axes."""
     return apply(functions.flip, [tensor], name, axis=tuple(axis) if isinstance(axis, list) else axis)
 
 
 def concat(values: Any, axis: int, name: str | None = None) -> Any:
-    """Tensors end to end along an axis."""
+    """Tensors joined along an axis."""
     with writing(values):
         parts = values if isinstance(values, (list, tuple)) else [values]
         return named(wrap(functions.concat(operands(parts), axis=axis)), name)
 
 
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
-    """Tensors side by side along a new axis."""
+    """Tensors joined along a new axis."""
     with writing(values):
         return named(wrap(functions.stack(operands(list(values)), axis=axis)), name)
 
@@ -287,7 +287,7 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None, n
 
 
 def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
-    """Repeated so many times along each axis."""
+    """Repeated this many times along each axis."""
     with writing(input):
         found = as_tensor(input)
         for axis, times in enumerate(multiples):
@@ -296,7 +296,7 @@ def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
-    """The block that begins there and has that size; -1 means: up to the end."""
+    """The block that starts there and has that size; -1 means up to the end."""
     with writing(input_, begin, size):
         found = as_tensor(input_)
         for axis, (first, count) in enumerate(zip(_sizes(begin), _sizes(size), strict=True)):

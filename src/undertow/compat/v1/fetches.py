@@ -1,6 +1,6 @@
-"""What a run asks for, and the program for it: the part of a graph that the fetches need, made ready for engines.
+"""Fetches and feeds of a run, and the program for them: the part of a graph that the fetches need.
 
-A program is made once for each combination of what is fetched and fed, and kept by the graph.
+A program is built once for each combination of fetches and feeds, and cached by the graph.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def by_name(graph: Graph, name: str, span: Span | None) -> Any:
 
 
 def program_of(graph: Graph, fetches: Any, feeds: Mapping[Any, Any] | None = None) -> Fetched:
-    """The program for these fetches; feeds are tensors that are given instead of computed."""
+    """The program for these fetches; fed tensors are not computed."""
     span = here()
     leaves, _ = flatten_fetches(graph, fetches, span)
     return make_fetched(graph, leaves, [key.port for key in feeds or ()])
 
 
 def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port]) -> Fetched:
-    """The program for tensors and operations of the graph, made when it is first asked for."""
+    """The program for tensors and operations of the graph, built on first use."""
     values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
     given = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
@@ -138,7 +138,7 @@ def _written(library: Library) -> frozenset[str]:
 
 
 def feeds_of(graph: Graph, feed_dict: Any, span: Span | None) -> dict[Port, Any]:
-    """What is fed, by port, checked against the tensors that it is fed to."""
+    """The fed values by port, checked against their tensors."""
     if feed_dict is None:
         return {}
     if not isinstance(feed_dict, Mapping):

@@ -1,6 +1,6 @@
-"""`function.Declare` and `function.Defun`: functions by name, which may call each other before they are defined.
+"""`function.Declare` and `function.Defun`: named functions, which may call each other before they are defined.
 
-A call is written by the declared types; a body is traced when it is first needed. Arguments and results are scalars
+A call uses the declared types; a body is traced when it is first needed. Arguments and results are scalars
 unless a shape is given: `tf.float32[3]`.
 """
 
@@ -69,7 +69,7 @@ def _written(type: Type) -> str:
 
 
 def _line(span: Span | None, beside: Span | None) -> str:
-    """Where something else was said, told beside the place that an error shows."""
+    """The line of a conflicting declaration, as a suffix of an error message."""
     if span is None:
         return ""
     is_near = beside is not None and beside.file == span.file
@@ -125,7 +125,7 @@ class Declare:
 
 
 def declare_in(graph: Graph, declared: Declare) -> None:
-    """A graph knows each name by one declaration."""
+    """Check that a graph has one declaration for each name."""
     known = graph.declared.get(declared.name, declared)
     if (known.params, known.results) != (declared.params, declared.results):
         where = _line(known.span, declared.span)
@@ -243,7 +243,7 @@ class Defined:
         self._join(graph)
 
     def _join(self, graph: Graph) -> str:
-        """Make the function known in a graph; gives the name that it has there."""
+        """Register the function in a graph, and return its name there."""
         name, count = self.name, 1
         while graph.defined.get(name, self) is not self:
             if self.is_named:
@@ -290,7 +290,7 @@ class Defined:
     # -- the body ------------------------------------------------------------------------------------------
 
     def trace(self, graph: Graph) -> None:
-        """Run the Python of the body with tensors for its arguments: that writes its graph."""
+        """Run the Python body with tensors as arguments, which writes its graph."""
         known = self._join(graph)
         callee = graph.callee(known)
         builder = Builder(callee, "function", self.span, context=graph.ctx)

@@ -1,7 +1,7 @@
-"""`tf.gradients`: derivatives of tensors, written into the graph; a run computes those that its fetches need.
+"""`tf.gradients`: adds derivatives of tensors to the graph; a run computes those that its fetches need.
 
-What is written is one `derivative` node. When a program is made for fetches, `passes.markers` turns it into a call
-and its `gradient`, so that everything that is fetched beside it shares the values of that call.
+It adds one `derivative` node. When a program is built for fetches, `passes.markers` turns the node into a call
+and its `gradient`, so that other fetches share the values of that call.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _check_float(y: Tensor) -> None:
 
 
 def _cotangent(y: Tensor, given: Any) -> Any:
-    """What a y's derivative is multiplied by: as given, or ones."""
+    """The weight of a y's derivative: as given, or ones."""
     if given is None:
         if y.type.is_static:
             return np.ones([d for d in y.type.shape if isinstance(d, int)], y.type.dtype.numpy)
@@ -110,7 +110,7 @@ def _cotangent(y: Tensor, given: Any) -> Any:
 
 
 def _summed(pairs: Sequence[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
-    """Each y once; the cotangents of one that is named twice add up."""
+    """Each y once; the cotangents of a repeated y add up."""
     found: dict[tuple[Builder, Port], tuple[Tensor, Any]] = {}
     for y, cotangent in pairs:
         before = found.get((y.builder, y.port))

@@ -1,6 +1,6 @@
-"""`tf.Graph`: a main graph that is written while Python runs, the functions that it knows, and the default graph.
+"""`tf.Graph`: a main graph that grows while Python runs, its functions, and the default graph.
 
-Functions are written natively: their Python simply runs, and what it does with tensors writes nodes. So there is no
+Function bodies run as plain Python, and operations on tensors write nodes. So there is no
 syntax to capture; conditions and loops are `tf.cond` and `tf.while_loop`. No order is added to what acts on
 variables but that of the user's own control edges.
 """
@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 
 
 class Stack(threading.local, Generic[Item]):
-    """What is the default now, the innermost last. As in TensorFlow, each thread has its own."""
+    """The stack of default graphs, innermost last. As in TensorFlow, each thread has its own."""
 
     def __init__(self, first: Callable[[], list[Item]]) -> None:
         self.items = first()
@@ -77,7 +77,7 @@ class Writer(CaptureSession):
     """The `Session` of a TensorFlow-1 graph, which is written whenever the user's Python does."""
 
     def resolve(self, value: Traced) -> Port:
-        """A tensor as seen where nodes are written now. A function sees from outside only constants."""
+        """A tensor as seen from the graph being written. From outside, a function sees only constants."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
@@ -122,7 +122,7 @@ class Writer(CaptureSession):
 
 
 def another_graph(value: Any, span: Span | None) -> GraphError:
-    """The error of something that is used in a graph that it does not belong to."""
+    """The error for a value that is used in another graph than its own."""
     return GraphError(
         f"{value!r} belongs to another graph",
         span,
@@ -185,7 +185,7 @@ class Graph:
         return self._callees[name]
 
     def unique_name(self, node: int) -> str:
-        """The name of a node of the main graph, with a number behind it where an earlier one has it."""
+        """The name of a node of the main graph, with a numeric suffix if it is taken."""
         for number in range(len(self._named), node + 1):
             name = full = self.main.nodes[number].name
             while full in self._taken:
@@ -283,7 +283,7 @@ def get_default_graph() -> Graph:
 
 
 def reset_default_graph() -> None:
-    """Start anew with an empty graph. Functions survive: they are added again where they are called."""
+    """Start over with an empty graph. Functions survive: calling one adds it again."""
     if len(_GRAPHS.items) > 1:
         raise GraphError(
             "reset_default_graph cannot be called inside a `with` that sets the graph",

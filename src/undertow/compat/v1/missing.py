@@ -1,4 +1,4 @@
-"""What to say about names of TensorFlow that are not here."""
+"""Error texts for TensorFlow names that are not supported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DTYPES = ("int8", "int16", "uint8", "uint16", "uint32", "uint64", "float16", "h
 
 
 def explain(name: str, known: Sequence[str]) -> str:
-    """The text of the AttributeError for a name that is not here.
+    """The text of the AttributeError for an unsupported name.
 
     >>> explain("reduce_summ", ["reduce_sum"])
     'undertow.compat.v1 has no reduce_summ: did you mean tf.reduce_sum?'

@@ -181,15 +181,15 @@ class Variable:
         session_for(session, self).run(self.initializer, {self.initial_value: value})
 
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
-        """Replace the value; gives the new one."""
+        """Replace the value; returns the new one."""
         return named(self._assign("set", value), name)
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
-        """Add to the value, atomically; gives the new one."""
+        """Add to the value, atomically; returns the new one."""
         return named(self._assign("add", delta), name)
 
     def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
-        """Subtract from the value, atomically; gives the new one."""
+        """Subtract from the value, atomically; returns the new one."""
         return named(self._assign("subtract", delta), name)
 
     def updated(self, how: str, value: Any) -> Tensor:
@@ -238,7 +238,7 @@ def _free_name(graph: Graph, name: str) -> str:
 
 
 def _install() -> None:
-    """Whatever is done with a variable is done with its value there."""
+    """Operators on a variable apply to its current value."""
     binary = "add sub mul truediv floordiv mod pow matmul and or xor".split()  # noqa: SIM905
     compare = "lt le gt ge eq ne getitem".split()  # noqa: SIM905
     unary = "neg pos abs invert bool int float index len iter".split()  # noqa: SIM905
@@ -257,17 +257,17 @@ _install()
 
 
 def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
-    """Replace the value of a variable; gives the new one."""
+    """Replace the value of a variable; returns the new value."""
     return _variable(ref).assign(value, name=name)
 
 
 def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
-    """Add to a variable, atomically; gives the new value."""
+    """Add to a variable, atomically; returns the new value."""
     return _variable(ref).assign_add(value, name=name)
 
 
 def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
-    """Subtract from a variable, atomically; gives the new value."""
+    """Subtract from a variable, atomically; returns the new value."""
     return _variable(ref).assign_sub(value, name=name)
 
 
@@ -315,7 +315,7 @@ def _scoped(graph: Graph, name: str) -> str:
 
 @contextlib.contextmanager
 def variable_scope(name_or_scope: Any, default_name: str | None = None, reuse: Any = None, **_: Any) -> Iterator[str]:
-    """Names of variables made inside begin with this one; `reuse` lets get_variable find those that there are."""
+    """Prefixes the names of variables created inside; `reuse` lets get_variable find existing ones."""
     graph = get_default_graph()
     full = _scoped(graph, str(name_or_scope or default_name))
     inherited = graph.variable_scopes[-1][1] if graph.variable_scopes else False
@@ -335,7 +335,7 @@ def get_variable(
     trainable: bool = True,
     **_: Any,
 ) -> Variable:
-    """The variable of this name, made now; inside a scope with `reuse`, the one that there is."""
+    """A new variable of this name; inside a scope with `reuse`, the existing one."""
     graph = get_default_graph()
     full = _scoped(graph, name)
     known = next((v for v in graph.variables if v.name == full), None)
@@ -388,7 +388,7 @@ def random_uniform_initializer(minval: float = 0.0, maxval: float = 1.0, seed: A
 
 
 def glorot_uniform_initializer(seed: Any = None) -> Initializer:
-    """Uniform numbers in a range that keeps the size of signals from layer to layer."""
+    """Uniform numbers in a range that preserves the variance of activations across layers."""
 
     def make(shape: Sequence[int], dtype: Any) -> Any:
         fans = (shape[-2], shape[-1]) if len(shape) > 1 else (sum(shape) or 1, sum(shape) or 1)

@@ -1,6 +1,6 @@
-"""`tf.Tensor` and `tf.Operation`, and how what users hand to operations becomes tensors.
+"""`tf.Tensor` and `tf.Operation`, and the conversion of arguments to tensors.
 
-Python numbers and lists take the dtype of the tensor that they meet; alone they are int32, float32 and bool.
+Python numbers and lists take the dtype of the other operand; alone they are int32, float32 and bool.
 """
 
 from __future__ import annotations
@@ -145,11 +145,11 @@ class Tensor(Traced):
             return wrap(super().__array_function__(func, types, args, kwargs))
 
     def set_shape(self, shape: Any) -> None:
-        """Accepted: shapes are found out by the graph itself."""
+        """Accepted and ignored: the graph infers shapes."""
 
 
 class Operation:
-    """A node that is run for what it does: fetched, it gives None."""
+    """A node that is run for its effect: fetching it returns None."""
 
     def __init__(self, token: Tensor) -> None:
         self.token = token  # arrives when the operation is done

@@ -1,7 +1,7 @@
-"""`tf.train`: optimizers. One takes gradients and gives the operation that updates the variables, once for each run.
+"""`tf.train`: optimizers. Each turns gradients into an operation that updates the variables, once per run.
 
 An update comes after every read of its variable in the same run, unless your control edges say otherwise: a loss that
-is fetched beside it is that of the old values. The rules and their defaults are those of TensorFlow 1.
+is fetched with it is that of the old values. The rules and their defaults are those of TensorFlow 1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Pairs = Sequence[tuple[Any, Variable]]
 
 
 class Optimizer:
-    """What optimizers share; those below are what to use."""
+    """The base class of optimizers."""
 
     learning_rate: Any
     name: str
@@ -110,11 +110,11 @@ class Optimizer:
         return self.name
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
-        """What it keeps about a variable between steps, such as "momentum"; None if there is none."""
+        """The slot of a variable, such as "momentum"; None if there is none."""
         return self._slots.get((var, name))
 
     def get_slot_names(self) -> list[str]:
-        """The names of what it keeps about variables."""
+        """The names of its slots."""
         return sorted({name for _, name in self._slots})
 
     def variables(self) -> list[Variable]:
@@ -288,7 +288,7 @@ def create_global_step(graph: Graph | None = None) -> Variable:
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:
-    """The variable that counts steps, made now if there is none."""
+    """The variable that counts steps, created if there is none."""
     known = get_global_step(graph)
     return create_global_step(graph) if known is None else known
 

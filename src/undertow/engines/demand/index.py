@@ -1,4 +1,4 @@
-"""What the demand engine knows of a graph before it runs: who may ask whom, and what is asked for certainly.
+"""What the demand engine derives from a graph before a run: possible and certain demands.
 
 *Plain* order tokens are those that no operator stands behind but start tokens. What is demanded stands in branches that
 were taken, so a plain token says nothing and is never demanded. All others are, which is what puts effects in order.

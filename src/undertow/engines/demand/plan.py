@@ -1,4 +1,4 @@
-"""The plan of the demand engine: for each value of a body, where to look for what it is made of.
+"""The plan of the demand engine: for each value of a body, where its inputs are found.
 
 A body's frames have one *slot* for each output of its nodes, for each constant, and for each element that a map
 hands to it. A row says how the value of a slot comes about: `needs` are the slots of the same frame that must be

@@ -1,4 +1,4 @@
-"""EVAL: how a value comes about when it is asked for.
+"""EVAL: computes a value when it is demanded.
 
 EVAL(slot, frame) asks for what the row of the slot names: values of the same frame and then, where the row says so, one
 more: the side that the predicate of a branch chooses, the argument in the caller's frame, the result in the callee's.

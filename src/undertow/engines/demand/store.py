@@ -1,4 +1,4 @@
-"""The store of a run on demand: what is known, frame by frame, and when it can go.
+"""The store of a run on demand: computed values, frame by frame, and when they can be freed.
 
 A frame is the part of the store that belongs to one tag. It is dropped, with all frames below it, as soon as nobody can
 ask it for anything:

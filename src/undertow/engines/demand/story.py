@@ -1,4 +1,4 @@
-"""A run on demand, told line by line: what each EVAL asks for, and what it gives.
+"""A run on demand as a line-by-line log: what each EVAL demands, and its result.
 
 Lines are about *equations*: results of functions, parameters, loop variables, and whatever is used more than once or is
 too long to be written inside another. Call, Return and Switch have no lines: what they do shows in the tags. An EVAL

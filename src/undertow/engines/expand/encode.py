@@ -1,4 +1,4 @@
-"""Templates as rows of integers: what the core decodes. Names and attributes end here.
+"""Encodes templates as rows of integers for the core. Names and attributes go no further.
 
 `core/src/expand/decode.cpp` reads just what is written here, in the same order.
 """

@@ -1,4 +1,4 @@
-"""When things happen in a copy of a body: the events of one phase, what each waits for, and what that implies.
+"""The order of events in a copy of a body: the events of one phase, what each waits for, and what that implies.
 
 A *step* is something that fires: an operator, a branch that is decided, an invocation. Most nodes of a static graph
 fire nothing of their own here. A switch hands on a value that is already there; a merge is whatever arrives at it;

@@ -1,4 +1,4 @@
-"""Templates: what a copy of one phase of a body consists of, and what happens in it after what.
+"""Templates: the contents of a copy of one phase of a body, and the order of its steps.
 
 A *program* is what an event sets off: steps that become ready or have one thing less to wait for, values that come to a
 merge, results that go up to the caller. A merge is no step; what arrives there goes on to whoever waits for it, so the

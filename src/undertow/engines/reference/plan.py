@@ -1,4 +1,4 @@
-"""Make rows of a static graph: numbers for nodes and slots, and for every port a list of who consumes it."""
+"""Encodes a static graph as rows: numbers for nodes and slots, and the consumers of every port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has to say when nothing can fire: what waits in a deadlock."""
+"""The message of a deadlock: which nodes wait for what."""
 
 from __future__ import annotations
 

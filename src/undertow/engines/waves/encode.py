@@ -1,4 +1,4 @@
-"""A plan as rows of integers, which the core decodes. `plan.fields` says what stands where; names end here.
+"""Encodes a plan as rows of integers for the core. `plan.fields` defines the layout; names go no further.
 
 Writers are Python source made from that table, as dataclasses make theirs: a plan has thousands of records, and a
 record is one line of code.

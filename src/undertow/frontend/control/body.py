@@ -1,4 +1,4 @@
-"""Loops and maps: nodes that enter a graph of their own, which is written here.
+"""Loops and maps: nodes that enter a body graph, which is written here.
 
 Values from outside become parameters, like those of functions (`Session.resolve`). Order tokens and random keys do not:
 a loop carries its token and counts its rounds, a map numbers its lanes. A body that turns out to need them is written

@@ -1,4 +1,4 @@
-"""Where control joins, a variable has one value out of two: a Merge node for each of its leaves.
+"""Merging at control-flow joins: a variable with two possible values gets a Merge node for each leaf.
 
 A join is lazy: the Merge is written when the variable is read, not before.
 """

@@ -1,4 +1,4 @@
-"""What a branch may change: variables, order, the contents of lists and dicts.
+"""The state that a branch may change: variables, order, the contents of lists and dicts.
 
 A branch on a traced value is captured by running both sides, each from the same state, and joining the two states
 afterwards.

@@ -1,4 +1,4 @@
-"""Refuses functions that can never return: all of whose paths call themselves again.
+"""Rejects functions that can never return because every path makes a recursive call.
 
 A region finishes if everything that it always does finishes: each call, the header of each loop, and at
 least one side of each branch. The least fixpoint over the library says which functions can finish at all.

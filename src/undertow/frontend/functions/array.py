@@ -1,4 +1,4 @@
-"""Functions that arrange and pick elements: shapes, joining, splitting, taking.
+"""Array manipulation: shapes, joining, splitting, taking elements.
 
 Shapes and indices may be traced integers; then the lengths that depend on them are known only at run time.
 """

@@ -1,4 +1,4 @@
-"""Functions that make arrays: from lists, from nothing, and of random numbers.
+"""Array creation: from lists, constants and random numbers.
 
 Sizes may be traced integers; then they are known only at run time.
 """

@@ -1,4 +1,4 @@
-"""What Python's own functions mean for traced values: `len`, `range`, `print`, those of `math`."""
+"""Python's built-in functions on traced values: `len`, `range`, `print`, and the module `math`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where control goes: statements still to do, and how a list of them is left.
+"""Control flow during capture: statements still to run, and how a list of them is left.
 
 The statements to do are a linked list of cells, so that two sides of a branch can stand at places in one list.
 """

@@ -1,4 +1,4 @@
-"""What an annotation says about arguments and results: a structure with a type at every leaf.
+"""Annotations of arguments and results: a structure with a type at every leaf.
 
 >>> import undertow.types as t
 >>> read(tuple[t.i64, t.f32[3]]).types

@@ -1,4 +1,4 @@
-"""What capture asks about a piece of syntax."""
+"""Queries about pieces of syntax."""
 
 from __future__ import annotations
 

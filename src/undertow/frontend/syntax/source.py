@@ -1,4 +1,4 @@
-"""From a Python function to its syntax tree, and the closures that capture makes of both.
+"""From a Python function to its syntax tree, and the closures that capture builds from both.
 
 Python's own parser needs its recursion limit for deep sources; `parse` raises the limit for that moment only,
 on a thread with a stack that is large enough. Everything else here is loops.

@@ -1,4 +1,4 @@
-"""A function that is written by a block of plain Python, which runs once: what is behind `ut.SubGraph`.
+"""The implementation of `ut.SubGraph`: a function written by a block of plain Python that runs once.
 
 The block is not captured from its source. What it does with traced values writes nodes, like a captured function does,
 and the functions that it hands to `ut.cond`, `ut.while_loop` and `ut.map` are captured. Calls of SubGraphs that are not

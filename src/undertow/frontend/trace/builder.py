@@ -1,4 +1,4 @@
-"""Writes one function graph, node by node: what every face of Undertow writes through.
+"""The builder: writes one function graph, node by node, for every API of Undertow.
 
 The builder knows regions. A value that is used inside a branch is brought there by a chain of Switch nodes,
 made once per branch and value; a node without inputs is triggered by its region's pivot; a value that

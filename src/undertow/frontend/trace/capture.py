@@ -1,4 +1,4 @@
-"""Python functions become graphs: one for each signature, captured once.
+"""Capture: turns Python functions into graphs, once per signature.
 
 A session captures everything that one outer call needs. A function that is called while it is still being
 captured is recursive; its result annotation says what the call gives. What turns out during a capture

@@ -1,4 +1,4 @@
-"""Graphs that are already there, made part of a library that is being captured.
+"""Adds existing graphs to a library that is being captured.
 
 A `Ready` is a function at one signature with all graphs that it needs. It is made from a library whose main graph
 calls it: usually main only hands its parameters on, and the function behind it is called directly; any other main

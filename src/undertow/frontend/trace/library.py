@@ -1,4 +1,4 @@
-"""Libraries: a main graph that makes one outer call, and all graphs that it needs."""
+"""Builds libraries: a main graph that makes one outer call, and all graphs that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes whole what the blocks of SubGraphs wrote: calls of functions that were not finished when they were called.
+"""Links the graphs of SubGraph blocks: completes calls of functions that were unfinished when they were called.
 
 A block runs once, so a call in it of a SubGraph that is still open cannot know which hidden arguments (design/0003)
 that one will turn out to take. It hands over an order token and a random key, in case they are needed. When the last of

@@ -1,4 +1,4 @@
-"""A definition without Python: its graphs are ready, and its arguments must be of types that it has graphs for.
+"""A definition without Python source: its graphs are given, and its arguments must have the types of one of them.
 
 Containers match by what they are, not by where their class comes from: a dataclass or namedtuple fits one that was
 saved if its name and its fields are the same.

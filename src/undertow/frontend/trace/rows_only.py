@@ -1,4 +1,4 @@
-"""Which parameters of a function are only looked up by rows, in it and in all that it enters.
+"""Finds parameters that are only looked up by rows, in a function and everything it enters.
 
 Of those the gradient can be given as rows. The structure of a result is known when it is captured, so this is asked of
 the graphs as they were captured.

@@ -1,4 +1,4 @@
-"""What a face of Undertow is asked for while graphs are written: the protocol behind `Context.session`.
+"""The protocol behind `Context.session`: what each API provides while graphs are written.
 
 `@ut.function` implements it by capturing Python's source (capture.py), `ut.SubGraph` by running a block once
 (block.py), `compat.v1` by writing whenever the user does (compat/v1/graph.py). Traced values, variables, random numbers

@@ -1,4 +1,4 @@
-"""Leaves of containers: their types, what messages call them, and how they become tokens of a graph."""
+"""Leaves of containers: their types, their names in messages, and how they become tokens of a graph."""
 
 from __future__ import annotations
 

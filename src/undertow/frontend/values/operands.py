@@ -1,4 +1,4 @@
-"""What users hand to functions, made into operands: traced or NumPy values of one dtype.
+"""Converts users' arguments to operands: traced or NumPy values of one dtype.
 
 Python numbers are weak: they take the dtype of what they meet, if it can hold their kind. All other values promote.
 Arithmetic on booleans is done in i64. Lists are arrays; those that hold traced values are stacked.

@@ -1,4 +1,4 @@
-"""Random numbers: every place that draws, in every activation, has a key of its own.
+"""Random numbers: every drawing site has its own key in every activation.
 
 Inside a captured function the key comes from the run's `seed=`, through every call, loop and map on the way, so a
 run with a seed gives the same numbers on every engine. Outside a capture the numbers are fresh.

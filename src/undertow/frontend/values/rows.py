@@ -1,4 +1,4 @@
-"""Sparse rows: an array that is zero except in some of its rows, which is what looking rows up becomes backwards.
+"""Sparse rows: an array that is zero except in some rows, such as the gradient of a row lookup.
 
 It is a container of two values, the numbers of the rows and the rows, that knows the shape of the whole. So it goes
 into captured functions and comes out of them, and may hold traced values.

@@ -1,4 +1,4 @@
-"""Blocks that say something about every node written in them: what it waits for, where it is placed."""
+"""Scopes that apply to every node written in them: control dependencies and devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extend: derivatives become part of the graphs, backwards as a second visit, forwards as a call of a copy.
+"""Extend: adds derivatives to the graphs, in reverse mode as a second visit, in forward mode as a call of a copy.
 
 A `gradient` node names a call of the same region, cotangents for some of its results (`given`) and the arguments whose
 cotangents are `wanted`. The call becomes a call of the *extended* function, which has a backward phase for each

@@ -1,4 +1,4 @@
-"""Outline: what a derivative goes through becomes a function, called once, with a `gradient` beside the call.
+"""Outline: the path of a derivative becomes a function, called once, with a `gradient` beside the call.
 
 A `derivative` node (see `paths`) stands in the middle of a graph, but the library differentiates calls. So the nodes
 between xs and ys move into a function of their own: its parameters are what they take from outside, the xs among

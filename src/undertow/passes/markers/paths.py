@@ -1,4 +1,4 @@
-"""The markers, and what leads where in a graph: ancestors and descendants, over data and control edges.
+"""The markers, and reachability in a graph: ancestors and descendants, over data and control edges.
 
 Nodes stand in an order in which each comes after what it uses, so one pass finds what comes below; no walk recurses.
 """
