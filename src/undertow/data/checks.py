@@ -11,7 +11,7 @@ from undertow.errors import DataError, brief
 
 
 def check_whole(name: str, value: Any, least: int | None = None) -> None:
-    """An integer, from some number on."""
+    """Check that a value is an integer, and at least `least`."""
     is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not is_whole or (least is not None and value < least):
         wanted = "an integer" if least is None else f"an integer from {least} on"
@@ -25,7 +25,7 @@ def is_part(value: Any) -> bool:
 
 
 def check_text(text: Any) -> None:
-    """Text, and not what it might be in, or be written in."""
+    """Check that a value is a string, not bytes, a path or lines."""
     if isinstance(text, str):
         return
     if isinstance(text, (bytes, bytearray)):

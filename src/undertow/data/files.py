@@ -23,13 +23,13 @@ from undertow.errors import DataError, brief
 
 
 class MissingFile(DataError, FileNotFoundError):
-    """A file of trees is not there. It is Python's own error too, for those who expect that."""
+    """A file of trees does not exist. Also a FileNotFoundError."""
 
 
 def read(path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Forest:
     """The trees in a file: `brackets`, `sexpressions`, `listops`, `jsonl` (a tree on each line) or `npz`.
 
-    Without `format` it is known by the end of the name: .txt, .mrg, .ptb and .bracket hold brackets, .sexp and .lisp
+    Without `format`, the suffix decides: .txt, .mrg, .ptb and .bracket are brackets, .sexp and .lisp
     S-expressions, .tsv ListOps. Options go to the reader of that format, as in `read("train.txt", min_count=2)`.
     """
     check_file(path)
@@ -53,9 +53,9 @@ def text_of(path: str | os.PathLike[str]) -> str:
 
 
 def write(forest: Forest, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Write trees to a file, in the format that its name or `format` says: the same as in `read`.
+    """Write trees to a file, in the format given by `format` or its name, as in `read`.
 
-    Its folder is made where it is not there.
+    Missing folders are created.
     """
     format = format_of(path, format)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def write(forest: Forest, path: str | os.PathLike[str], format: str | None = Non
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse what is not there, and folders: before anything is said of formats."""
+    """Reject missing files and folders before looking at formats."""
     if Path(path).is_dir():
         raise DataError(f"{os.fspath(path)!r} is a folder, not a file of trees", hint="choose a file in it")
     if not Path(path).exists():
@@ -74,7 +74,7 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
-    """The format that is asked for, or else the one that a file's name ends in."""
+    """The requested format, or that of the file's suffix."""
     found = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
     if found not in FORMATS:
         known = ", ".join(FORMATS)
@@ -88,7 +88,7 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> str:
 
 
 def parse_jsonl(text: str, **options: Any) -> Forest:
-    """A tree on each line, as JSON: texts, lists, and objects with `word`, `label`, `children` and other fields."""
+    """One JSON tree per line: strings, lists, and objects with `word`, `label`, `children` and other fields."""
     check_text(text)
     problems: dict[int, str] = {}
     trees: list[Any] = []
@@ -108,7 +108,7 @@ def parse_jsonl(text: str, **options: Any) -> Forest:
 
 
 def save(forest: Forest, path: str | os.PathLike[str]) -> None:
-    """Write a forest as a file of arrays (`.npz`), with the words and the names of labels."""
+    """Write a forest as a file of arrays (`.npz`), with its vocabulary and label names."""
     arrays: dict[str, Any] = {"depths": forest.depths, "word": forest.word, "label": forest.label}
     arrays["binary"] = np.array(forest.is_binary)
     arrays |= {f"field.{name}": values for name, values in forest.fields.items()}
@@ -122,7 +122,7 @@ def save(forest: Forest, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Forest:
-    """Read what `save` wrote. Nothing in such a file is ever run."""
+    """Read a file written by `save`. Nothing in it is executed."""
     try:
         with open(path, "rb") as file:  # NumPy would leave a broken one open
             held = np.load(file, allow_pickle=False)

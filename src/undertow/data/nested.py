@@ -30,13 +30,13 @@ def from_nested(
     min_count: int = 1,
     binary: bool | None = None,
 ) -> Forest:
-    """A forest from a list of trees that are values of Python; one tree is a list of one, `from_nested([tree])`.
+    """A forest from a list of trees as Python values; for one tree, write `from_nested([tree])`.
 
-    A word (text, or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has any
-    of `word`, `label`, `children` (or `left` and `right`), and what else it has becomes a field of the forest. What has
-    a method `label()` and goes over its children is taken as a tree of NLTK. Words make a vocabulary unless one is
+    A word (a string or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has
+    any of `word`, `label`, `children` (or `left` and `right`); other entries become fields of the forest. An object with
+    a method `label()` that iterates over its children is read as an NLTK tree. Words form a vocabulary unless one is
     given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`. Words and
-    labels that are numbers count from 0; -1 says, as None does, that a node has none.
+    labels that are numbers count from 0; -1, like None, means none.
     """
     if isinstance(trees, (str, bytes)) or not isinstance(trees, Iterable):
         raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), even for one tree")
@@ -84,9 +84,9 @@ def from_nested(
 
 
 def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
-    """The trees as nested Python values: `tuples` of words, or `dicts` with all that nodes have.
+    """The trees as nested Python values: `tuples` of words, or `dicts` with everything.
 
-    From dicts, `from_nested` makes an equal forest again.
+    From dicts, `from_nested` restores an equal forest.
     """
     if form not in ("tuples", "dicts"):
         raise DataError(f"form={brief(form)}", hint='write form="tuples" or form="dicts"')
@@ -100,7 +100,7 @@ def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
 
 
 def name_of(number: int, names: Vocabulary | None) -> Any:
-    """A word or label for people: its name where it has one, else its number; None where there is none."""
+    """The name of a word or label, else its number; None if there is none."""
     return None if number < 0 else names.word(number) if names is not None else int(number)
 
 
@@ -119,7 +119,7 @@ def _dict(forest: Forest, node: int, below: list[Any]) -> dict[str, Any]:
 
 
 def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]]:
-    """The word, label, children and further fields of one node."""
+    """The word, label, children and other fields of one node."""
     if isinstance(value, str) or _is_number(value):
         return value, None, [], {}
     if callable(getattr(value, "label", None)):
@@ -153,7 +153,7 @@ def _is_number(value: Any) -> bool:
 def _numbers(
     found: list[Any], names: Vocabulary | None, what: str, min_count: int
 ) -> tuple[list[int], Vocabulary | None]:
-    """Words or labels as numbers, -1 for None, and the names that they have."""
+    """Words or labels as numbers, -1 for None, and their names."""
     given = [item for item in found if item is not None]
     if all(map(_is_number, given)):
         for item in given:

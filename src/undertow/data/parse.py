@@ -39,12 +39,12 @@ def parse_brackets(
     binary: bool | None = None,
     per_line: bool | None = None,
 ) -> Forest:
-    """Trees in the brackets of the Penn Treebank; those of the Stanford Sentiment Treebank are a line each.
+    """Trees in Penn Treebank brackets; the Stanford Sentiment Treebank has one per line.
 
     `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary` (a list of
-    words is one, with `<unk>` before them), or make a new one of those that occur `min_count` times. Labels are
-    integers if all of them look like some, else names; `labels=int`, `labels=str` or the names themselves,
-    `labels=["neg", "pos"]`, insist. Integers count from 0; -1 says that a node has no label. Every bad line is
+    words works too, with `<unk>` before them), or form a new one of those that occur `min_count` times. Labels are
+    integers if all of them look like integers, else names; `labels=int`, `labels=str` or the names themselves,
+    `labels=["neg", "pos"]`, force one. Integers count from 0; -1 means no label. Every bad line is
     reported, all in one error.
     """
     tokens, problems, is_by_line = _balanced(text, per_line, atoms_are_trees=False)
@@ -92,9 +92,9 @@ def parse_sexpressions(
     binary: bool | None = None,
     per_line: bool | None = None,
 ) -> Forest:
-    """Trees as Lisp writes them: in `(f x (g y))` the node of a bracket has its first atom as its word.
+    """S-expressions as in Lisp: in `(f x (g y))` the first atom of a bracket is the word of its node.
 
-    With `head=False` all atoms are leaves, as in the binary parses `( ( a b ) c )`. An atom alone is a tree, too. The
+    With `head=False` all atoms are leaves, as in the binary parses `( ( a b ) c )`. A single atom is a tree, too. The
     atom `_` stands where a node has no word.
     """
     tokens, problems, is_by_line = _balanced(text, per_line)
@@ -115,9 +115,9 @@ def parse_sexpressions(
 def parse_listops(text: str, binary: bool = False) -> Forest:
     """The lines of ListOps (Nangia and Bowman 2018): a value, a tab, an expression such as `[MAX 2 9 [MIN 4 7 ] ]`.
 
-    Words are those of `undertow.data.LISTOPS`. Values are computed: each node has its own as label. They may be left
-    out; a line whose value is another is bad. `binary=True` gives the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in
-    which tokens are leaves; then only digits and whole expressions have labels. Without them it pairs as they would.
+    Words are those of `undertow.data.LISTOPS`. Each node's label is its computed value. Written values may be left
+    out; a line with a wrong value is bad. `binary=True` gives the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in
+    which tokens are leaves; then only digits and whole expressions have labels. Missing brackets are inferred.
     """
     check_text(text)
     pairs = [line.split("\t") if line.strip() else [""] for line in text.split("\n")]

@@ -27,7 +27,7 @@ UNKNOWN = "<unk>"
 
 @dataclass(frozen=True, repr=False)
 class Vocabulary:
-    """Words, numbered from 0. One of them may stand for all words that are not there."""
+    """Words, numbered from 0. One of them may represent all unknown words."""
 
     words: tuple[str, ...]
     unknown: str | None = UNKNOWN  # None: a word that is not there is an error
@@ -45,9 +45,9 @@ class Vocabulary:
     def of(
         cls, words: Iterable[str], min_count: int = 1, size: int | None = None, unknown: str | None = UNKNOWN
     ) -> Vocabulary:
-        """The words of a text, frequent ones first; of equals, the one that comes first.
+        """The words of a text, most frequent first; ties in order of occurrence.
 
-        Words that are rarer than `min_count`, and all beyond the `size` most frequent, become the unknown word.
+        Words that occur fewer than `min_count` times, or beyond the `size` most frequent, become the unknown word.
         """
         check_whole("min_count", min_count, 1)
         if size is not None:
@@ -73,7 +73,7 @@ class Vocabulary:
         return word in self.numbers
 
     def __getitem__(self, word: str) -> int:
-        """The number of a word; that of the unknown word if it is not there."""
+        """The number of a word; that of the unknown word if it is missing."""
         found = self.numbers.get(word)
         if found is not None:
             return found
@@ -99,7 +99,7 @@ class Vocabulary:
         return self.words[number]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a text file with a word on each line; the unknown word is the first."""
+        """Write a text file with one word per line; the unknown word comes first."""
         for word in self.words:
             if word.splitlines() != [word]:
                 raise DataError(
@@ -113,7 +113,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], unknown: str | None = UNKNOWN) -> Vocabulary:
-        """Read what `save` wrote. `unknown` is the word for others, if it is there at all."""
+        """Read a file written by `save`. `unknown` names the unknown word, if the file has it."""
         lines = Path(path).read_text(encoding="utf-8").split("\n")
         words = tuple(lines[:-1] if lines[-1] == "" else lines)
         return cls(words, unknown if unknown in words else None)

@@ -1,6 +1,6 @@
 """Checkpoints: a model, its parameters and the state of its training in one safetensors file.
 
-The file is replaced at once or not at all, so there is always a whole one. Nothing in it is ever run.
+The file is replaced atomically, so it is always complete. Nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Checkpoint:
 
     @property
     def params(self) -> Params:
-        """The best parameters there are."""
+        """The best parameters so far."""
         return self.state.params if self.state.best is None else self.state.best
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint. Until all of it is there, the file that was there before stays."""
+    """Write a checkpoint, atomically: until it is complete, the old file stays."""
     state = checkpoint.state
     arrays = {f"params/{name}": value for name, value in state.params.items()}
     arrays |= {f"best/{name}": value for name, value in (state.best or {}).items()}
@@ -76,7 +76,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read what `save` wrote."""
+    """Read a file written by `save`."""
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = json.loads((file.metadata() or {})["undertow"])

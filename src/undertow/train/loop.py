@@ -1,7 +1,7 @@
 """The training loop: an iterator of events, which the caller may show, log, save, or stop.
 
-All that goes on from one step to the next is a `State`. The order of trees and the seed of dropout follow from the
-recipe's seed and the number of the step, so a run that goes on from a saved state gives the same bits as one that was
+A `State` is everything that one step passes to the next. The order of trees and the seed of dropout derive from the
+recipe's seed and the step number, so a run resumed from a saved state gives the same bits as one that was
 never interrupted.
 """
 
@@ -27,7 +27,7 @@ _DIVERGED = 1e30  # a loss above it never comes back, and numbers overflow soon
 
 @dataclass(frozen=True)
 class Record:
-    """What came out of an epoch: a row of the log."""
+    """The results of an epoch: a row of the log."""
 
     epoch: int
     steps: int
@@ -52,7 +52,7 @@ class Record:
 
 @dataclass(frozen=True)
 class State:
-    """Where training is. With `step` events its arrays are only good until the next step, which writes over them."""
+    """The state of training. In `Step` events its arrays are only valid until the next step, which overwrites them."""
 
     params: Params
     optimizer: ut.optim.State
@@ -69,7 +69,7 @@ class State:
 
     @property
     def best_record(self) -> Record | None:
-        """The epoch that the dev set liked best; of equals, the first."""
+        """The epoch with the best dev score; the first of equals."""
         return max(self.history, key=lambda record: record.quality, default=None)
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch is complete, and the dev set was looked at."""
+    """An epoch is complete, and the dev set was evaluated."""
 
     state: State
     record: Record
@@ -103,9 +103,9 @@ def start(model: Model, recipe: Recipe, params: Params | None = None) -> State:
 
 
 def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State | None = None) -> Iterator[Step | Epoch]:
-    """Train until the epochs are over or patience is; the last `Epoch` has the state in the end.
+    """Train until the epochs or the patience run out; the last `Epoch` has the final state.
 
-    The arrays of `state` are given away. Options of `with ut.options(...)` hold, such as the number of threads.
+    The arrays of `state` are consumed. `with ut.options(...)` applies, e.g. to the number of threads.
     """
     if not len(train) or not len(dev):
         raise DataError("training needs trees to train on and trees to evaluate on", hint="add trees to both")
@@ -153,7 +153,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
 
 
 def hash_of(*numbers: int) -> int:
-    """A seed that depends on all of these numbers, the same everywhere."""
+    """A seed derived from all of these numbers, the same on every machine."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
@@ -166,7 +166,7 @@ def _check_loss(loss: Any, where: str) -> None:
 
 
 def _check_alike(train: Forest, dev: Forest) -> None:
-    """Refuse dev trees in whose numbers other words or labels are meant, where both say what they mean."""
+    """Reject dev trees whose vocabulary or label names differ from the training trees'."""
     for name in ("vocabulary", "labels"):
         one, other = getattr(train, name), getattr(dev, name)
         if one is not None and other is not None and one != other:
@@ -175,14 +175,14 @@ def _check_alike(train: Forest, dev: Forest) -> None:
 
 
 def _check_labels(model: Model, forest: Forest, at: str) -> None:
-    """Refuse trees of which nothing can be learnt, or nothing seen: all losses would be zero."""
+    """Reject trees without labels: all losses would be zero."""
     places = slice(None) if at == "nodes" else forest.roots
     if isinstance(model, TreeClassifier) and not (forest.label[places] >= 0).any():
         raise DataError(f"no {at.removesuffix('s')} has a label", hint="training trees and dev trees need labels")
 
 
 def is_over(state: State, recipe: Recipe) -> bool:
-    """Were there as many epochs as patience has, and none better?"""
+    """Have `patience` epochs passed without improvement?"""
     best = state.best_record
     return recipe.patience is not None and best is not None and state.epoch - best.epoch >= recipe.patience
 
@@ -199,7 +199,7 @@ def _pulled(grads: Any, params: Params, l2: float) -> Any:
 def _updated(
     optimizer: ut.optim.Optimizer, grads: Any, state: State, rate: float, embed_rate: float
 ) -> tuple[Params, ut.optim.State]:
-    """Parameters and memory after a step; embeddings take one at a rate of their own."""
+    """Parameters and optimizer state after a step; embeddings have their own rate."""
     if embed_rate == 1:
         return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
     before, made = state.optimizer, []

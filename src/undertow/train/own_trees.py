@@ -1,7 +1,7 @@
 """Training on the user's own trees: a file that is split, or a folder of files, with shared words and labels.
 
-Files are read each as it is. Then all take the words of the trees to train on, whatever the format: what occurs only in
-the others has never been seen.
+Each file is read as it is. Then all use the vocabulary of the training trees, in any format: words that occur only in
+the others are unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Parts = tuple[Forest, Forest, Forest]  # to train on, to choose by, to report on
 
 
 def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
-    """The trees of a file or folder. `binary` insists on two children or none; of ListOps it takes the pairs."""
+    """The trees of a file or folder. `binary` requires 0 or 2 children; for ListOps it reads the binary form."""
     if not path.is_dir():
         return _split(_alike([_read(path, binary)], path)[0], path, seed, min_count)
     files = _files(path)
@@ -50,7 +50,7 @@ def named(forest: Forest) -> Forest:
 
 
 def _split(forest: Forest, path: Path, seed: int, min_count: int) -> Parts:
-    """A tenth of the trees is for dev and a tenth for the test, each at least one."""
+    """Hold out a tenth of the trees for dev and a tenth for test, each at least one."""
     few = max(len(forest) // 10, 1)
     if len(forest) < 3:
         raise DataError(

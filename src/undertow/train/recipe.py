@@ -53,7 +53,7 @@ class Recipe:
         return OPTIMIZERS[self.optimizer](self.rate)
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The rate of update number `step`, where an epoch has so many steps."""
+        """The rate of update number `step`, for epochs of this many steps."""
         rising = self.warmup * steps
         if step + 1 < rising:
             return self.rate * (step + 1) / rising

@@ -42,7 +42,7 @@ def test_an_order_is_for_the_reference_engine() -> None:
 def test_an_order_for_another_engine_is_an_error(engine: str) -> None:
     with pytest.raises(ut.UndertowError, match="scheduler='lifo' applies to the engine reference"):
         fib.run(3, engine=engine, scheduler="lifo")
-    with ut.options(engine=engine), pytest.raises(ut.UndertowError, match="schedule_seed=1 is for the engine"):
+    with ut.options(engine=engine), pytest.raises(ut.UndertowError, match="schedule_seed=1 applies to the engine"):
         fib.run(3, schedule_seed=1)
 
 

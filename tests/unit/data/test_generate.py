@@ -47,7 +47,7 @@ def test_limits(make: Callable[..., Forest]) -> None:
     ]:
         with pytest.raises(ut.DataError, match=f"{what}(?s:.*)hint: "):
             make(**wrong)
-    with pytest.raises(ut.DataError, match="no operator 'FOO'"):
+    with pytest.raises(ut.DataError, match="unknown operator 'FOO'"):
         make(5, operators=["FOO"])
     with pytest.raises(ut.DataError, match="without operators"):
         make(5, operators=[])

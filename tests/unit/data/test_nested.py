@@ -175,7 +175,7 @@ def test_maps_over_what_is_no_array():
     with pytest.raises(ut.TypeMismatch, match="cannot run over the tuple"):
         twice.map((5, 6))
     for wrong in (["a"], (x for x in range(3)), "abc"):
-        with pytest.raises(ut.TypeMismatch, match="which is no array of numbers"):
+        with pytest.raises(ut.TypeMismatch, match="runs over arrays of numbers"):
             twice.map(wrong)
 
 
@@ -204,7 +204,7 @@ def test_numbers_of_more_than_32_bits(number: int) -> None:
     for tree in ({"label": number, "word": "a"}, (number, 1)):
         with pytest.raises(ut.DataError, match=f"{number} is not a valid (label|word)"):
             from_nested([tree])
-    with pytest.raises(ut.DataError, match=f"(?s)line 2: {number} as a label"):
+    with pytest.raises(ut.DataError, match=f"(?s)line 2: {number} is not a valid label"):
         ut.data.parse_jsonl(f'{{"label": 3, "word": "a"}}\n{{"label": {number}, "word": "a"}}\n')
     if abs(number) < 2**62:
         for given in ({"word": [number]}, {"label": np.array([number])}):

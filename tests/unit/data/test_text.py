@@ -83,7 +83,7 @@ def test_labels() -> None:
     with pytest.raises(ut.DataError, match="unknown label"):
         data.parse_brackets("(C x)", labels=named.labels)
     for wrong in (float, 5, "A", [1, 2]):
-        with pytest.raises(ut.DataError, match="labels are int, str"):
+        with pytest.raises(ut.DataError, match="use int, str"):
             data.parse_brackets("(C x)", labels=wrong)  # type: ignore[arg-type]
 
 
@@ -130,7 +130,12 @@ def test_every_bad_line_is_named() -> None:
 
 @pytest.mark.parametrize("parse", [data.parse_brackets, data.parse_sexpressions, data.parse_listops, data.parse_jsonl])
 def test_what_is_no_text(parse: Callable[..., Forest]) -> None:
-    for wrong, hint in [(b"(1 a)", "decode"), (None, "text"), (Path("a.txt"), "ut.data.read"), (["(1 a)"], "join")]:
+    for wrong, hint in [
+        (b"(1 a)", "decode"),
+        (None, "pass a string"),
+        (Path("a.txt"), "ut.data.read"),
+        (["(1 a)"], "join"),
+    ]:
         with pytest.raises(ut.DataError, match=f"is not text(?s:.*)hint: .*{hint}"):
             parse(wrong)
 
@@ -337,7 +342,7 @@ def test_read_says_what_is_wrong(tmp_path: Path) -> None:
 def test_what_cannot_be_written() -> None:
     with pytest.raises(ut.DataError, match="words only at leaves"):
         data.to_brackets(data.parse_sexpressions("(f x)"))
-    with pytest.raises(ut.DataError, match="cannot be written between brackets"):
+    with pytest.raises(ut.DataError, match="cannot be written in brackets"):
         data.to_sexpressions(data.from_nested([("a b", "c")]))
 
 
@@ -381,7 +386,7 @@ def test_labels_below_0() -> None:
     assert data.parse_brackets("(-1 (-1 a) (1 b))").label.tolist() == [-1, -1, 1]
     with pytest.raises(ut.DataError, match=r"(?s)line 2: negative label.*\(-2 \(0 a"):
         data.parse_brackets("(1 (0 a) (1 b))\n(-2 (0 a) (1 b))\n")
-    with pytest.raises(ut.DataError, match=r"-3 as a label(?s:.*)-1 is where a node has no label"):
+    with pytest.raises(ut.DataError, match=r"-3 is not a valid label(?s:.*)-1 means no label"):
         data.from_nested([{"word": "a", "label": -3}])
     with pytest.raises(ut.DataError, match=r"-2 in the `label` of(?s:.*)from 0 on"):
         Forest.from_depths([0], [0], [-2])
@@ -430,6 +435,6 @@ def test_what_is_said_of_files_that_are_no_forests(tmp_path: Path) -> None:
         data.read(path)
     (tmp_path / "x.foo").write_text("(1 a)")
     with pytest.raises(
-        ut.DataError, match=r"name 'x\.foo' does not say(?s:.*)format=, on the command line with --from"
+        ut.DataError, match=r"name 'x\.foo'(?s:.*)format=, or --from"
     ):
         data.read(tmp_path / "x.foo")

@@ -298,7 +298,7 @@ def test_commands(tmp_path: Path) -> None:
     assert [line.split()[-1] for line in (line.split("   (")[0] for line in tree)] == ["MAX", "2", "MIN", "4", "7"]
     assert "holds another model" in invoke("train", "rntn", *options, "--resume", code=1)
     otherwise = invoke("train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1)
-    assert "trained otherwise: --l2 0.0 before, 1.0 now" in " ".join(otherwise.split())
+    assert "trained with other options: --l2 0.0 before, 1.0 now" in " ".join(otherwise.split())
     assert "had its 3 epochs" in invoke("train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume")
     assert "12 is not a digit or one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
     assert "`]` is missing" in invoke("predict", folder, "[MAX 2 3", code=1)
@@ -434,7 +434,7 @@ def test_stopped_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert "Stopped and saved" in invoke(*options, "-o", tmp_path / "a", code=130)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert "holds a checkpoint already" in invoke(*options, "-o", tmp_path / "a", code=1)
+    assert "already has a checkpoint" in invoke(*options, "-o", tmp_path / "a", code=1)
     invoke(*options, "-o", tmp_path / "a", "--resume")
     whole, parts = (ut.train.load(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "a"))
     assert_equal(parts.state, whole.state)
