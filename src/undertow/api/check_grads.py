@@ -111,7 +111,7 @@ class _Checked:
                 result = f"result {at} " if len(found) > 1 else "the result "
                 place = f"at {list(map(int, worst))} " if worst else ""
                 raise GradientMismatch(
-                    f"the derivative of {result}{place}by argument {number} is {float(a[worst]):.9g} by {what}, "
+                    f"the derivative of {result}{place}along argument {number} is {float(a[worst]):.9g} by {what}, "
                     f"but {float(b[worst]):.9g} by {other}",
                     hint="a rule is wrong if the function is smooth there; if not, choose other arguments, "
                     "or set eps=, atol= and rtol=",

@@ -33,7 +33,7 @@ def from_nested(
     """A forest from a list of trees as Python values; for one tree, write `from_nested([tree])`.
 
     A word (a string or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has
-    any of `word`, `label`, `children` (or `left` and `right`); other entries become fields of the forest. An object with
+    any of `word`, `label`, `children` (or `left` and `right`); other entries become its fields. An object with
     a method `label()` that iterates over its children is read as an NLTK tree. Words form a vocabulary unless one is
     given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`. Words and
     labels that are numbers count from 0; -1, like None, means none.

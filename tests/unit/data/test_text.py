@@ -160,7 +160,7 @@ def test_many_bad_lines_are_folded() -> None:
 def test_trees_over_many_lines_that_do_not_balance() -> None:
     with pytest.raises(ut.DataError, match="line 3: the tree that starts here lacks 1"):
         data.parse_brackets("(S\n (A a))\n(S\n (A a)\n", per_line=False)
-    with pytest.raises(ut.DataError, match="line 3: a `\\)` closes nothing"):
+    with pytest.raises(ut.DataError, match="line 3: unmatched `\\)`"):
         data.parse_brackets("(S\n (A a))\n)\n", per_line=False)
 
 
