@@ -115,7 +115,7 @@ class _Bounded(io.BufferedReader):
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, Array]]:
     """The text entries and the constants of a saved function; a LoadError if the file is not one."""
     status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody to write
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for a writer
         raise LoadError("it is not a regular file")
     with _Bounded(io.FileIO(path)) as file:
         try:

@@ -347,7 +347,7 @@ class Function:
         known = self.__undertow_programs__.find(key, given.types)
         if known is not None:
             return known
-        # Captured outside the lock, so that a capture that is interrupted or slow blocks nobody.
+        # Captured outside the lock, so that a slow or interrupted capture does not block other threads.
         definition = self.__undertow_definition__
         with capturing(None), collection_paused():
             captured = capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)

@@ -126,7 +126,7 @@ def want(value: Json, kind: type[_T], what: str) -> _T:
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair: nobody could print it
+        except UnicodeEncodeError:  # half of a surrogate pair cannot be printed
             raise LoadError(f"{what} is not valid text: {value!r:.80}") from None
     found: _T = value
     return found

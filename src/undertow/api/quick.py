@@ -25,7 +25,7 @@ _MAKES: set[type] = {np.bool_, np.int32, np.int64, np.float64}
 _MOST = 256  # signatures of one function: sizes are part of them where they are part of types
 
 Key = tuple[Any, ...]
-Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are no values yet, and what makes them
+Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are not values yet, and how to make them
 # What shapes arrays have: (leaf, shape) of those that are known; (leaf, axis, length) of those where some lengths are
 # known only at run time. Such a length is ~k: what had one length in the call that is remembered, maybe since it has
 # one name, must have one length again.

@@ -20,7 +20,7 @@ from undertow.errors import DataError, brief
 
 
 def to_brackets(forest: Forest) -> str:
-    """The trees in the brackets of the Penn Treebank, a line each."""
+    """The trees in Penn Treebank brackets, one per line."""
     leaves = np.diff(forest.offsets) == 0
     if (leaves != (forest.word >= 0)).any():
         raise DataError(
@@ -33,7 +33,7 @@ def to_brackets(forest: Forest) -> str:
 
 
 def to_sexpressions(forest: Forest) -> str:
-    """The trees as S-expressions, a line each: `(word child child)`, and `_` for a node without word. No labels."""
+    """The trees as S-expressions, one per line: `(word child child)`, and `_` for a node without a word. No labels."""
     words = [_atom(name_of(n, forest.vocabulary), NO_WORD) for n in forest.word.tolist()]
     inner = np.diff(forest.offsets) > 0
     heads = [f"({word}" if has else word for word, has in zip(words, inner.tolist(), strict=True)]
@@ -41,7 +41,7 @@ def to_sexpressions(forest: Forest) -> str:
 
 
 def to_jsonl(forest: Forest) -> str:
-    """The trees as JSON, a line each, with all that nodes have."""
+    """The trees as JSON, one per line, with everything."""
     try:
         return "".join(f"{json.dumps(tree, ensure_ascii=False)}\n" for tree in to_nested(forest, "dicts"))
     except RecursionError:
@@ -71,7 +71,7 @@ def _atom(name: Any, nothing: str) -> str:
 
 
 def to_listops(forest: Forest) -> str:
-    """Trees of n-ary ListOps as the published data has them: the value, a tab, and brackets that read it in pairs.
+    """n-ary ListOps trees in the form of the published data: the value, a tab, and the expression bracketed in pairs.
 
     >>> from undertow.data.parse import parse_listops
     >>> to_listops(parse_listops("9\\t[MAX 2 9 ]"))

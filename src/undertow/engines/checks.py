@@ -44,7 +44,7 @@ def check_inputs(graph: StaticGraph, inputs: Sequence[Result]) -> list[Value]:
 
 
 def own(value: Value) -> Value:
-    """A result may be an input, a constant, or a view of one: the user gets an array that is nobody else's."""
+    """A result may be an input, a constant, or a view of one: the user gets an array that nothing else references."""
     return np.array(value) if isinstance(value, np.ndarray) else value
 
 
@@ -136,7 +136,7 @@ def function_of(graph: StaticGraph, region: int) -> str:
 
 
 def calls_of(graph: StaticGraph, tag: Tag | np.ndarray) -> Calls:
-    """The tag traceback: what each label stands for, outermost call first. The core has tags as arrays of pairs."""
+    """The tag traceback: the call of each label, outermost first. The core has tags as arrays of pairs."""
 
     def call_of(number: int, index: int) -> Call:
         site = graph.sites[number - 1]

@@ -25,17 +25,17 @@ State = MutableMapping[str, Result]  # the values of variables, by the names tha
 class Options:
     """How to run; what an engine has no use for it ignores. None means: no limit."""
 
-    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: whatever suits
+    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: the engine's choice
     schedule_seed: int | None = None  # of the random scheduler
-    seed: int | None = None  # of the program's own random numbers
+    seed: int | None = None  # of the program's random numbers
     frames: int | None = None  # at once
     max_depth: int | None = None  # of nested calls; loops and maps add none
-    memory: int | None = None  # bytes in frames and in the arrays that wait there
+    memory: int | None = None  # maximum bytes in frames and their arrays
     timeout: float | None = None  # seconds
-    threads: int | None = None  # that an engine may use; None: one for each core
+    threads: int | None = None  # maximum number of threads; None: one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
-    timed: bool = False  # measure how long each kind of step takes: `stats=True` asks for that
+    timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
 
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.scheduler not in SCHEDULERS:
@@ -84,7 +84,7 @@ class Stats:
     dead_firings: int = 0
     per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
     activations: int = 0  # of functions: calls that were entered
-    waves: int = 0  # batches of activations that ran together, where the engine forms any
+    waves: int = 0  # batches of activations that ran together, if the engine forms any
     mean_width: float = 0.0  # of these: activations in each
     peak_width: int = 0  # of the widest
     peak_frames: int = 0

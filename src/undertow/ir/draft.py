@@ -157,7 +157,7 @@ class Copy:
         return self.places[region]
 
     def open(self, number: int) -> None:
-        """Make a branch, both sides at once; what it stands in is there."""
+        """Add both sides of a branch; the enclosing region must exist."""
         region = self.graph.regions[number]
         assert region.pred is not None and region.parent is not None
         sides = self.branches[region.pred, region.parent]

@@ -98,7 +98,7 @@ class GraphIndex:
 
 
 class FunctionIndex(GraphIndex):
-    """A function graph, and the library that it stands in."""
+    """A function graph, and its library."""
 
     graph: FunctionGraph
 
@@ -129,7 +129,7 @@ class FunctionIndex(GraphIndex):
         return self.callee(node).phases[phase_of(node)]
 
     def params(self, node: Node) -> list[Type]:
-        """What a call, resume, loop, map or tangent hands over: not what its entry was given already."""
+        """The arguments of a call, resume, loop, map or tangent, without those that its entry already has."""
         callee = self.callee(node)
         types = [callee.nodes[param].types[0] for param in self.visit(node).params]
         if node.op == "tangent":
@@ -289,7 +289,7 @@ class StaticIndex(GraphIndex):
         return hoists
 
     def entry_sites(self, region: int) -> frozenset[int]:
-        """The sites that make the entries above a region; 0 stands for main, where there is none."""
+        """The sites that make the entries above a region; 0 means main, without an entry."""
         body = self.owner[region]
         if body not in self._entry_sites:
             entries: set[int] = set()

@@ -365,7 +365,7 @@ def _takes_from(type_: Type, n: Node) -> bool:
 
 
 def _shares_entries(f: FunctionIndex, n: Node) -> bool:
-    """Does it enter a graph of the group that it stands in?"""
+    """Does it enter a graph of its own group?"""
     return f.graph.omitted(f.callee(n)) > 0
 
 

@@ -67,7 +67,7 @@ class DoublyRecurrent(TreeGenerator):
         return more, ut.sum(h * params["sibling"]) + params["sibling_bias"]
 
     def word_scores(self, params, h, has_children, has_next):
-        """The scores of all words, once it is known how the tree goes on."""
+        """The scores of all words, once it is known how the tree continues."""
         shape = (
             ut.astype(has_children, ut.f32) * params["out_children"]
             + ut.astype(has_next, ut.f32) * params["out_sibling"]

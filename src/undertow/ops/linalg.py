@@ -36,7 +36,7 @@ def _matmul(values: Sequence[Value], attrs: Attrs) -> Value:
 
 
 def _matrix(x: Term, vector_axis: int) -> Term:
-    """A vector as a matrix, with a new axis in that place; what is no vector, as it is."""
+    """A vector as a matrix, with a new axis at that position; anything else unchanged."""
     return expand_dims(x, vector_axis) if x.type.rank == 1 else x
 
 

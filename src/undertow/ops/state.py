@@ -40,7 +40,7 @@ ASSIGN_ROWS: dict[str, Callable[[Value, Value, Value], None]] = {
 
 
 class Own(np.ndarray[Any, Any]):
-    """An array of the store that nobody else holds, so that its rows may be changed in place.
+    """An array that only the store references, so that its rows may be changed in place.
 
     Any other array may be the committed value, an operand or a result: rows are changed in a copy of it. So a run
     copies a table once, and once more after each `read` of the whole.
@@ -112,7 +112,7 @@ def _find(store: Store, attrs: Attrs) -> Value:
 
 
 def _hand_out(store: Store, attrs: Attrs) -> Value:
-    """The value, for somebody who may keep it: from now on it is not the store's own."""
+    """The value, for a caller that may keep it: from now on the store shares it."""
     value = _find(store, attrs)
     if isinstance(value, Own):
         value = store[attrs.text("variable")] = value.view(np.ndarray)

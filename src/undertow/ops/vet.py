@@ -108,8 +108,8 @@ def _check_names(graph: FunctionGraph) -> None:
 
 
 def flattened_size(library: Library) -> int:
-    """About how many nodes `flatten` will make, or MOST_NODES + 1. Raises where a loop or map stands inside itself."""
-    sizes: dict[str, int] = {}  # of graphs with all that stands in them
+    """An estimate of the nodes that `flatten` creates, or MOST_NODES + 1. Raises if a loop or map contains itself."""
+    sizes: dict[str, int] = {}  # of graphs, including what they contain
     bodies: dict[str, list[str]] = {}
     for name, graph in library.functions.items():
         named = (node.attrs.get("body") for node in graph.nodes if node.op in ("loop", "map"))

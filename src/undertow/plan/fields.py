@@ -47,7 +47,7 @@ def fields_of(record: type[Any]) -> list[Field]:
 
 
 def members_of(type_: str) -> tuple[str, int | None] | None:
-    """Of a tuple: the type of its members, and how many there are, if that is known; None where it is no tuple.
+    """For a tuple: the type of its members, and their number if known; None for anything else.
 
     >>> members_of("tuple[tuple[SlotNumber, ...], ...]"), members_of("tuple[Operand, Operand]"), members_of("int")
     (('tuple[SlotNumber, ...]', None), ('Operand', 2), None)

@@ -224,7 +224,7 @@ class _Pass:
         return True
 
     def must_wait(self, item: Op, role: _Role) -> bool:
-        """Must an operator wait until the pass is done? Rows side by side are no register, nor is a part of one."""
+        """Must an operator wait until the pass is done? Concatenated rows are not a register, nor is part of one."""
         if self.joined and any(x in self.joined for x in item.inputs):
             return True
         if role.kind != "part":

@@ -83,7 +83,7 @@ def _dropping(stage: Stage, drops: Iterable[int], entered: dict[int, list[int]])
 
 
 def _lasts(plan: Plan) -> list[list[_Last]]:
-    """Of each slot of each region, who reads it last."""
+    """The last reader of each slot of each region."""
     lasts = [[_Last() for _ in region.slots] for region in plan.regions]
 
     def read(region: int, x: int, time: _Time, item: Entered | None = None) -> None:
@@ -128,7 +128,7 @@ def _lasts(plan: Plan) -> list[list[_Last]]:
             for step in singly(run_of(stage)):
                 if isinstance(step, Read):
                     if step.is_shared:
-                        pin(0, (step.index,))  # anybody may read what main shares
+                        pin(0, (step.index,))  # any region may read what main shares
                 else:
                     for x in reads(step):
                         read(number, x, (p, s))

@@ -201,7 +201,7 @@ def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
         stages = plan.regions[region].programs[number].stages
         length[region, number] = sum(_length(stage.entered, length) for stage in stages)
     begin: dict[Place, int] = {}
-    phases: dict[Place, int] = {}  # of what stands inside: the phase of the function
+    phases: dict[Place, int] = {}  # of nested places: the phase of the function
     points: dict[int, dict[int, tuple[int, int]]] = {}
     for at in order:
         program = plan.regions[at[0]].programs[at[1]]

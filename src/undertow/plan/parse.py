@@ -583,7 +583,7 @@ class _RegionReader:
         return data.Loop(site, number, body, branch, variables, outers, after, self.exits(line, body))
 
     def going_on(self, line: Line, body: int, branch: int) -> int:
-        """The region in which a loop goes on: the body's own lines say which."""
+        """The region that continues a loop, found from the lines of its body."""
         for other in self.reader.blocks[body].lines:
             words = [token.group() for token in other.tokens]
             if words[:2] == ["branch", f"#{branch}"] and "then" in words:

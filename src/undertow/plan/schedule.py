@@ -56,7 +56,7 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
 
 
 def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
-    """Groups that have not got something, or enter one that has not."""
+    """Groups that lack a property, or enter one that lacks it."""
     closed = set(without)
     has_grown = True
     while has_grown:

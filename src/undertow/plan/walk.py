@@ -169,7 +169,7 @@ def inner_reads(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
 
 
 def going_on(plan: Plan, loop: Loop) -> int:
-    """The region of the branch in which a loop goes on."""
+    """The region of the branch that continues a loop."""
     for item in items_of(plan.regions[loop.body].programs[0]):
         if isinstance(item, Branch) and item.branch == loop.branch:
             return item.regions[0]

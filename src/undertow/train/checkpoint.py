@@ -80,7 +80,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = json.loads((file.metadata() or {})["undertow"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is not a mapping
         if metadata["format"] != FORMAT:
             raise LoadError(
                 f"{os.fspath(path)!r} has format {metadata['format']}, but this version reads {FORMAT}",

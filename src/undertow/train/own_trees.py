@@ -99,7 +99,7 @@ def _read(path: Path, binary: bool) -> Forest:
 
 
 def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
-    """The words that occur often enough; all of them, where there is none that stands for others."""
+    """The words that occur often enough; all of them, if there is no unknown word."""
     known = train.vocabulary
     assert known is not None
     if known.unknown is None:

@@ -17,7 +17,7 @@ from undertow.models.ranges import check_ranges
 from undertow.train.own_trees import parts_of, some
 
 SOURCES = "trees:PATH, sst:FOLDER, listops, listops:FILE or grammar"
-TREES = 2000  # that are made by rule, if nobody says how many
+TREES = 2000  # default number of generated trees
 _MANY, _SPARSE = 1000, 10  # more classes than this, and so many for each that occurs: a label is no number of a class
 INNER = "·"  # the word of nodes that have none
 

@@ -434,7 +434,5 @@ def test_what_is_said_of_files_that_are_no_forests(tmp_path: Path) -> None:
     with pytest.raises(ut.DataError, match="it has no 'depths' and no 'label' and no 'binary'"):
         data.read(path)
     (tmp_path / "x.foo").write_text("(1 a)")
-    with pytest.raises(
-        ut.DataError, match=r"name 'x\.foo'(?s:.*)format=, or --from"
-    ):
+    with pytest.raises(ut.DataError, match=r"name 'x\.foo'(?s:.*)format=, or --from"):
         data.read(tmp_path / "x.foo")

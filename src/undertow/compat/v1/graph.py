@@ -111,7 +111,7 @@ class Writer(CaptureSession):
         self._refuse("an effect in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
 
     def bound(self, value: Any) -> Any:
-        """What stands for a variable: itself, as no gradient is taken while a graph is being written."""
+        """The substitute for a variable: itself, as no gradient is taken while a graph is being written."""
         return value
 
     def uses_variable(self, variable: Any, writes: bool) -> bool:

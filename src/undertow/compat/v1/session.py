@@ -60,7 +60,7 @@ class Session:
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         self._options = options
-        self._settings()  # says so at once if there is no such option
+        self._settings()  # raises at once for an unknown option
         if target:
             raise GraphError(
                 f"clusters are not supported: {brief(target)}",

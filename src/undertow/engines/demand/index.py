@@ -51,7 +51,7 @@ class DemandIndex(StaticIndex):
         users: list[list[int]] = [[] for _ in nodes]
         todo = [number for number, found in enumerate(is_plain) if not found]
         for number, node in enumerate(nodes):
-            # What decides a switch, or is counted by a map, is no order.
+            # The predicate of a switch and the length of a map are values, not order.
             before = {"switch": node.inputs[1:], "fan_start": ()}.get(node.op, node.inputs)
             for port in (*before, *node.controls):
                 if isinstance(port, Port):
@@ -178,7 +178,7 @@ class DemandIndex(StaticIndex):
         while todo:
             number, is_ready = todo.pop()
             node = self.graph.nodes[number]
-            # What comes from other frames is asked for there, and those may do without what this one gives them.
+            # Values from other frames are demanded there, and those may not need what this frame passes them.
             ports = node.controls if node.op in FAR else tuple(self.asks(number))
             near = [port.node for port in ports if not self.is_plain(port) and self.lands(port) == self.bodies[number]]
             near += through.get(number, ())

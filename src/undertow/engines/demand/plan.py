@@ -22,7 +22,7 @@ from undertow.types import CTL
 NONE = object()  # a value that is not known yet
 BUSY = object()  # one that is being evaluated
 
-# How the value of a slot comes about: from what is in the same frame ...
+# How the value of a slot is computed: from values in the same frame ...
 KERNEL, KERNELS, STATE, FORWARD, SIGNAL, COUNT, FAN, INPUT = range(8)
 # ... or from one value more, which depends on the frame: the side that a branch takes, an argument, a result ...
 BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(8, 16)
@@ -36,7 +36,7 @@ _FAR = {op: {"call": RETURN, "loop": EXIT, "map": GATHER}.get(site, OUTER) for o
 
 
 class Row(NamedTuple):
-    """How the value of a slot comes about."""
+    """How the value of a slot is computed."""
 
     code: int
     number: int  # of the node in the graph

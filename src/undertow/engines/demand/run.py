@@ -38,7 +38,7 @@ class Demand:
 
     name = "demand"
     is_lazy = True
-    takes_hoisted = False  # an argument is asked for where it is needed, through the calls that hand it on
+    takes_hoisted = False  # an argument is demanded where it is needed, through the calls that pass it on
 
     def plan(self, graph: StaticGraph) -> DemandPlan:
         return DemandPlan(graph)
@@ -84,10 +84,10 @@ class Watch(Protocol):
     """Somebody who is told every step."""
 
     def fetch(self, number: int) -> None:
-        """A fetch is asked for."""
+        """A fetch is demanded."""
 
     def demanded(self, number: int, frame: Frame) -> None:
-        """A node is asked for under the tag of a frame."""
+        """A node is demanded under the tag of a frame."""
 
     def known(self, number: int, frame: Frame, value: Value) -> None:
         """It has a value."""
@@ -112,7 +112,7 @@ class Run(Store):
         self.state = dict(state or {})
         self.values = values
         self.watch = watch
-        self.fired = [0] * (len(plan.graph.nodes) + 1)  # the last counts what is no firing
+        self.fired = [0] * (len(plan.graph.nodes) + 1)  # the last one counts steps that are not firings
         self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
 
     def execute(self) -> list[Result]:
@@ -174,7 +174,7 @@ class Run(Store):
                         if len(stack) > height:
                             continue
                     elif state is not BUSY:
-                        pop()  # somebody else has asked for it in the meantime
+                        pop()  # it was demanded elsewhere in the meantime
                         continue
                     if code == KERNEL:
                         inputs, kernel, attrs, want, dtype, rank = extra

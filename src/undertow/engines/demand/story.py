@@ -81,7 +81,7 @@ class Story:
 
     def demanded(self, number: int, frame: Frame) -> None:
         if self._has_line(number, frame):
-            is_full = len(self.lines) >= self.longest  # tags are long: make none that nobody sees
+            is_full = len(self.lines) >= self.longest  # tags are long: build none that is not shown
             self._ask(*(("", "") if is_full else self._line(number, frame)))
 
     def known(self, number: int, frame: Frame, value: Value) -> None:
@@ -161,7 +161,7 @@ class Story:
     # -- expressions ---------------------------------------------------------------------------------------
 
     def _count_uses(self) -> Counter[int]:
-        """How often each node is used. Switches only hand on, and a result is used once however many return it."""
+        """How often each node is used. Switches only forward, and a result is used once however often it returns."""
         used = {
             (self._origin(port).node, "return" if self.nodes[number].op == "return" else number)
             for number, is_wanted in enumerate(self.index.wanted)
@@ -171,7 +171,7 @@ class Story:
         return Counter(number for number, _ in used)
 
     def _origin(self, port: Port) -> Port:
-        """Where a value comes from that switches hand on."""
+        """The source of a value that switches forward."""
         node = self.nodes[port.node]
         while node.op == "switch" and isinstance(node.inputs[1], Port):
             port = node.inputs[1]

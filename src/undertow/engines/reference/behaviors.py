@@ -157,7 +157,7 @@ class _Program:
             self.steps |= {number: ("", False, True) for number in brings if number not in self.steps}
 
     def replay(self, schedule: tuple[Step, ...]) -> Outcome | tuple[list[Step], object]:
-        """Follow a schedule; gives the outcome or, where the run goes on, the steps possible next and the state."""
+        """Follow a schedule; returns the outcome or, if the run continues, the possible next steps and the state."""
         pool = _Pool(self, schedule)
         run = Run(self.rows, self.values, self.options, None, self.state, (pool, pool.popleft))
         pool.state = run.state

@@ -184,7 +184,7 @@ class _Planner:
         return self.home[number]
 
     def connect_read(self, number: int, node: Node, index: int, port: Port) -> int:
-        """Note who reads what entries are given, or main shares: the value is put there when a frame begins."""
+        """Record the readers of entry arguments and shared values, which are delivered when a frame is created."""
         layout, maker = self.layouts[self.home[number]], self.graph.nodes[port.node]
         at, slot = self.local[number], self.first[number]
         if maker.op != "hoist":

@@ -76,7 +76,7 @@ class Row(NamedTuple):
     held: tuple[int, ...]  # those slots that may hold arrays
     outs: tuple[Out, ...]
     quiet: tuple[Quiet, ...]
-    extra: Any  # what the code needs besides: a kernel, a site, a type, the number of an input
+    extra: Any  # what else the code needs: a kernel, a site, a type, the number of an input
 
 
 @dataclass(slots=True, eq=False)

@@ -269,7 +269,7 @@ class Run(Frames):
             lane = target.context
             assert lane is not None
             if phase >= target.kind.visits:
-                continue  # nobody asks for what that phase gives
+                continue  # the results of that phase are not used
             lane.cells[number][target.index] = value
             lane.lacking[number] -= 1
             if type(value) is np.ndarray:

@@ -49,7 +49,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
     parent, span, session = ctx.open_builder, ctx.span, ctx.session
 
     def attempt() -> Work:
-        """The graph, and what it is given besides: for its hidden parameters, and for values from outside."""
+        """The graph, and its further arguments: for its hidden parameters, and for values from outside."""
         ctx.span = span
         name = session.fresh_name(f"{parent.name}.{body.kind}")
         inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body)
@@ -201,7 +201,9 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
         if isinstance(array, Shared):
             structures.append((("static", tree.Identity(array.value)),))
             continue
-        if hasattr(array, "__undertow_types__"):  # its arrays have different lengths: nobody means to map over them
+        if hasattr(
+            array, "__undertow_types__"
+        ):  # its arrays have different lengths, so mapping over them makes no sense
             kind = type(array).__name__
             hint = f"wrap it in ut.shared({kind.lower()}) to pass all of it to every call"
             raise TypeMismatch(f"ut.map cannot run over a {kind}", ctx.span, hint)

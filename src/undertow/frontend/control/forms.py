@@ -1,4 +1,4 @@
-"""Explicit control: `ut.cond`, `ut.while_loop`, `ut.map`. Outside a capture they simply run."""
+"""Explicit control flow: `ut.cond`, `ut.while_loop`, `ut.map`. Outside a capture they simply run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from undertow.types import said
 
 
 def shared(value: Any) -> Shared:
-    """Mark an argument of `map` as not mapped: every call gets all of it."""
+    """Mark an argument of `map` as not mapped: every call gets the whole value."""
     return Shared(value)
 
 
@@ -138,7 +138,7 @@ def _while_loop(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any]
 
 
 def map(function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` on every element along the leading axis of the arrays, all in parallel; results are stacked.
+    """`function` applied to every element along the leading axis of the arrays, in parallel; results are stacked.
 
     Over no elements, dimensions of a result that are known at capture stay, and those known only at run time are 0.
 

@@ -100,7 +100,7 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
         return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span, differ)
     except TypeMismatch as fault:
         if not joined.name:
-            raise  # an item of a container: nobody would notice that it is undefined
+            raise  # an item of a container: its being undefined would go unnoticed
         return Undefined(fault.what, fault.hint, fault.span, TypeMismatch)
     finally:
         ctx.builder = builder

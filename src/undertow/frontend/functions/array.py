@@ -60,7 +60,7 @@ def length(x: Any, /, axis: int = 0) -> Any:
 
 
 def reshape(x: Any, /, shape: Any) -> Any:
-    """The same elements, row by row, in another shape; one size may be -1: what is left.
+    """The same elements, in row-major order, in another shape; one size may be -1, which is inferred.
 
     >>> reshape([1, 2, 3, 4], (2, -1))
     array([[1, 2],
@@ -90,7 +90,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 
 def transpose(x: Any, /, axes: Any = None) -> Any:
-    """The axes in the opposite order, or in the one given.
+    """The axes in reverse order, or in the given order.
 
     >>> transpose([[1, 2], [3, 4]])
     array([[1, 3],
@@ -101,7 +101,7 @@ def transpose(x: Any, /, axes: Any = None) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged."""
+    """The last two axes swapped."""
     value = as_operand(x)
     rank = type_of(value).rank
     if rank < 2:
@@ -129,7 +129,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
 
 
 def squeeze(x: Any, /, axis: Any = None) -> Any:
-    """Without axes of length 1: those given, or all that are known to have it."""
+    """Without axes of length 1: the given ones, or all that are known to have length 1."""
     value = as_operand(x)
     sizes = type_of(value).shape
     if axis is None:
@@ -140,7 +140,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Any:
 
 
 def flip(x: Any, /, axis: Any = None) -> Any:
-    """In the opposite order along an axis, several, or all."""
+    """Reversed along an axis, several, or all."""
     value = as_operand(x)
     return emit("flip", [value], axes=some_axes(axis, type_of(value).rank, "flip"))[0]
 
@@ -160,7 +160,7 @@ def _arrays(arrays: Any, what: str) -> list[Any]:
 
 
 def concat(arrays: Any, /, axis: Any = 0) -> Any:
-    """Arrays one after the other along an axis; with axis=None, all their elements.
+    """Arrays joined along an axis; with axis=None, all their elements.
 
     >>> concat([[1, 2], [3]])
     array([1, 2, 3])
@@ -177,7 +177,7 @@ def concat(arrays: Any, /, axis: Any = 0) -> Any:
 
 
 def stack(arrays: Any, /, axis: int = 0) -> Any:
-    """Arrays of one shape side by side along a new axis.
+    """Arrays of one shape joined along a new axis.
 
     >>> stack([[1, 2], [3, 4]], axis=1)
     array([[1, 3],
@@ -253,7 +253,7 @@ def slice_between(x: Any, start: Any, stop: Any, /, axis: int = 0, step: int = 1
 
 
 def slice_at(x: Any, start: Any, size: int, /, axis: int = 0) -> Any:
-    """`size` elements of an axis from start on, which may be traced; a fault if they are not all there.
+    """`size` elements of an axis, from `start`, which may be traced; a fault if they are out of range.
 
     >>> slice_at([1, 2, 3, 4], 1, 2)
     array([2, 3])
@@ -265,7 +265,7 @@ def slice_at(x: Any, start: Any, size: int, /, axis: int = 0) -> Any:
 
 
 def take(x: Any, indices: Any, /, axis: Any = None) -> Any:
-    """The elements of an axis with these numbers; only a vector may leave the axis out.
+    """The elements of an axis at these indices; only vectors may omit the axis.
 
     >>> take([10, 20, 30], [2, 0, 2])
     array([30, 10, 30])
@@ -293,7 +293,7 @@ def check_static_indices(indices: Any, size: Any, axis: int) -> None:
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
-    """For each place of `indices`, the element of x at that place, but with that number along the axis.
+    """For each index in `indices`, the element of x at the same position, but at that index along the axis.
 
     >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]])
     array([[2],
@@ -307,7 +307,7 @@ gather = take_along_axis
 
 
 def scatter_add(x: Any, indices: Any, updates: Any, /, axis: int = 0) -> Any:
-    """Updates added to x where `take` would look; what is added to one place several times adds up.
+    """Updates added to x at the elements that `take` reads; repeated indices add up.
 
     >>> scatter_add([0, 0, 0], [0, 2, 2], [1, 10, 100])
     array([  1,   0, 110])
@@ -325,7 +325,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, /, axis: int = 0) -> Any:
 
 
 def roll(x: Any, shift: Any, /, axis: Any = None) -> Any:
-    """Shifted along an axis, or through all elements; what leaves at the end comes back in front.
+    """Shifted along an axis, or through all elements; elements that leave at the end re-enter at the start.
 
     >>> roll([1, 2, 3], 1)
     array([3, 1, 2])

@@ -1,4 +1,4 @@
-"""Functions of each element: arithmetic, and the usual functions of floats. Booleans count as 0 and 1; where the
+"""Element-wise functions: arithmetic, and the usual functions of floats. Booleans count as 0 and 1; where the
 result is a float, integers become f64.
 
 Here are the functions that do more than apply one operator; the others are made from rows, in `plain`.
@@ -39,7 +39,7 @@ def pow(x: Any, y: Any, /) -> Any:
 
 
 def stop_gradient(x: Any, /) -> Any:
-    """The same value, or container of values, taken for a constant by derivatives."""
+    """The same value, or container of values, treated as a constant by derivatives."""
     leaves, structure = tree.flatten(x, is_traced)
     return tree.unflatten(structure, [emit("stop_gradient", [as_operand(leaf)])[0] for leaf in leaves])
 
@@ -50,7 +50,7 @@ def positive(x: Any, /) -> Any:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Not below min, and not above max.
+    """Limited to the range from min to max.
 
     >>> clip([-1, 5, 99], 0, 10)
     array([ 0,  5, 10])
@@ -62,7 +62,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 
 def round(x: Any, /, decimals: int = 0) -> Any:
-    """The nearest number with so many decimals, halves to the even one; integers stay as they are.
+    """Rounded to this many decimals, halves to even; integers stay as they are.
 
     >>> round([0.5, 1.5, -2.7])
     array([ 0.,  2., -3.])

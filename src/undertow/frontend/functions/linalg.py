@@ -1,4 +1,4 @@
-"""Products of matrices and tensors. All but matmul are lowered to it, to transposes, products and sums.
+"""Products of matrices and tensors. All except matmul are lowered to matmul, transposes, products and sums.
 
 `einsum` takes its operands from left to right. For each pair it sums away what nobody needs, arranges both as
 (batches, rows, inner) and (batches, inner, columns), and multiplies.
@@ -51,7 +51,7 @@ def outer(x: Any, y: Any, /) -> Any:
 
 
 def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Any:
-    """The sum of products over pairs of axes: the last `axes` of x with the first of y, or those named for each.
+    """The sum of products over pairs of axes: the last `axes` of x with the first of y, or the given axes of each.
 
     >>> tensordot([[1, 2], [3, 4]], [1, 10], axes=1)
     array([21, 43])
@@ -89,7 +89,7 @@ class _Term:
 
 
 def einsum(subscripts: str, /, *operands: Any) -> Any:
-    """Einstein's summation: a letter for each axis; letters that the result does not name are summed over.
+    """Einstein summation: a letter for each axis; letters missing from the result are summed over.
 
     >>> einsum("ij,j->i", [[1, 2], [3, 4]], [1, 10])
     array([21, 43])
@@ -191,7 +191,7 @@ def _contract(terms: Sequence[_Term], output: tuple[str, ...]) -> Any:
 
 
 def _reduced(term: _Term, needed: set[str]) -> _Term:
-    """The term summed over the axes that nobody needs."""
+    """The term summed over the axes that are not needed."""
     away = tuple(k for k, a in enumerate(term.labels) if a not in needed)
     return _Term(_sum(term.value, away), tuple(a for a in term.labels if a in needed))
 
@@ -206,7 +206,7 @@ def _without_ones(term: _Term, other: _Term) -> _Term:
 
 
 def _pair(left: _Term, right: _Term, needed: set[str]) -> _Term:
-    """The product of two terms, summed over the labels that both have and nobody needs."""
+    """The product of two terms, summed over their common labels that are not needed."""
     left, right = _without_ones(left, right), _without_ones(right, left)
     both = [a for a in left.labels if a in right.labels]
     batch = [a for a in both if a in needed]

@@ -201,7 +201,7 @@ class StatementInterpreter(Statements):
         return Side(region, save(env, self.ctx.open_builder), None if place is stop else place, outcome)
 
     def _behind(self, sides: list[Side], stop: Cell | None) -> tuple[int, Cell | None] | None:
-        """The side that must go on before they can join, and how far; None if they stand at one place."""
+        """The side that must advance before they can join, and how far; None if both are at the same place."""
         going = [n for n, side in enumerate(sides) if falls(side.outcome) and side.place is not None]
         if not going or (falls(sides[0].outcome) and falls(sides[1].outcome) and sides[0].place is sides[1].place):
             return None
@@ -222,7 +222,7 @@ class StatementInterpreter(Statements):
         raise InternalError("two sides of a branch are both ahead of each other")
 
     def _leave(self, leave: Leave, start: Cell | None, stop: Cell | None) -> Cell | Leave | None:
-        """Where `break` or `continue` goes on, if that is among the statements at hand; else the Leave itself."""
+        """The target of `break` or `continue`, if it is among the current statements; else the Leave itself."""
         at = start
         while at is not None and at is not stop:
             if isinstance(at.statement, Mark):

@@ -105,7 +105,7 @@ class BlockSession(CaptureSession):
         return self.variables.setdefault(variable, f"{variable.name}~v{variable.number}")
 
     def uses_variable(self, variable: Any, writes: bool) -> bool:
-        """The block runs once, so whatever touches a variable stands in program order."""
+        """The block runs once, so all operations on a variable are in program order."""
         if writes:
             self.main.assigned |= {variable}
         return True

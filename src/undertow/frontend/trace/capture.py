@@ -38,7 +38,7 @@ from undertow.ir.graph import Attrs, FunctionGraph, Port
 from undertow.types import CTL, Type, join
 
 # How many signatures one function may have, and how many of them one inside the other if none is smaller than the
-# one around it: a recursion that makes its arguments larger would go on for ever, and may double them each time.
+# one around it: a recursion that enlarges its arguments would never end, and may double them each time.
 _MOST_SPECIALIZATIONS = 64
 _MOST_GROWING = 12
 
@@ -293,7 +293,7 @@ class CaptureSession(Scope):
 
 
 def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) -> CaptureError:
-    """A function is called while it is being captured, inside these, and nobody knows yet what it gives."""
+    """A function is called while it is being captured, inside these, so its result type is not known yet."""
     names = inside[inside.index(closure.name) :] if closure.name in inside else []
     through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
     if isinstance(closure.node, ast.Lambda):
@@ -312,7 +312,7 @@ def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) 
 
 
 def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
-    """Every call has arguments of yet another type: say which argument, and how it goes on."""
+    """The error for a recursion with arguments of a new type at each call: names the argument and its types."""
     shown: list[list[str]] = []
     for call in calls[:4]:
         rest = iter(call.types)

@@ -28,7 +28,7 @@ from undertow.frontend.values.traced import context, is_traced
 from undertow.ir.graph import FunctionGraph
 from undertow.types import Type
 
-# What stands for variables and captured arrays, by identity: those that a gradient is taken with respect to.
+# Substitutes for variables and captured arrays, by identity: those that a gradient is taken with respect to.
 Binding = dict[int, tuple[Any, Any]]
 # Checks and converts what a function returns; None where nothing is annotated.
 Check = Callable[[Any], Any] | None
@@ -63,7 +63,7 @@ class Definition:
 
     @property
     def short_name(self) -> str:
-        """Its name without what it stands in: what calls of it are called."""
+        """Its name without the enclosing scopes, which names its calls."""
         return self.name.rsplit(".", 1)[-1]
 
     def note(self, name: str) -> Annotation | None:

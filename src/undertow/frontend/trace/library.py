@@ -97,7 +97,7 @@ def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
 
 
 def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:
-    """The graphs that main needs, callers before callees, numbered anew: some were captured more than once."""
+    """The graphs that main needs, callers before callees, renumbered: some were captured more than once."""
     needed = [main]
     names = {"main": "main"}
     uses = {"main": 1}

@@ -117,7 +117,7 @@ def show_arguments(structures: Sequence[tree.Structure], types: Sequence[Any], n
     parts: list[str] = []
     rest = iter(types)
     for name, structure in zip(names, structures, strict=True):
-        if structure in ((("tuple", 0),), (("dict", 0, ()),)):  # *args or **kwargs that nobody gave
+        if structure in ((("tuple", 0),), (("dict", 0, ()),)):  # empty *args or **kwargs
             continue
         held = [next(rest) for token in structure if token == tree.LEAF]
         parts.append(f"{name}: {tree.show(structure, held)}")

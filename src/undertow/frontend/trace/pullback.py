@@ -162,7 +162,7 @@ class Pullback:
 
 
 def pull_back(call: DifferentiableCall, cotangents: Any) -> tuple[Any, ...]:
-    """Write the gradient for these cotangents; a container like the arguments, None for what is no float."""
+    """Write the gradient for these cotangents; a container like the arguments, with None for non-floats."""
     name = call.definition.name
     results, structure = tree.flatten(call.value, is_traced)
     apart = tree.along(structure, cotangents)

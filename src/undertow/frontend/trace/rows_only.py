@@ -49,7 +49,7 @@ def _uses(graph: FunctionGraph) -> Iterator[tuple[int, Node | None, int]]:
             elif operand in origins:
                 yield origins[operand], node, at
         if node.op in LINKED:
-            # A call that has a gradient itself hands on nothing: cotangents come back for what it was given.
+            # A call that has a gradient itself passes nothing on: cotangents come back for its arguments.
             link = node.inputs[0]
             assert isinstance(link, Port)
             yield from ((origins[x], node, 0) for x in graph.nodes[link.node].inputs if x in origins)

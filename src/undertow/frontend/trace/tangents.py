@@ -94,7 +94,7 @@ def checked(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ..
 def match_tangents(
     definition: Definition, arguments: Arguments, bound: int, tangents: Sequence[Any], span: Span | None
 ) -> dict[int, Any]:
-    """The tangents of leaves that have one, as values of their types; a None stands for all that is below it."""
+    """The tangents of leaves that have one, as values of their types; a None covers everything below it."""
     taken = definition.closure.signature.bind(*[None] * bound, *tangents).arguments
     matched: dict[int, Any] = {}
     number = 0
@@ -109,7 +109,7 @@ def match_tangents(
 
 
 def _along(definition: Definition, structure: tree.Structure, value: Any, name: str, span: Span | None) -> list[Any]:
-    """What stands in a tangent at each leaf of the argument."""
+    """The part of a tangent at each leaf of the argument."""
     variables = [token for token in structure if token[0] == "static" and isinstance(token[1].value, Variable)]
     found = tree.along(structure, value, definition.children, variables)
     if found is None:
@@ -131,7 +131,7 @@ def _along(definition: Definition, structure: tree.Structure, value: Any, name: 
 
 
 def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) -> Any:
-    """The tangent of one leaf, of its type; None where there is none, because it is no float."""
+    """The tangent of one leaf, of its type; None if the leaf is not a float."""
     if type.dtype.kind != "float":
         is_zero = isinstance(value, Traced) or np.asarray(value).dtype.kind == "V" or not np.any(value)
         if not is_zero:
@@ -189,7 +189,7 @@ def _definition_in(session: Session, function: Any, count: int, span: Span | Non
 def write_tangent(
     session: Session, callee: Specialization, arguments: Arguments, tangents: dict[int, Any]
 ) -> tuple[Any, Any]:
-    """Write a tangent node: the value and its tangent, of f64 zeros for what is no float."""
+    """Write a tangent node: the value and its tangent, with f64 zeros for non-floats."""
     value, moving = session.write_call(callee, arguments, tangents)
     leaves, structure = tree.flatten(value, is_traced)
     rest = iter(moving)

@@ -28,7 +28,7 @@ _BEFORE = np.full(1, np.iinfo(np.int64).min)  # no row has this number, and it c
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class IndexedRows:
-    """An array that is zero but for some rows: `rows[k]` belongs to row `indices[k]`; repeated ones add up.
+    """An array that is zero except in some rows: `rows[k]` belongs to row `indices[k]`; repeated ones add up.
 
     `rows` has the axes of `indices`, then those of a row. Negative indices count from the end.
 
@@ -78,12 +78,12 @@ class IndexedRows:
 
     @property
     def ndim(self) -> int:
-        """How many axes the whole has."""
+        """The number of axes of the whole array."""
         return len(self.shape)
 
     @property
     def type(self) -> Type:
-        """The type of the whole."""
+        """The type of the whole array."""
         return Type(type_of(self.rows).dtype, _static(self.shape))
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class IndexedRows:
         return self._with(self.indices, convert(self.rows, dtype_of(dtype)))
 
     def coalesce(self) -> IndexedRows:
-        """The same array with each row named once: indices in a vector, from 0 on and in order; repeated rows summed.
+        """The same array with each row once: indices sorted in a vector, counting from 0; repeated rows summed.
 
         How many are left is known only at run time, if the indices are.
         """

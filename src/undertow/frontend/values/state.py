@@ -92,47 +92,47 @@ class Variable:
     # -- reading and assigning -----------------------------------------------------------------------------
 
     def read(self) -> Any:
-        """The value now."""
+        """The current value."""
         return self._look("read", [])
 
     def take(self, indices: Any) -> Any:
-        """The rows with these numbers now; nothing else of the value is looked at."""
+        """The current rows with these numbers; the rest of the value is not read."""
         return self._look("read_rows", [self._numbers(indices)])
 
     def assign(self, value: Any) -> Any:
-        """Replace the value; gives the new one."""
+        """Replace the value; returns the new one."""
         return self._assign("set", value)
 
     def assign_add(self, value: Any) -> Any:
-        """Add to the value, atomically; gives the new one."""
+        """Add to the value, atomically; returns the new one."""
         return self._assign("add", value)
 
     def assign_sub(self, value: Any) -> Any:
-        """Subtract from the value, atomically; gives the new one."""
+        """Subtract from the value, atomically; returns the new one."""
         return self._assign("subtract", value)
 
     def assign_mul(self, value: Any) -> Any:
-        """Multiply the value, atomically; gives the new one."""
+        """Multiply the value, atomically; returns the new one."""
         return self._assign("multiply", value)
 
     def assign_min(self, value: Any) -> Any:
-        """The smaller of both, atomically; gives the new value."""
+        """Set to the smaller of both, atomically; returns the new value."""
         return self._assign("minimum", value)
 
     def assign_max(self, value: Any) -> Any:
-        """The larger of both, atomically; gives the new value."""
+        """Set to the larger of both, atomically; returns the new value."""
         return self._assign("maximum", value)
 
     def assign_concat(self, value: Any) -> Any:
-        """Append along the first axis, atomically; gives the new value."""
+        """Append along the first axis, atomically; returns the new value."""
         return self._assign("concat", value)
 
     def assign_rows(self, indices: Any, rows: Any) -> Any:
-        """Replace the rows with these numbers, and nothing else, atomically; gives the new rows."""
+        """Replace only the rows with these numbers, atomically; returns the new rows."""
         return self._write("assign_rows", "set", [self._numbers(indices), self._given(rows)])
 
     def assign_rows_add(self, indices: Any, rows: Any) -> Any:
-        """Add to the rows with these numbers, atomically, repeated ones several times; gives the new rows."""
+        """Add to the rows with these numbers, atomically; repeated ones add up; returns the new rows."""
         return self._write("assign_rows", "add", [self._numbers(indices), self._given(rows)])
 
     def _assign(self, how: str, value: Any) -> Any:
@@ -242,7 +242,7 @@ def _commit(changes: Iterable[tuple[Variable, Any]]) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    # What is the store's own need not be copied: the run is over, and nobody else has it.
+    # The store's own arrays need not be copied: the run is over, and nothing else references them.
     array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
     array.flags.writeable = False
     return array[()]
