@@ -183,21 +183,21 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
     ("arguments", "message"),
     [
         ((), "Missing argument"),
-        (("my_programs.py",), "does not name a function"),
-        (("my_programs.py:",), "does not name a function"),
-        (("nothing.py:fib", "1"), "there is no file nothing.py"),
-        (("nothing:fib", "1"), "there is no module nothing"),
+        (("my_programs.py",), "is not a function"),
+        (("my_programs.py:",), "is not a function"),
+        (("nothing.py:fib", "1"), "file nothing.py not found"),
+        (("nothing:fib", "1"), "module nothing not found"),
         (("my_programs.py:fob", "1"), "it has draw, fails, fib, pair, refused, total, untyped"),
         (("my_programs.py:plain", "1"), "not decorated with @ut.function"),
         (("my_programs.py:fib", "ten"), "neither a Python literal nor JSON"),
-        (("my_programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
+        (("my_programs.py:fib", "10", "--shceduler", "lifo"), "unknown option --shceduler"),
         (
             ("my_programs.py:fib", "10", "--scheduler", "best"),
             "unknown scheduler 'best'; choose from fifo, lifo, random",
         ),
         (("my_programs.py:fib", "10", "--engine", "steam"), "unknown engine 'steam'"),
         (("my_programs.py:fib", "10", "--frames", "-1"), "negative"),
-        (("my_programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
+        (("my_programs.py:fib", "10", "--memory", "lots"), "invalid number of bytes"),
     ],
 )
 def test_wrong_usage(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
@@ -266,7 +266,7 @@ def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -
 def test_graph_needs_types(undertow: Callable[..., Done]) -> None:
     done = undertow("graph", "my_programs.py:untyped")
     assert done.code == 2
-    assert "x has no type annotation" in done.err
+    assert "x has no complete type annotation" in done.err
 
 
 @pytest.mark.parametrize(

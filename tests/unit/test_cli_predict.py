@@ -75,7 +75,7 @@ def test_json_and_listops_are_told_apart(tmp_path: Path) -> None:
     for text in ("[MAX 2 3 ]", "3\t[MAX 2 3 ]", "( ( ( [MAX 2 ) 3 ) ] )"):
         assert "MAX" in invoke("predict", lists, text)
     told = invoke("predict", lists, "(good film)", code=1)
-    assert "no word 'film', 'good' hint: the model's words are '0'" in told and "Vocabulary.of" not in told
+    assert "unknown words: 'film', 'good' hint: the model's words are '0'" in told and "Vocabulary.of" not in told
 
 
 def test_labels_are_never_words(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         told = invoke("predict", held, text, code=1)
         assert "DataError: the text is empty hint: write a tree as" in told
     told = invoke("predict", tmp_path / "none", "(a b)", code=1)
-    assert "there is no" in told and "hint: name what `undertow train` wrote" in told
+    assert "not found" in told and "hint: name the output of `undertow train`" in told
     (tmp_path / "empty").mkdir()
     assert "has no checkpoint.safetensors" in invoke("predict", tmp_path / "empty", "(a b)", code=1)
 

@@ -812,7 +812,7 @@ GRAPHS: list[tuple[str, str, str]] = [
     ('call n callee="fib"', 'call n callee="main"', "a call enters a graph that is no function"),
     ('call n callee="fib"', "call n", "lacks an attribute"),
     ("main=main", "main=fib", "is not a main graph"),
-    ("main=main", "main=other", "which should be its main graph"),
+    ("main=main", "main=other", "the library has no main graph"),
     ("(n: i64) -> (fib)", "(n: i64, ) -> (fib)", "expected a parameter"),
     ("(n: i64) -> (fib)", "(n: f64) -> (fib)", "does not accept its argument"),
     ("(n: i64) -> (fib)", "(n: i64) -> (fib#5)", "a result is not there"),

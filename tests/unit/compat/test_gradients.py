@@ -485,13 +485,13 @@ def test_a_gradient_as_a_control_dependency():
     ("wrong", "says"),
     [
         (lambda x: tf.gradients(tf.cast(x, tf.int32), x), "only floats have gradients"),
-        (lambda x: tf.gradients(x, 3.0), "is no tensor"),
-        (lambda x: tf.gradients(3.0, x), "is no tensor"),
+        (lambda x: tf.gradients(x, 3.0), "must be tensors"),
+        (lambda x: tf.gradients(3.0, x), "must be tensors"),
         (lambda x: tf.gradients([], x), "no ys"),
         (lambda x: tf.gradients(x, []), "no xs"),
         (lambda x: tf.gradients(x, x, [1.0, 2.0]), "1 ys, but 2 grad_ys"),
-        (lambda x: tf.gradients(x, x, tf.constant([1.0, 2.0])), "grad_ys has"),
-        (lambda x: tf.gradients(x, tf.group(x)), "is no tensor"),
+        (lambda x: tf.gradients(x, x, tf.constant([1.0, 2.0])), "the grad_ys of"),
+        (lambda x: tf.gradients(x, tf.group(x)), "must be tensors"),
     ],
 )
 def test_what_is_no_gradient(wrong, says):

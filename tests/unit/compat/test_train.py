@@ -304,11 +304,11 @@ def test_a_small_network_learns():
     ("wrong", "error", "says"),
     [
         (lambda o, x: o.minimize(tf.constant(1.0)), GraphError, "does not depend on any"),
-        (lambda o, x: o.minimize(3.0), TypeMismatch, "not a tensor"),
+        (lambda o, x: o.minimize(3.0), TypeMismatch, "must be a tensor"),
         (lambda o, x: o.minimize(tf.cast(x, tf.int32)), TypeMismatch, "only floats"),
         (lambda o, x: o.minimize(x * x, var_list=[x * 2.0]), TypeMismatch, "is not a variable"),
-        (lambda o, x: o.apply_gradients([]), GraphError, "no gradient to apply"),
-        (lambda o, x: o.apply_gradients([(None, x)]), GraphError, "no gradient to apply"),
+        (lambda o, x: o.apply_gradients([]), GraphError, "no gradients to apply"),
+        (lambda o, x: o.apply_gradients([(None, x)]), GraphError, "no gradients to apply"),
         (lambda o, x: o.apply_gradients([(x, 1.0)]), TypeMismatch, "is not a variable"),
     ],
 )

@@ -204,8 +204,8 @@ def test_what_cannot_be_joined() -> None:
         ([one, "a"], "'a' is not a forest"),
         ([one, other], r"different vocabulary(?s:.*)hint: .*vocabulary="),
         ([one, ut.data.from_nested([{"word": "a", "label": "x"}])], r"different labels(?s:.*)hint: .*labels="),
-        ([one, ut.data.from_nested([{"word": "a", "height": 1}])], "other fields"),
-        ([ut.data.from_nested([{"word": "a", "at": at}]) for at in ([1], [1, 2])], "field 'at' has other shapes"),
+        ([one, ut.data.from_nested([{"word": "a", "height": 1}])], "different fields"),
+        ([ut.data.from_nested([{"word": "a", "at": at}]) for at in ([1], [1, 2])], "field 'at' has a different shape"),
     ]:
         with pytest.raises(ut.DataError, match=what):
             ut.data.join(wrong)  # type: ignore[arg-type]

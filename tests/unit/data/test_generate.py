@@ -49,7 +49,7 @@ def test_limits(make: Callable[..., Forest]) -> None:
             make(**wrong)
     with pytest.raises(ut.DataError, match="unknown operator 'FOO'"):
         make(5, operators=["FOO"])
-    with pytest.raises(ut.DataError, match="without operators"):
+    with pytest.raises(ut.DataError, match="at least one operator"):
         make(5, operators=[])
 
 

@@ -388,7 +388,7 @@ def test_labels_below_0() -> None:
         data.parse_brackets("(1 (0 a) (1 b))\n(-2 (0 a) (1 b))\n")
     with pytest.raises(ut.DataError, match=r"-3 is not a valid label(?s:.*)-1 means no label"):
         data.from_nested([{"word": "a", "label": -3}])
-    with pytest.raises(ut.DataError, match=r"-2 in the `label` of(?s:.*)from 0 on"):
+    with pytest.raises(ut.DataError, match=r"the `label` of a forest cannot contain -2(?s:.*)from 0"):
         Forest.from_depths([0], [0], [-2])
 
 

@@ -56,7 +56,7 @@ def test_assign_concat() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     row = find("assign")
-    with pytest.raises(TypeMismatch, match="no assignment 'divide'"):
+    with pytest.raises(TypeMismatch, match="unknown assignment 'divide'"):
         row.type([Type(f64)], held("divide"))
     with pytest.raises(TypeMismatch, match="does not fit variable `x`, which holds f64"):
         row.type([Type(f64, (2,))], held("set"))
@@ -449,7 +449,7 @@ def test_rows_that_do_not_fit() -> None:
         table.take([3])
     with pytest.raises(TypeMismatch, match=r"the rows must be f64\[2,2\]"):
         table.assign_rows([0, 1], np.zeros(2))
-    with pytest.raises(TypeMismatch, match="no assignment 'multiply' of rows"):
+    with pytest.raises(TypeMismatch, match="unknown assignment 'multiply' of rows"):
         find("assign_rows").type([Type(i64, (1,)), Type(f64, (1,))], held("multiply", shape=(3,)))
     grown = ut.Variable(np.zeros((2, 1)), shape=(None, None), name="grown")
 
@@ -457,7 +457,7 @@ def test_rows_that_do_not_fit() -> None:
     def f(rows):
         return grown.assign_rows_add([0], rows)
 
-    with pytest.raises(Fault, match=r"rows of shape \[1, 3\] for variable `grown`: they must be \[1, 1\]"):
+    with pytest.raises(Fault, match=r"the rows for variable `grown` must have the shape \[1, 1\], not \[1, 3\]"):
         f(np.zeros((1, 3)))
 
 

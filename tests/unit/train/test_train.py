@@ -167,7 +167,7 @@ def test_lines_keep_their_layout() -> None:
     no_roots = cli_train._line(ut.train.Epoch(some_state(), replace(first, dev_accuracy=nan), False), 3.0)
     assert "dev  40.0% of nodes" in no_roots and "perplexity" not in no_roots
     grown = replace(first, dev_accuracy=nan, dev_node_accuracy=nan, dev_loss=200.0)
-    assert "perplexity 8.97e+28 of" in cli_train._line(ut.train.Epoch(some_state(), grown, False), 3.0)
+    assert "perplexity 8.97e+28 per" in cli_train._line(ut.train.Epoch(some_state(), grown, False), 3.0)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -299,7 +299,9 @@ def test_commands(tmp_path: Path) -> None:
     assert "holds another model" in invoke("train", "rntn", *options, "--resume", code=1)
     otherwise = invoke("train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1)
     assert "trained with other options: --l2 0.0 before, 1.0 now" in " ".join(otherwise.split())
-    assert "had its 3 epochs" in invoke("train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume")
+    assert "All 3 epochs are done" in invoke(
+        "train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume"
+    )
     assert "12 is not a digit or one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
     assert "`]` is missing" in invoke("predict", folder, "[MAX 2 3", code=1)
     deep = "[MAX 1 " * 70 + "2" + " ]" * 70
@@ -309,7 +311,7 @@ def test_commands(tmp_path: Path) -> None:
 
 def test_there_is_no_such_model() -> None:
     assert "choose from treernn" in invoke("train", "lstm", code=1)
-    assert "experts are for rows of numbers" in invoke("train", "experts", code=1)
+    assert "experts is trained on rows of numbers" in invoke("train", "experts", code=1)
 
 
 @pytest.mark.slow
@@ -326,7 +328,7 @@ def test_generators_on_the_command_line(name: str, data: str, tmp_path: Path) ->
     assert last["dev_loss"] > 0 and last["dev_accuracy"] is None
     assert f"{name} has no --dropout" in invoke("train", name, "--dropout", "0.5", *options, code=1)
     assert f"{name} has no --at" in invoke("train", name, "--at", "root", *options, code=1)
-    assert "grows trees and labels none" in invoke("predict", tmp_path, "(a b)", code=1)
+    assert "generates trees, it does not label them" in invoke("predict", tmp_path, "(a b)", code=1)
 
 
 @pytest.mark.slow
