@@ -4,7 +4,7 @@
 Traceback (most recent call last):
 undertow.errors.UndertowError: width is 0
 <BLANKLINE>
-hint: it is a whole number, 1 or more
+hint: it must be a whole number, 1 or more
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ cannot blow up. What such a graph can still do is what any program can: run long
 ...   y: f32 = sum x axes=[0, 0] keepdims=false
 ... '''))
 Traceback (most recent call last):
-undertow.errors.GraphError: main: an operator does not take these operands: the attribute `axes` of sum is wrong: (0, 0)
+undertow.errors.GraphError: main: an operator does not take these operands: the attribute `axes` of sum is invalid: (0, 0)
 ...
 """
 
