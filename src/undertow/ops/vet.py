@@ -11,7 +11,7 @@ cannot blow up. What such a graph can still do is what any program can: run long
 ...   y: f32 = sum x axes=[0, 0] keepdims=false
 ... '''))
 Traceback (most recent call last):
-undertow.errors.GraphError: main: an operator does not take these operands: the attribute `axes` of sum is invalid: (0, 0)
+undertow.errors.GraphError: main: an operator does not take these operands: the attribute `axes` of sum is bad: (0, 0)
 ...
 """
 
@@ -68,7 +68,7 @@ def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
         raise TypeMismatch(f"{node.op} takes {names}, not {' and '.join(node.attrs) or 'none'}")
     for name, value in node.attrs.items():
         if not (wanted.get(name) or COMMON[name])(value):
-            raise TypeMismatch(f"the attribute `{name}` of {node.op} is invalid: {value!r:.60}")
+            raise TypeMismatch(f"the attribute `{name}` of {node.op} is bad: {value!r:.60}")
     if len(types) != row.arity if row.arity is not None else not types and node.op != "print":
         raise TypeMismatch(f"{node.op} takes {row.arity or 'some'} operands, not {len(types)}")
     if node.op != "identity" and any(type_.dtype.kind == "ctl" for type_ in types):

@@ -56,12 +56,12 @@ def test_what_does_not_fit_is_refused() -> None:
     row = find("assign")
     with pytest.raises(TypeMismatch, match="unknown assignment 'divide'"):
         row.type([Type(f64)], held("divide"))
-    with pytest.raises(TypeMismatch, match="does not fit variable `x`, which holds f64"):
+    with pytest.raises(TypeMismatch, match="cannot be assigned to variable `x`, which holds f64"):
         row.type([Type(f64, (2,))], held("set"))
-    with pytest.raises(TypeMismatch, match="does not fit variable"):
+    with pytest.raises(TypeMismatch, match="cannot be assigned to variable"):
         row.type([Type(i64)], held("add"))
     assert row.state is not None
-    with pytest.raises(Fault, match=r"a value of shape \[3\] does not fit variable `x`"):
+    with pytest.raises(Fault, match=r"a value of shape \[3\] cannot be assigned to variable `x`"):
         row.state({"x": np.zeros(2)}, [np.zeros(3)], held("set", shape=(2,)))
 
 
@@ -95,7 +95,7 @@ def test_dtype_and_shape() -> None:
     assert ut.Variable(1, dtype=ut.f32).dtype == ut.f32
     x = ut.Variable(np.zeros((2, 3)), shape=(None, 3))
     assert x.assign(np.ones((5, 3))).shape == (5, 3)
-    with pytest.raises(TypeMismatch, match="does not fit variable"):
+    with pytest.raises(TypeMismatch, match="cannot be assigned to variable"):
         x.assign(np.ones((5, 4)))
     with pytest.raises(TypeMismatch, match="the initial value is a f64"):
         ut.Variable(np.zeros(2), shape=(3,))
@@ -417,7 +417,7 @@ def test_rows_in_functions(engine: str) -> None:
     with pytest.raises(Fault, match="index 7 is out of range for axis 0 of length 4"):
         f.run(np.array([1, 7, 1]), np.ones((3, 2)), engine=engine)
     assert table.value[:, 0].tolist() == last
-    with pytest.raises(ut.TypeMismatch, match=r"f64\[2,3\] as rows i64\[2\] of variable `table`"):
+    with pytest.raises(ut.TypeMismatch, match=r"f64\[2,3\] cannot be assigned to rows i64\[2\] of variable `table`"):
         f.run(np.array([1, 2]), np.ones((2, 3)), engine=engine)
 
 
