@@ -124,7 +124,7 @@ FRAMES_BAR = 20e6  # bytes, of fib(33)
 
 
 class Counted:
-    """A function that counts its calls. What it has been asked before it looks up, calls inside of it included."""
+    """A function that counts its calls. What it has been asked before it looks up, calls inside it included."""
 
     calls = 0  # of all functions together
 

@@ -25,9 +25,9 @@ _HEAD = """\
 
 <!-- Written by `python docs/manual.py > docs/reference/api.md`; do not edit. -->
 
-After `import undertow as ut`, these are all the public names: `ut.function`, `ut.sum` and so on. These modules may be
-imported besides: `undertow.ir.trace` reads traces, `undertow.ir.text` prints and parses graphs, `undertow.compat.v1` is
-the face of TensorFlow 1, which has [its own page](compat_v1.md). What is not listed is private, and may change without
+After `import undertow as ut`, these are all the public names: `ut.function`, `ut.sum` and so on. These modules may
+also be imported: `undertow.ir.trace` reads traces, `undertow.ir.text` prints and parses graphs, `undertow.compat.v1` is
+the TensorFlow 1 API, which has [its own page](compat_v1.md). Everything else is private, and may change without
 notice.
 """
 
@@ -98,13 +98,13 @@ _STUB_HEAD = """\
 from typing import Any
 """
 _OPTIONS = """\
-Besides `engine`, these are the options of a run. None means: no limit; but unless you say otherwise, `memory` is
+Besides `engine`, these are the options of a run. None means no limit; by default, `memory` is
 a quarter of what is free when Undertow is imported"""
 # Classes whose methods, or fields, follow the names of a module.
 _OWNERS: dict[str, list[tuple[type, str]]] = {
     "undertow.api.function": [
-        (undertow.Function, "What `@ut.function` makes has these methods"),
-        (GraphView, "What `graph` gives prints as text and shows as a picture in a notebook. It has these methods"),
+        (undertow.Function, "A decorated function has these methods"),
+        (GraphView, "A graph prints as text and renders as a picture in a notebook. It has these methods"),
         (Stats, "`Stats`, the second of the pair that `stats=True` gives"),
     ],
     "undertow.frontend.values.state": [(undertow.Variable, "A variable has these methods")],

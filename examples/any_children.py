@@ -1,4 +1,4 @@
-"""Trees whose nodes have any number of children: a map over the children, inside of the recursive function.
+"""Trees whose nodes have any number of children: a map over the children, inside the recursive function.
 
 The children of node i are `CHILDREN[FIRST[i]:FIRST[i + 1]]`. How many there are is known only at run time, none
 included; all of them run side by side.

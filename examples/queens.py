@@ -1,6 +1,6 @@
 """Eight queens: how many ways are there to put n queens on a board so that none attacks another?
 
-A loop inside of a recursive function, and a call inside of the loop. Bit k of each mask stands for column k.
+A loop inside a recursive function, and a call inside the loop. Bit k of each mask stands for column k.
 """
 
 import undertow as ut

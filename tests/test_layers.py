@@ -1,6 +1,6 @@
 """Imports follow the arrows of the picture in CONTRIBUTING.md, which is the only table of layers.
 
-Imports inside of functions count as well. Other packages may be imported only where `GUESTS` says so.
+Imports inside functions count as well. Other packages may be imported only where `GUESTS` says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Undertow: recursive functions in static dataflow graphs.
 
-Layers, in the order in which a program meets them: frontend, passes, plan, engines; viz for pictures. Below them are
-ops, ir, types and errors; above them api, with the faces subgraph and compat, then data, models, train and cli.
+Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are
+ops, ir, types and errors; above them api, with the alternative APIs subgraph and compat, then data, models, train, cli.
 CONTRIBUTING.md draws who may import whom.
 """
 

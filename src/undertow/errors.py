@@ -22,7 +22,7 @@ PACKAGE = os.path.dirname(os.path.realpath(__file__)) + os.sep  # code below it 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in the user's source: file, line and column (both from 1), and the function it stands in."""
+    """A place in the user's source: file, line and column (both from 1), and the enclosing function."""
 
     file: str
     line: int
@@ -30,11 +30,11 @@ class Span:
     function: str = ""
 
     def source(self) -> str:
-        """The text of the line, or nothing where the file is not there."""
+        """The text of the line; empty if the file cannot be read."""
         return linecache.getline(self.file, self.line).rstrip()
 
     def show(self) -> str:
-        """`file:line, in function`, and the line itself where it can be read."""
+        """`file:line, in function`, and the text of the line if it can be read."""
         place = f"{self.file}:{self.line}" + (f", in {self.function}" if self.function else "")
         text = self.source()
         return f"{place}\n      {text.strip()}" if text.strip() else place
@@ -42,13 +42,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SavedSpan(Span):
-    """A place in the source that a loaded function was captured from. That source may be anybody's file.
+    """A place in the source that a loaded function was captured from. The path comes from an untrusted file.
 
-    So its line is never looked up here: a file could name /dev/zero, or a secret that an error message would print.
+    So the line is never read: the path could be /dev/zero, or a secret that an error message would print.
     """
 
     def source(self) -> str:
-        """Nothing, whatever file of that name there may be."""
+        """Always empty, even if a file of that name exists."""
         return ""
 
 
@@ -62,7 +62,7 @@ class Call:
 
 
 class Calls(Sequence[Call]):
-    """The calls of a tag, outermost first. What one stands for is looked up when it is asked for: tags are user data.
+    """The calls of a tag, outermost first. Calls are resolved lazily: a tag can be millions of labels long.
 
     `labels` is an array [calls, 2] of sites and indices, as `call_of` takes them; innermost first, as tags are.
     """
@@ -106,7 +106,7 @@ class Calls(Sequence[Call]):
         return tuple, (tuple(self),)
 
     def repeats(self, at: int, period: int) -> int:
-        """How often the `period` calls from `at` on stand there one after the other."""
+        """How often the `period` calls from `at` on repeat."""
         end, step = at + period, 64
         while end < len(self):
             there = self._labels[end : end + step]
@@ -120,7 +120,7 @@ class Calls(Sequence[Call]):
 
 
 class UndertowError(Exception):
-    """Everything that Undertow raises. `span` is the user's line, `hint` what to do next."""
+    """The base of all errors that Undertow raises. `span` is the user's line, `hint` says what to do next."""
 
     def __init__(self, what: str, span: Span | None = None, hint: str = "") -> None:
         super().__init__(what)
@@ -153,11 +153,11 @@ class GraphError(UndertowError):
 
 
 class GradientMismatch(UndertowError):
-    """A derivative is not what differences of values, or the other mode, say that it is."""
+    """A derivative differs from finite differences, or from the other mode."""
 
 
 class DataError(UndertowError):
-    """Text or values are not trees, or not of the form that is asked for. `lines` are bad lines, each with a reason."""
+    """Text or values are not trees, or not of the required form. `lines` are the bad lines, each with a reason."""
 
     lines: tuple[tuple[int, str], ...] = ()
 
@@ -167,7 +167,7 @@ class SaveError(UndertowError):
 
 
 class LoadError(UndertowError):
-    """A file does not hold a saved function that can be used here: broken, hostile, or too new."""
+    """A file is not a usable saved function: damaged, hostile, or too new."""
 
 
 class RunError(UndertowError):
@@ -182,7 +182,7 @@ class RunError(UndertowError):
 
 
 class Fault(RunError):
-    """An operator met values that it cannot work on: division by zero, an index out of range, a failed assert."""
+    """An operator cannot handle its operands' values: division by zero, an index out of range, a failed assert."""
 
 
 class RecursionLimit(RunError):
@@ -198,7 +198,7 @@ class Timeout(RunError):
 
 
 class InternalError(UndertowError):
-    """A fault of Undertow itself; please report it."""
+    """A bug in Undertow; please report it."""
 
 
 def brief(value: object, longest: int = 60) -> str:
@@ -258,7 +258,7 @@ def fold_calls(calls: Sequence[Call], longest_period: int = 8, most_lines: int =
 
 
 def _repeats(calls: Sequence[Call], at: int, period: int) -> int:
-    """How often the next `period` calls stand there one after the other."""
+    """How often the next `period` calls repeat."""
     if isinstance(calls, Calls):
         return calls.repeats(at, period)
     end = at + period

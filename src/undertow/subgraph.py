@@ -23,8 +23,8 @@ from undertow.frontend.trace.block_session import user_frame
 class SubGraph(Function):
     """A function that a `with` block writes: plain Python that runs once, and may call the SubGraph itself.
 
-    A call outside of any block runs it; in a block or in an @ut.function, it becomes part of that. `run`, `map`,
-    `graph` and `library` are those of functions. One that is called before its block is over says what it `returns`.
+    A call outside any block runs it; in a block or in an @ut.function, it becomes part of that. `run`, `map`,
+    `graph` and `library` work as for functions. A SubGraph that is called before its block ends must declare `returns`.
     """
 
     __undertow_definition__: Block
@@ -33,9 +33,7 @@ class SubGraph(Function):
         frame = user_frame()
         span = Span("<unknown>", 1) if frame is None else Span(frame.f_code.co_filename, frame.f_lineno)
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".") if name):
-            raise CaptureError(
-                f"{name!r} cannot be the name of a SubGraph", span, hint="names are like those of Python's functions"
-            )
+            raise CaptureError(f"{name!r} cannot name a SubGraph", span, hint="use a Python identifier")
         super().__init__(Block(self, name, returns, span))
         del self.__wrapped__  # type: ignore[attr-defined]  # there is none: a stand-in without source
         self.__module__, self.__doc__ = __name__, None
@@ -44,7 +42,7 @@ class SubGraph(Function):
         return f"<undertow subgraph {self.__undertow_definition__.name}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> SubGraph:
-        """No method: as an attribute of a class it is what it is anywhere."""
+        """Not a method: accessed through an instance, it is unchanged."""
         return self
 
     def __enter__(self) -> SubGraph:
@@ -59,9 +57,9 @@ class SubGraph(Function):
         self.__signature__ = definition.closure.signature
 
     def input(self, type: Any, name: str = "") -> Any:
-        """Declare a parameter: gives the traced value. It is named like the variable that holds it, or `name`."""
+        """Declare a parameter and return its traced value. Its name is `name`, or that of its variable."""
         return self.__undertow_definition__.input(type, name)
 
     def output(self, *values: Any) -> None:
-        """Say what it gives: one value, or several; each a traced value, a number, or a container of them."""
+        """Set the results: one value or several; each a traced value, a number, or a container of them."""
         self.__undertow_definition__.output(values[0] if len(values) == 1 else values)

@@ -40,7 +40,7 @@ class DType:
             if not fits or isinstance(dim, bool):
                 raise TypeMismatch(
                     f"{brief(dim)} is not a dimension",
-                    hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known at run time) "
+                    hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known only at run time) "
                     f"or ut.{self.name}['n'] (named)",
                 )
         return Type(self, tuple(int(d) if isinstance(d, np.integer) else d for d in dims))
@@ -94,7 +94,7 @@ class Type:
         return all(isinstance(d, int) for d in self.shape)
 
     def erased(self) -> Type:
-        """The same type with dimension names forgotten."""
+        """The same type without dimension names."""
         return Type(self.dtype, tuple(None if isinstance(d, str) else d for d in self.shape))
 
     def with_dtype(self, dtype: DType) -> Type:
@@ -104,7 +104,7 @@ class Type:
         return Type(self.dtype, shape)
 
     def accepts(self, other: Type) -> bool:
-        """May a value of type `other` stand where this type is declared? (Run-time dimensions match all.)"""
+        """Is a value of type `other` accepted where this type is declared? (Run-time dimensions match all.)"""
         return (
             self.dtype == other.dtype
             and len(self.shape) == len(other.shape)
@@ -126,7 +126,7 @@ def as_type(spec: DType | Type) -> Type:
 
 
 def dtype_of(spec: object) -> DType:
-    """The dtype that a user names: one of ours, a NumPy dtype, a Python type or a string.
+    """The dtype for a user's spec: one of ours, a NumPy dtype, a Python type or a string.
 
     >>> dtype_of(np.float32), dtype_of("int64"), dtype_of(bool)
     (f32, i64, bool)
@@ -141,9 +141,7 @@ def dtype_of(spec: object) -> DType:
         found = None
     if found in _FROM_NUMPY:
         return _FROM_NUMPY[found]
-    raise TypeMismatch(
-        f"{brief(spec)} is not a dtype of Undertow", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64"
-    )
+    raise TypeMismatch(f"unknown dtype {brief(spec)}", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64")
 
 
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:
@@ -157,7 +155,7 @@ _RANK = {"bool": 0, "i32": 1, "i64": 2, "f32": 3, "f64": 4}
 def promote(a: DType, b: DType) -> DType:
     """NumPy 2 promotion, except that an integer with a float gives the float's dtype."""
     if "ctl" in (a.kind, b.kind):
-        raise TypeMismatch("an order token cannot be computed with")
+        raise TypeMismatch("an order token cannot be an operand")
     return a if _RANK[a.name] >= _RANK[b.name] else b
 
 

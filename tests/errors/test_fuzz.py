@@ -1,6 +1,6 @@
 """Broken programs end in a value or in one of our errors, never in anything else, however they are broken.
 
-Valid programs are changed token by token. Errors that Python itself raises while the module runs, outside of
+Valid programs are changed token by token. Errors that Python itself raises while the module runs, outside
 Undertow, are Python's; what comes out of Undertow must be an `UndertowError`, and not an `InternalError`.
 
 `UNDERTOW_FUZZ=10000 pytest tests/errors/test_fuzz.py` looks longer.

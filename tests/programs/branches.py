@@ -144,7 +144,7 @@ def unequal_paths(n: ut.i64, m: ut.i64) -> ut.i64:
 
 @ut.function
 def static_and_traced(n: ut.i64) -> ut.i64:
-    """Branches that Python decides, around and inside of those that are decided at run time."""
+    """Branches that Python decides, around and inside those that are decided at run time."""
     wide = True
     total = n
     for k in range(3):

@@ -27,7 +27,7 @@ def inline_closure(n: ut.i64, x: ut.f64) -> ut.f64:
 
 @ut.function
 def lifted_closure(n: ut.i64, bonus: ut.i64) -> ut.i64:
-    """A recursive function inside of another: what it uses of the outer one becomes a hidden argument."""
+    """A recursive function inside another: what it uses of the outer one becomes a hidden argument."""
     limit = n // 2
 
     @ut.function

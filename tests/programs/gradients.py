@@ -1,4 +1,4 @@
-"""Programs that differentiate: recursion, loops, maps and branches, of first and higher order, inside of one run.
+"""Programs that differentiate: recursion, loops, maps and branches, of first and higher order, inside one run.
 
 Plain Python has no gradients: what is expected is stated, as closed forms.
 """
@@ -12,7 +12,7 @@ import undertow as ut
 
 @ut.function
 def power_slope(x: ut.f64, n: ut.i64) -> ut.f64:
-    """A gradient inside of a function."""
+    """A gradient inside a function."""
     return ut.grad(power)(x, n)
 
 
@@ -105,7 +105,7 @@ def halves_slope(a: ut.f64[None]) -> ut.f64[None]:
 
 @ut.function
 def pulled(x: ut.f64, n: ut.i64):
-    """A pullback used twice, once inside of a branch."""
+    """A pullback used twice, once inside a branch."""
     value, back = ut.vjp(power, x, n)
     first = back(1.0)[0]
     second = back(value)[0] if n > 2 else 0.0

@@ -1,4 +1,4 @@
-"""Loops: with calls inside, inside of calls, nested, left early."""
+"""Loops: with calls inside, inside calls, nested, left early."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sum_to(n: ut.i64) -> ut.i64:
 
 @ut.function
 def catalan(n: ut.i64) -> ut.i64:
-    """Calls inside of a loop."""
+    """Calls inside a loop."""
     if n <= 1:
         return 1
     total = 0
@@ -29,7 +29,7 @@ def catalan(n: ut.i64) -> ut.i64:
 
 @ut.function
 def countdown(n: ut.i64, x: ut.f64) -> ut.f64:
-    """A loop inside of a call, before and after the recursive one."""
+    """A loop inside a call, before and after the recursive one."""
     if n == 0:
         return x
     k = 0

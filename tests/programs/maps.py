@@ -1,4 +1,4 @@
-"""Maps: from outside, inside of functions, over nothing, nested, over a number of children known only at run time."""
+"""Maps: from outside, inside functions, over nothing, nested, over a number of children known only at run time."""
 
 import numpy as np
 from tests.programs.program import program

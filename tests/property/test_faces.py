@@ -21,7 +21,7 @@ _NESTS = ("loop", "map", "cond")
 
 
 def make_body(rng: random.Random, depth: int = 0) -> list[tuple[str, Any]]:
-    """Steps by name, with the steps inside of them."""
+    """Steps by name, with the steps inside them."""
     found: list[tuple[str, Any]] = []
     for _ in range(rng.randint(1, 3)):
         if depth < 2 and rng.random() < 0.4:

@@ -16,6 +16,6 @@ EVERY: dict[str, Engine] = {**ENGINES, **FORCED}
 
 @contextlib.contextmanager
 def forced() -> Iterator[None]:
-    """Inside of this, runs may name them too."""
+    """Inside this, runs may name them too."""
     with patch.dict(ENGINES, FORCED):
         yield

@@ -85,7 +85,7 @@ class _Place:
     fuel: str = "fuel"  # the variable that holds it; empty: nothing may be called
     loops: int = 0  # around it
     fixed: frozenset[str] = frozenset()  # names that may not be assigned: counters of loops
-    foreign: frozenset[str] = frozenset()  # containers from outside of a loop: they may not be changed in place
+    foreign: frozenset[str] = frozenset()  # containers from outside a loop: they may not be changed in place
     returns: str | None = None  # types that a `return` gives; None: it may not return
 
     def inner(self, **changes: object) -> _Place:
@@ -427,7 +427,7 @@ class Writer:
         return False
 
     def define(self, place: _Place, size: int) -> bool:
-        """A function inside of the function: it sees the variables around it."""
+        """A function inside the function: it sees the variables around it."""
         is_recursive = bool(place.fuel) and self.chance(0.5)
         made = Function(self.fresh("g"), self.letters("ix", 1, 2), self.pick("i", "x"), is_recursive)
         params = [self.fresh(letter) for letter in made.params]

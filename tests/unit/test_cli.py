@@ -147,7 +147,7 @@ def test_run_in_an_order(undertow: Callable[..., Done]) -> None:
     lines = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--stats").out.splitlines()
     assert lines[1].split() == ["engine", "reference"] and not any(line.startswith("waves") for line in lines)
     done = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--engine", "waves")
-    assert done.code == 2 and "scheduler='lifo' is for the engine reference, not for waves" in " ".join(
+    assert done.code == 2 and "scheduler='lifo' applies to the engine reference, not to waves" in " ".join(
         done.err.split()
     )
 
@@ -184,21 +184,21 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
     ("arguments", "message"),
     [
         ((), "Missing argument"),
-        (("my_programs.py",), "does not name a function"),
-        (("my_programs.py:",), "does not name a function"),
-        (("nothing.py:fib", "1"), "there is no file nothing.py"),
-        (("nothing:fib", "1"), "there is no module nothing"),
+        (("my_programs.py",), "is not a function"),
+        (("my_programs.py:",), "is not a function"),
+        (("nothing.py:fib", "1"), "file nothing.py not found"),
+        (("nothing:fib", "1"), "module nothing not found"),
         (("my_programs.py:fob", "1"), "it has draw, fails, fib, pair, refused, total, untyped"),
         (("my_programs.py:plain", "1"), "not decorated with @ut.function"),
         (("my_programs.py:fib", "ten"), "neither a Python literal nor JSON"),
-        (("my_programs.py:fib", "10", "--shceduler", "lifo"), "there is no option --shceduler"),
+        (("my_programs.py:fib", "10", "--shceduler", "lifo"), "unknown option --shceduler"),
         (
             ("my_programs.py:fib", "10", "--scheduler", "best"),
-            "there is no scheduler 'best'; one of fifo, lifo, random",
+            "unknown scheduler 'best'; choose from fifo, lifo, random",
         ),
-        (("my_programs.py:fib", "10", "--engine", "steam"), "there is no engine 'steam'"),
-        (("my_programs.py:fib", "10", "--frames", "-1"), "below zero"),
-        (("my_programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
+        (("my_programs.py:fib", "10", "--engine", "steam"), "unknown engine 'steam'"),
+        (("my_programs.py:fib", "10", "--frames", "-1"), "negative"),
+        (("my_programs.py:fib", "10", "--memory", "lots"), "invalid number of bytes"),
     ],
 )
 def test_wrong_usage(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
@@ -247,7 +247,7 @@ def test_plan(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert done.out.startswith("plan 1 fib\n") and "group 0 lockstep" in done.out
     assert undertow("graph", "my_programs.py:fib", "10", "--plan", "-o", "fib.txt").code == 0
     assert (tmp_path / "fib.txt").read_text() == done.out
-    assert "a plan is text" in undertow("graph", "my_programs.py:fib", "--plan", "-o", "fib.svg").err
+    assert "a plan has only a text form" in undertow("graph", "my_programs.py:fib", "--plan", "-o", "fib.svg").err
 
 
 def test_passes(undertow: Callable[..., Done]) -> None:
@@ -255,7 +255,7 @@ def test_passes(undertow: Callable[..., Done]) -> None:
     assert [line.split()[0] for line in lines] == ["simplify", "extend", "hoist", "flatten"]
     assert lines[1].split(maxsplit=1)[1] == "nothing changed"
     assert lines[-1].endswith("21 nodes")
-    assert "what passes do is text" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
+    assert "passes have only a text form" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
 
 
 @pytest.mark.parametrize("function", ["total", "pair", "draw"])
@@ -267,7 +267,7 @@ def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -
 def test_graph_needs_types(undertow: Callable[..., Done]) -> None:
     done = undertow("graph", "my_programs.py:untyped")
     assert done.code == 2
-    assert "x has no type annotation" in done.err
+    assert "x has no complete type annotation" in done.err
 
 
 @pytest.mark.parametrize(

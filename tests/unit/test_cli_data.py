@@ -47,10 +47,10 @@ def test_every_bad_line_is_told(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_text("(1 a)\n(1 (2 b)\n(1 c))\n", encoding="utf-8")
     text = invoke("inspect", path, code=1)
-    assert "line 2: 1 `)` is missing" in text and "line 3: a `)` closes nothing" in text
+    assert "line 2: 1 `)` is missing" in text and "line 3: unmatched `)`" in text
     assert "there is no file" in invoke("inspect", tmp_path / "no.txt", code=1)
     (tmp_path / "no.pdf").touch()
-    assert "does not say what format" in invoke("inspect", tmp_path / "no.pdf", code=1)
+    assert "cannot tell the format" in invoke("inspect", tmp_path / "no.pdf", code=1)
 
 
 @pytest.mark.parametrize("ending", ["npz", "jsonl", "mrg"])
@@ -98,7 +98,7 @@ def test_sample(kind: str, tmp_path: Path) -> None:
 
 def test_names_that_say_no_format(trees: Path, tmp_path: Path) -> None:
     text = invoke("convert", trees, tmp_path / "no" / "x.png", code=1)
-    assert "'x.png' does not say what format" in text and "--to" in text and "and svg for a picture" in text
+    assert "cannot tell the format from the name 'x.png'" in text and "--to" in text and "and svg for a picture" in text
     assert not (tmp_path / "no").exists()
     (tmp_path / "x.foo").write_text(SST)
     assert "--from" in invoke("inspect", tmp_path / "x.foo", code=1)

@@ -70,19 +70,19 @@ def test_json_and_listops_are_told_apart(tmp_path: Path) -> None:
     assert invoke("predict", held, '["not", ["bad", "film"]]') == "0 ├─ 0 not └─ 0 ├─ 0 bad └─ 0 film"
     assert "is not JSON" in invoke("predict", held, '["not", "bad"', code=1)
     told = invoke("predict", held, "[MAX 2 3 ]", code=1)
-    assert "the model has no word '2', '3', 'MAX', ']' hint: its words are '<unk>', 'a', 'not'" in told
+    assert "unknown words: '2', '3', 'MAX', ']' hint: the model's words are '<unk>', 'a', 'not'" in told
     lists = saved(tmp_path / "lists", classes=10, vocabulary=ut.data.LISTOPS)
     for text in ("[MAX 2 3 ]", "3\t[MAX 2 3 ]", "( ( ( [MAX 2 ) 3 ) ] )"):
         assert "MAX" in invoke("predict", lists, text)
     told = invoke("predict", lists, "(good film)", code=1)
-    assert "no word 'film', 'good' hint: its words are '0'" in told and "Vocabulary.of" not in told
+    assert "unknown words: 'film', 'good' hint: the model's words are '0'" in told and "Vocabulary.of" not in told
 
 
 def test_labels_are_never_words(tmp_path: Path) -> None:
     names = ut.data.Vocabulary(("pos", "neg"), unknown=None)
     held = saved(tmp_path, classes=2, labels=names)
     told = invoke("predict", held, "(mid (pos the) (neg bad))", code=1)
-    assert "DataError: the model has no label 'mid' hint: its labels are pos, neg" in told
+    assert "DataError: unknown labels: 'mid' hint: the model's labels are pos, neg" in told
     assert "bad" in invoke("predict", held, "(pos (pos the) (neg bad))")
     assert "the" in invoke("predict", held, "(-1 (pos the) (neg bad))")
     (tmp_path / "others.txt").write_text("(S (D the) (N film))\n")
@@ -95,9 +95,9 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     held = saved(tmp_path / "held")
     for text in ("", " "):
         told = invoke("predict", held, text, code=1)
-        assert "DataError: there is no tree in an empty text hint: a tree is written" in told
+        assert "DataError: the text is empty hint: write a tree as" in told
     told = invoke("predict", tmp_path / "none", "(a b)", code=1)
-    assert "there is no" in told and "hint: name what `undertow train` wrote" in told
+    assert "not found" in told and "hint: name the output of `undertow train`" in told
     (tmp_path / "empty").mkdir()
     assert "has no checkpoint.safetensors" in invoke("predict", tmp_path / "empty", "(a b)", code=1)
 

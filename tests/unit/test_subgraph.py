@@ -337,7 +337,7 @@ def test_an_error_leaves_the_context_clean() -> None:
         g.output(n + 1)
     assert g(1) == 2
     for broken, args in ((f, (1,)), (h, ())):
-        with pytest.raises(ut.CaptureError, match="ended in an error"):
+        with pytest.raises(ut.CaptureError, match="raised an error"):
             broken(*args)
 
 

@@ -1,1 +1,1 @@
-"""The public face: functions that call, run, map and show their graph."""
+"""The public API: functions that can be called, run, mapped and shown as a graph."""

@@ -1,7 +1,7 @@
 """The container of a saved function: one zip file with text entries, and the constants as safetensors.
 
-Writing gives equal bytes for equal entries, and replaces a file at once or not at all. Reading trusts nothing: names,
-number and sizes of the entries are checked before anything is unpacked, and nothing is ever unpacked to disk.
+Writing is deterministic and replaces a file atomically. Reading trusts nothing: names,
+number and sizes of the entries are checked before anything is decompressed, and nothing is extracted to disk.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def graph_entry(number: int) -> str:
 
 
 def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Mapping[str, Array]) -> None:
-    """Write a file that `read` reads. Until all of it is there, the file that was there before stays."""
+    """Write a file for `read`, atomically: until all of it is written, the old file stays."""
     entries = {name: text.encode() for name, text in sorted(texts.items())}
     for name, data in entries.items():
         if len(data) > MOST_BYTES.get(name, MOST_TEXT):
             raise SaveError(f"{name} would have {len(data):,} bytes, more than {MOST_BYTES.get(name, MOST_TEXT):,}")
     if len(entries) > MOST_GRAPHS + 1 or sum(map(len, entries.values())) > MOST_UNPACKED:
         raise SaveError(
-            f"{len(entries) - 1} signatures are too much for one file",
-            hint="save a function that was called with fewer different types",
+            f"one file cannot hold {len(entries) - 1} signatures",
+            hint="save a function that was called with fewer types",
         )
     packed = {name: np.asarray(constants[name], order="C") for name in sorted(constants)}
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -68,7 +68,7 @@ def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Map
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of another when all of it is there."""
+    """A file to write to, which replaces another one when it is complete."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     draft = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
@@ -99,7 +99,7 @@ def _info(name: str) -> zipfile.ZipInfo:
 class _Bounded(io.BufferedReader):
     """A file of which no single read gives more than `most` bytes.
 
-    `zipfile` reads the list of entries at once, and makes an object of each, before it can be asked how many they are.
+    `zipfile` reads the whole table of entries and builds an object for each before their number can be checked.
     """
 
     most: int | None = _MOST_DIRECTORY
@@ -109,14 +109,14 @@ class _Bounded(io.BufferedReader):
             return super().read(size)
         data = super().read(self.most + 1 if size is None or size < 0 else min(size, self.most + 1))
         if len(data) > self.most:
-            raise LoadError("its list of entries is too long")
+            raise LoadError("its table of entries is too long")
         return data
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, Array]]:
-    """The text entries and the constants of a saved function; a LoadError if that is not what the file is."""
+    """The text entries and the constants of a saved function; a LoadError if the file is not one."""
     status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody to write
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for a writer
         raise LoadError("it is not a regular file")
     with _Bounded(io.FileIO(path)) as file:
         try:
@@ -124,9 +124,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, Array]
         except LoadError:
             raise
         except MemoryError as fault:
-            raise LoadError("it needs more memory than there is") from fault
+            raise LoadError("it does not fit in memory") from fault
         except Exception as fault:  # zipfile has a dozen ways to say that a file is broken
-            raise LoadError(f"it is broken: {type(fault).__name__}: {fault}") from fault
+            raise LoadError(f"it is damaged: {type(fault).__name__}: {fault}") from fault
 
 
 def _read(file: _Bounded, size: int) -> tuple[dict[str, str], dict[str, Array]]:
@@ -145,7 +145,7 @@ def _read(file: _Bounded, size: int) -> tuple[dict[str, str], dict[str, Array]]:
 
 
 def _check_entries(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
-    """The entries by name, if they are those of a saved function and none claims to be larger than it may be."""
+    """The entries by name, after checking that they are those of a saved function and within their size limits."""
     if len(infos) > MOST_GRAPHS + 2:
         raise LoadError(f"it has {len(infos):,} entries, more than {MOST_GRAPHS + 2:,}")
     entries: dict[str, zipfile.ZipInfo] = {}
@@ -153,22 +153,22 @@ def _check_entries(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile
     for info in infos:
         name = info.filename
         if name != info.orig_filename or not (name in (MANIFEST, CONSTANTS) or _GRAPH.fullmatch(name)):
-            raise LoadError(f"it has an entry {info.orig_filename!r:.80}, which a saved function has not")
+            raise LoadError(f"it has an unexpected entry {info.orig_filename!r:.80}")
         if name in entries:
-            raise LoadError(f"it has two entries {name}")
+            raise LoadError(f"it has two entries named {name}")
         if info.flag_bits & 0x1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise LoadError(f"{name} is packed or encrypted in a way that saved functions are not")
+            raise LoadError(f"{name} is encrypted, or compressed by an unsupported method")
         if name == CONSTANTS:
             if info.compress_type != zipfile.ZIP_STORED or not info.file_size == info.compress_size <= size:
-                raise LoadError(f"{name} must not be packed, and cannot be larger than the file")
+                raise LoadError(f"{name} must be stored uncompressed, and cannot be larger than the file")
         else:
             total += info.file_size
             if info.file_size > MOST_BYTES.get(name, MOST_TEXT) or info.compress_size > size or total > MOST_UNPACKED:
-                raise LoadError(f"{name} would have {info.file_size:,} bytes, which is too much")
+                raise LoadError(f"{name} is too large: {info.file_size:,} bytes")
         entries[name] = info
     for name in (MANIFEST, CONSTANTS):
         if name not in entries:
-            raise LoadError(f"it has no entry {name}")
+            raise LoadError(f"it has no entry named {name}")
     return entries
 
 
@@ -176,7 +176,7 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     with archive.open(info) as entry:
         data = entry.read(info.file_size + 1)
     if len(data) != info.file_size:
-        raise LoadError(f"{info.filename} has {len(data):,} bytes, not the {info.file_size:,} that it should have")
+        raise LoadError(f"{info.filename} has {len(data):,} bytes, not {info.file_size:,}")
     return data
 
 
@@ -185,16 +185,16 @@ def read_constants(data: bytes) -> dict[str, Array]:
     try:
         found = _deserialize(data)
     except Exception as fault:
-        raise LoadError(f"{CONSTANTS} is broken: {fault}") from fault
+        raise LoadError(f"{CONSTANTS} is damaged: {fault}") from fault
     arrays: dict[str, Array] = {}
     for name, tensor in found:
         shape, dtype = [int(size) for size in tensor["shape"]], _DTYPES.get(tensor["dtype"])
         if dtype is None:
-            raise LoadError(f"the constant {name!r:.40} is of dtype {tensor['dtype']}, which Undertow has not")
+            raise LoadError(f"the constant {name!r:.40} has the unsupported dtype {tensor['dtype']}")
         little = np.dtype(dtype).newbyteorder("<")
         if len(shape) > _MOST_AXES or math.prod(shape) * little.itemsize != len(tensor["data"]):
             raise LoadError(f"the constant {name!r:.40} of shape {shape!r:.80} has {len(tensor['data']):,} bytes")
         if dtype is np.bool_ and np.frombuffer(tensor["data"], np.uint8).max(initial=0) > 1:
-            raise LoadError(f"the constant {name!r:.40} has booleans that are neither true nor false")
+            raise LoadError(f"the constant {name!r:.40} has bools that are neither 0 nor 1")
         arrays[name] = np.frombuffer(tensor["data"], little).astype(dtype, copy=False).reshape(shape)
     return arrays

@@ -1,4 +1,4 @@
-"""`ut.behaviors`: everything that a small stateful program may do, whatever the order in which it fires."""
+"""`ut.behaviors`: all outcomes of a small stateful program, over every order of firings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Behavior:
 
 @dataclass(frozen=True)
 class Behaviors(Sequence[Behavior]):
-    """All outcomes that were found, each once. `is_complete` is False where the budget cut the search short."""
+    """All outcomes found, without duplicates. `is_complete` is False if the budget cut the search short."""
 
     found: tuple[Behavior, ...]
     is_complete: bool
@@ -50,19 +50,19 @@ class Behaviors(Sequence[Behavior]):
 
     def __str__(self) -> str:
         count = f"{len(self.found)} outcome{'s' * (len(self.found) != 1)}"
-        said = count if self.is_complete else f"at least {count}: the budget of {self.runs} runs was used up"
+        said = count if self.is_complete else f"at least {count}: the budget of {self.runs} runs is used up"
         return "\n".join([said, *map(str, self.found)])
 
 
 def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behaviors:
-    """Every outcome that a function may have with these arguments: its result, its variables, what it prints.
+    """Every possible outcome of a function for these arguments: its result, its variables, its output.
 
-    Tries all orders in which the reference engine could fire, as far as the order can matter, in at most `budget` runs.
-    The variables start from their values now, and keep them.
+    Tries all orders of firings of the reference engine that can make a difference, in at most `budget` runs.
+    The variables start from their current values, and keep them.
     """
     if not isinstance(program, Function):
         raise TypeMismatch(
-            f"behaviors takes a function that is decorated with @ut.function, not {brief(program)}",
+            f"behaviors takes a function decorated with @ut.function, not {brief(program)}",
             hint="for a graph of compat.v1, call session.behaviors(fetches)",
         )
 
@@ -83,9 +83,9 @@ def find_behaviors(
     budget: int,
     result: Callable[[Sequence[Any]], Any] | None = None,
 ) -> Behaviors:
-    """All outcomes of a captured program from these values of its variables."""
+    """All outcomes of a captured program, starting from these values of its variables."""
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise UndertowError(f"budget={brief(budget)} is no number of runs", hint="write e.g. budget=1000")
+        raise UndertowError(f"budget must be a number of runs, not {brief(budget)}", hint="write e.g. budget=1000")
     chosen = settings()
     graph = program.static(program.library(Reference(), chosen.simplify))
     explored = explore(graph, inputs, state, budget, chosen.limits)

@@ -1,4 +1,4 @@
-"""`ut.check_grads`: derivatives compared with central differences of values, and both modes with each other."""
+"""`ut.check_grads`: compares derivatives with central differences, and the two modes with each other."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ def check_grads(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> None:
-    """Raise a `ut.GradientMismatch` unless the derivatives of a function are right at these arguments.
+    """Raise `ut.GradientMismatch` unless the derivatives of a function are correct at these arguments.
 
     Along a random direction for each argument, "fwd" compares `ut.jvp` with central differences, and "rev" compares
     `ut.vjp` with `ut.jvp`. With `order=2` it does the same with the derivative along the direction, and so on. Steps
-    and tolerances fit the dtypes unless they are given. Of a function that draws random numbers, check "fwd" alone:
-    the modes do not draw the same ones.
+    and tolerances default to values that fit the dtypes. If the function draws random numbers, check only "fwd":
+    the two modes draw different ones.
     """
     if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
-        raise UndertowError(f"modes={brief(modes)} is not a choice of modes", hint='write modes=("fwd", "rev")')
+        raise UndertowError(
+            f"modes must contain 'fwd', 'rev' or both, not {brief(modes)}", hint='write modes=("fwd", "rev")'
+        )
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise UndertowError(f"order={brief(order)} is no order of a derivative", hint="write order=1, or 2")
+        raise UndertowError(f"order must be a positive integer, not {brief(order)}", hint="write order=1, or 2")
     if not isinstance(args, (tuple, list)):
         hint = "write ut.check_grads(f, (x, y))"
         raise UndertowError(f"ut.check_grads takes the arguments as a tuple, not {brief(args)}", hint=hint)
     if not _floats(tuple(args)):
-        hint = "give floats, as in 3.0; the value of a variable is v.read()"
-        raise UndertowError("there is no float among the arguments: no derivative is checked", hint=hint)
+        hint = "pass floats, as in 3.0; the value of a variable is v.read()"
+        raise UndertowError("none of the arguments is a float, so there is no derivative to check", hint=hint)
     random = np.random.default_rng(0)
     seed = settings().limits.seed
     with options(seed=0 if seed is None else seed):  # random draws are the same in every run
@@ -58,7 +60,7 @@ def check_grads(
 
 @dataclass(frozen=True, eq=False)
 class _Checked:
-    """A function at its arguments: values, differences and derivatives along directions."""
+    """A function at a point: values, differences and derivatives along directions."""
 
     f: Any
     args: tuple[Any, ...]
@@ -111,8 +113,8 @@ class _Checked:
                 raise GradientMismatch(
                     f"the derivative of {result}{place}along argument {number} is {float(a[worst]):.9g} by {what}, "
                     f"but {float(b[worst]):.9g} by {other}",
-                    hint="is the function smooth there? Then this is a fault of a rule; else move the arguments, "
-                    "or give eps=, atol= and rtol=",
+                    hint="a rule is wrong if the function is smooth there; if not, choose other arguments, "
+                    "or set eps=, atol= and rtol=",
                 )
 
 

@@ -1,6 +1,6 @@
-"""Making programs ready without looking for garbage.
+"""Pauses garbage collection while programs are compiled.
 
-Capture, passes and plans make thousands of small objects, nearly all of which stay: looking for cycles among them again
+Capture, passes and plans create thousands of small objects, nearly all of which stay alive: scanning them again
 and again takes a fifth of the time of a first call.
 """
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """No garbage collection meanwhile, in any thread; reference counts still free what is not in a cycle."""
+    """No cyclic garbage collection inside, in any thread; reference counts still free everything else."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""`@ut.function`: an ordinary Python function that is captured once per signature and run by an engine."""
+"""`@ut.function`: captures an ordinary Python function once per signature, and runs it on an engine."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ _Result = TypeVar("_Result")
 
 
 def apart(work: Callable[..., _Result], *args: Any) -> _Result:
-    """Do it in a context of its own: whenever Ctrl-C comes, no context variable is left changed."""
+    """Call in a copied context: even if Ctrl-C interrupts, no context variable stays changed."""
     return copy_context().run(work, *args)
 
 
 def check_written(fault: OSError, chosen: Settings) -> None:
-    """Say so, if what failed is the trace of a run. Else the program prints where nothing can be printed."""
+    """Name the trace file if writing it failed. Otherwise the program's own output could not be written."""
     path = chosen.limits.trace
     if path is None or isinstance(fault, BrokenPipeError):
         return
     raise UndertowError(
-        f"what the run prints cannot be written: {fault}"
+        f"the output of the run cannot be written: {fault}"
         if isinstance(path, list)
         else f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
-        hint="name a file in a folder that exists and has room",
+        hint="choose a file in an existing folder with enough space",
     ) from fault
 
 
 @dataclass(slots=True, eq=False)
 class Program:
-    """A captured signature: its library after each pass, and what engines have made of that so far."""
+    """A captured signature: its library after each pass, and the plans that engines have made so far."""
 
     captured: Captured
     name: str
@@ -75,7 +75,7 @@ class Program:
         return self.libraries[key]
 
     def static(self, library: Library) -> StaticGraph:
-        """The static graph of one of the libraries, made when someone asks for it."""
+        """The static graph of one of the libraries, built on first use."""
         if id(library) not in self.graphs:
             self.graphs[id(library)] = flatten(library, self.name)
         return self.graphs[id(library)]
@@ -87,11 +87,11 @@ class Program:
         return self.plans[engine.name, simplify]
 
     def inputs(self, leaves: Sequence[Any], chosen: Settings) -> list[Any]:
-        """What a run is fed with: the leaves of the arguments, and the seed where random numbers are drawn."""
+        """The inputs of a run: the leaves of the arguments, and a seed if random numbers are drawn."""
         return [*leaves, chosen.draw_seed()] if self.captured.needs_seed else list(leaves)
 
     def run(self, leaves: Sequence[Any], chosen: Settings, plan: Plan | None = None) -> tuple[Any, Stats]:
-        """Run with the leaves of the arguments; by the program's own plan, if none is given."""
+        """Run with the leaves of the arguments, on the program's own plan by default."""
         captured = self.captured
         inputs = self.inputs(leaves, chosen)
         try:
@@ -107,7 +107,7 @@ class Program:
         return tree.unflatten(captured.result, values[: captured.result_count]), stats
 
     def view(self, simplify: bool | None = None) -> GraphView:
-        """The static graph to look at; by default as the options in force would run it."""
+        """The static graph for display; by default the one that the current options run."""
         chosen = settings()
         with collection_paused():
             library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
@@ -115,7 +115,7 @@ class Program:
 
 
 class Programs:
-    """What has been captured of a function so far; shared by all threads and by its bound methods."""
+    """The signatures of a function captured so far; shared by all threads and by its bound methods."""
 
     def __init__(self) -> None:
         self._captured: dict[Any, list[Program]] = {}  # append only, under the lock
@@ -123,12 +123,12 @@ class Programs:
         self.quick: Quick[Program] = Quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
-        """The program that takes arguments of these types, captured when there is none yet."""
+        """The program that takes arguments of these types, captured on first use."""
         with self._lock:
             for program in self._captured.get(key, ()):
                 if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
                     return program
-        # Captured outside of the lock, so that a capture that is interrupted or slow blocks nobody.
+        # Captured outside the lock, so that a slow or interrupted capture does not block other threads.
         with capturing(None), collection_paused():
             program = Program(capture(), name)
         self.add(key, program)
@@ -139,7 +139,7 @@ class Programs:
             self._captured.setdefault(key, []).append(program)
 
     def items(self) -> list[tuple[Any, Program]]:
-        """Every program that there is now, with its key."""
+        """All current programs, with their keys."""
         with self._lock:
             return [(key, program) for key, programs in self._captured.items() for program in programs]
 
@@ -148,7 +148,7 @@ class Programs:
 
 
 class GraphView:
-    """A static graph to look at: prints as text, shows as a picture in a notebook."""
+    """A static graph for display: prints as text, renders as a picture in a notebook."""
 
     def __init__(self, graph: StaticGraph, library: Library) -> None:
         self.static = graph
@@ -179,12 +179,12 @@ class GraphView:
         return dot(self.static)
 
     def text(self, spans: bool = True) -> str:
-        """The text form, from which `undertow.ir.text.parse` makes an equal graph."""
+        """The text form; `undertow.ir.text.parse` reads it back."""
         return text.dump(self.static, spans=spans)
 
 
 class Function:
-    """A recursive Python function as one static graph. Call it like the function that it was made from."""
+    """A recursive Python function as one static graph. Call it like the original function."""
 
     def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None) -> None:
         self.__undertow_definition__ = definition
@@ -193,7 +193,7 @@ class Function:
         functools.update_wrapper(self, definition.function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Function:
-        """As a method: the object becomes the first argument."""
+        """Bind as a method: the object becomes the first argument."""
         if instance is None:
             return self
         return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self.__undertow_programs__)
@@ -204,7 +204,7 @@ class Function:
     # -- calling -------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run with the options in force. Inside a capture this writes a call node instead."""
+        """Run with the current options. Inside a capture, write a call node instead."""
         current = context([*args, *kwargs.values()])
         if current is not None and current.builder is not None:
             bound = [*self.__undertow_bound__, *args]
@@ -213,12 +213,12 @@ class Function:
         return apart(self._execute, args, kwargs, settings())[0]
 
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
-        """Run with options of its own; the function's arguments go by position. `stats=True` gives (result, stats)."""
+        """Run with these options; the function's arguments are positional. `stats=True` returns (result, stats)."""
         result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
-        """Many calls in one run: over the leading axis of every argument that is not wrapped in `ut.shared`."""
+        """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
         chosen = self._settings(changes, stats)
         current = context()
         if current is not None and current.builder is not None:
@@ -231,7 +231,7 @@ class Function:
         return self._program_for(args, kwargs).view(simplify)
 
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
-        """What the waves engine executes for arguments like these: prints as text, reads text back, runs."""
+        """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
         program, engine = self._program_for(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
@@ -244,9 +244,9 @@ class Function:
         given = self.__undertow_arguments__(args, {})
         if self.__undertow_program__(given) is not program:
             raise UndertowError(
-                "these arguments are of other types than those that the plan was made for",
+                "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
-                hint="make a plan with arguments like these: f.plan(...)",
+                hint="make a plan for these arguments: f.plan(...)",
             )
         result, counted = apart(program.run, given.leaves, chosen, plan)
         return (result, counted) if stats else result
@@ -298,14 +298,14 @@ class Function:
             raise
         except Exception as fault:  # raised by a class of the user's
             raise CaptureError(
-                f"the arguments of `{definition.name}` cannot be taken apart: {type(fault).__name__}: {fault}",
+                f"cannot flatten the arguments of `{definition.name}`: {type(fault).__name__}: {fault}",
                 definition.closure.span,
-                hint="arguments are numbers, arrays, and tuples, lists, dicts and dataclasses of them",
+                hint="arguments must be numbers, arrays, or tuples, lists, dicts and dataclasses of them",
             ) from fault
         for leaf in given.leaves:
             if isinstance(leaf, Traced) and leaf.builder.is_open:
                 raise CaptureError(
-                    f"`{definition.name}` is run inside of a captured function, with values known only at run time",
+                    f"`{definition.name}` is run inside a captured function, with values known only at run time",
                     hint="call it like a function, without `.run` or `.graph`",
                 )
             if isinstance(leaf, Traced):
@@ -344,7 +344,7 @@ class Function:
         return given, tuple(mapped)
 
     def __undertow_program__(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
-        """The program for these types, captured when there is none yet."""
+        """The program for these types, captured on first use."""
         definition = self.__undertow_definition__
 
         def capture() -> Captured:
@@ -354,7 +354,7 @@ class Function:
 
 
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:
-    """Decorate a Python function: it is captured as one static graph when first called.
+    """Decorate a Python function: its first call captures it as one static graph.
 
     >>> @function
     ... def double(x):

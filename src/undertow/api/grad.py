@@ -1,6 +1,6 @@
 """Derivatives of functions, backwards: `grad`, `value_and_grad`, `vjp`, and `checkpoint`. Signatures follow JAX.
 
-What they give are functions again: to be called, mapped, looked at as a graph, and differentiated.
+The results are functions again: they can be called, mapped, shown as graphs and differentiated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from undertow.frontend.values.traced import capturing, context
 
 
 def _made(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
-    """The function that was made of this one before, or a new one."""
+    """The derived function, from the cache or new."""
     definition, bound = definition_of(function, what)
     found: Function | None = definition.made.get(key)
     if found is None:
@@ -40,10 +40,10 @@ def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> 
         return int(argnums)  # type: ignore[arg-type]
     if isinstance(argnums, (tuple, list)) and all(map(_is_integer, argnums)):
         if len(set(argnums)) != len(argnums):
-            raise CaptureError(f"argnums={brief(argnums)} names an argument twice", hint="name each argument once")
+            raise CaptureError(f"argnums={brief(argnums)} lists an argument twice", hint="list each argument once")
         return tuple(map(int, argnums))
     raise CaptureError(
-        f"argnums={brief(argnums)} is neither a number nor a tuple of numbers",
+        f"argnums must be an integer or a tuple of integers, not {brief(argnums)}",
         hint=f"write {what}(f, argnums=0) or {what}(f, argnums=(0, 2))",
     )
 
@@ -80,7 +80,7 @@ def grad(
     variables: Any = None,
     sparse_rows: bool = False,
 ) -> Function:
-    """The gradient of a function that returns one float, with respect to its first argument, or those named.
+    """The gradient of a function that returns one float, with respect to its first argument or `argnums`.
 
     >>> cube = grad(lambda x: x * x * x)
     >>> cube(2.0)
@@ -118,7 +118,7 @@ def value_and_grad(
 
 
 def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """The value of a function, and a function from a cotangent of it to those of the arguments, in a tuple.
+    """The value of a function, and a function that maps its cotangent to a tuple of cotangents of the arguments.
 
     >>> value, back = vjp(lambda x, y: x * y, 3.0, 5.0)
     >>> value, back(1.0)
@@ -138,7 +138,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     back = _made(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back.__undertow_programs__)
     value = called(*primals[len(bound) :])
-    # Positional arguments in the dtypes that the function takes them in, those that it is bound to included.
+    # Positional arguments, bound ones included, in the dtypes of the function's parameters.
     given = called.__undertow_arguments__(primals[len(bound) :], {})
     typed = tuple(given.passed(called.__undertow_definition__.closure.signature, given.leaves)[0])[: len(primals)]
 
@@ -150,7 +150,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
 
 
 def _fitting(cotangents: Any, value: Any) -> Any:
-    """Python numbers have no dtype of their own: as cotangents they have that of the value."""
+    """Python numbers have no dtype of their own: as cotangents they take the dtype of the value."""
     leaves, structure = tree.flatten(value)
     given = tree.along(structure, cotangents)
     if given is None:
@@ -163,8 +163,8 @@ def _fitting(cotangents: Any, value: Any) -> Any:
 
 
 def checkpoint(function: Callable[..., Any]) -> Function:
-    """The same function, but for gradients: its forward values are computed again, not kept.
+    """The same function, except that gradients recompute its forward values instead of keeping them.
 
-    That takes a second forward run of each call, and lowers the peak of what is retained.
+    This costs a second forward run of each call, and lowers peak memory.
     """
     return _made(function, "checkpoint", Checkpointed, "ut.checkpoint")

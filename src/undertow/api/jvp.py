@@ -26,12 +26,12 @@ from undertow.frontend.values.traced import capturing, context, is_traced
 
 
 def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value of `f(*primals)`, and its derivative along the tangents: how fast it changes when they are added.
+    """The value of `f(*primals)`, and its directional derivative along the tangents.
 
-    A tangent has the structure, shapes and dtypes of its argument. None stands for zero, of anything; integers and
-    bools have no other tangent. The tangent of an integer result is zero, of f64. In a captured function it writes into
-    the graph; a jvp of a jvp is a second derivative. What was captured is kept for an @ut.function, while plain
-    Python is captured anew each time.
+    A tangent has the structure, shapes and dtypes of its argument. None means zero, for any argument; integers and
+    bools have no other tangent. The tangent of an integer result is an f64 zero. In a captured function it extends
+    the graph; a jvp of a jvp is a second derivative. The capture of an @ut.function is cached, while plain
+    Python is captured again each time.
 
     >>> value, slope = jvp(lambda x, y: x * y, (3.0, 5.0), (1.0, None))
     >>> float(value), float(slope)
@@ -56,7 +56,7 @@ SPECIAL[jvp] = write_jvp
 
 @functools.lru_cache(maxsize=256)
 def _function(definition: Definition) -> Function:
-    """What holds the programs of a function's derivative: for each signature, and choice of tangents."""
+    """The programs of a function's derivative, by signature and choice of tangents."""
     return Function(definition)
 
 
@@ -72,13 +72,13 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
 
 
 def hvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The product of the Hessian of a function that gives one number with the tangents: how its gradient changes.
+    """The Hessian-vector product of a function that returns one number: how its gradient changes along the tangents.
 
     One product for each argument whose tangent is not None, in a tuple unless it is the only one.
     """
     primals, tangents = checked(primals, tangents)
     chosen = tuple(number for number, tangent in enumerate(tangents) if tangent is not None)
     if not chosen:
-        raise UndertowError("ut.hvp is given no tangent", hint="give a direction for at least one argument")
+        raise UndertowError("ut.hvp needs a tangent", hint="pass a direction for at least one argument")
     gradient = grad(f, argnums=chosen[0] if len(chosen) == 1 else chosen)
     return jvp(gradient, primals, tangents)[1]

@@ -1,6 +1,6 @@
-"""`ut.load`: the function in a file that `ut.save` wrote. Nothing in the file is trusted, and nothing in it is code.
+"""`ut.load`: reads a function that `ut.save` wrote. The file is not trusted, and contains no code.
 
-What the file says must fit together, and its graphs must pass every rule (ops/vet.py), before there is a function.
+The manifest must be consistent, and the graphs must pass every rule (ops/vet.py), before a function is built.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from undertow.types import CTL, Type, i64
 
 
 class LoadedFunction(Function):
-    """A function from a file. It takes the types of arguments that it was saved with, and no others."""
+    """A function from a file. It accepts only the argument types that it was saved with."""
 
     __undertow_definition__: ReadyDefinition
 
@@ -48,7 +48,7 @@ class LoadedFunction(Function):
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """What it can be called with."""
+        """The signatures that it can be called with."""
         definition, first = self.__undertow_definition__, len(self.__undertow_bound__)
         names = list(definition.closure.signature.parameters)[first:]
         shown: list[str] = []
@@ -58,7 +58,7 @@ class LoadedFunction(Function):
         return tuple(shown)
 
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
-        """The static graph for arguments like these; for none, that of the only signature."""
+        """The static graph for arguments like these; without arguments, that of the only signature."""
         only = self._only(args, kwargs)
         return super().graph(*args, simplify=simplify, **kwargs) if only is None else only.view(simplify)
 
@@ -81,7 +81,7 @@ def load(path: str | os.PathLike[str]) -> LoadedFunction:
         fault.args = (fault.what,)
         raise
     except MemoryError as fault:
-        raise LoadError(f"{os.fspath(path)} cannot be loaded: it needs more memory than there is") from fault
+        raise LoadError(f"{os.fspath(path)} cannot be loaded: it does not fit in memory") from fault
     except (UndertowError, OSError):
         raise
     except Exception as fault:
@@ -89,7 +89,7 @@ def load(path: str | os.PathLike[str]) -> LoadedFunction:
 
 
 class _Loader:
-    """One load: the entries of the file, on their way to a function."""
+    """One load: turns the entries of the file into a function."""
 
     def __init__(self, texts: dict[str, str], constants: dict[str, Array]) -> None:
         self.texts = texts
@@ -101,7 +101,7 @@ class _Loader:
         try:
             found = json.loads(self.texts.pop(archive.MANIFEST), parse_constant=_no_number)
         except (ValueError, RecursionError) as fault:
-            raise LoadError(f"{archive.MANIFEST} is broken: {fault}") from None
+            raise LoadError(f"{archive.MANIFEST} is damaged: {fault}") from None
         manifest = want(found, dict, archive.MANIFEST)
         number, writer = entry(manifest, "format", int, archive.MANIFEST), str(manifest.get("undertow"))
         if number != FORMAT:
@@ -120,7 +120,7 @@ class _Loader:
         rows = entry(self.manifest, "signatures", list, archive.MANIFEST)
         wanted = {archive.graph_entry(number) for number in range(len(rows))}
         if not rows or wanted != self.texts.keys():
-            raise LoadError(f"it has {len(rows)} signatures, but {len(self.texts)} graphs, or they have other numbers")
+            raise LoadError(f"its {len(rows)} signatures do not match its {len(self.texts)} graphs")
         signature, notes = self.parameters()
         bound = self.bound(signature)
         signatures = [self.signature(row, number, signature) for number, row in enumerate(rows)]
@@ -153,22 +153,22 @@ class _Loader:
             if "annotation" in row:
                 notes[name] = self.decoder.annotation(row["annotation"], f"the annotation of {what}")
             if kind not in kinds or not name.isidentifier():
-                raise LoadError(f"{what} is {name!r:.40}, of kind {kind!r:.40}")
+                raise LoadError(f"{what} has the invalid name {name!r:.40} or kind {kind!r:.40}")
             try:
                 made.append(inspect.Parameter(name, kinds[kind], default=default))
             except ValueError as fault:
-                raise LoadError(f"{what} is wrong: {fault}") from None
+                raise LoadError(f"{what} is invalid: {fault}") from None
         try:
             return inspect.Signature(made), notes
         except ValueError as fault:
-            raise LoadError(f"the parameters are wrong: {fault}") from None
+            raise LoadError(f"the parameters are invalid: {fault}") from None
 
     def bound(self, signature: inspect.Signature) -> tuple[Any, ...]:
         rows = entry(self.manifest, "bound", list, archive.MANIFEST)
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         takes = [parameter.kind in positional for parameter in signature.parameters.values()]
         if not all(takes[: len(rows)]) or len(rows) > len(takes):
-            raise LoadError(f"it is bound to {len(rows)} objects, for which it has no parameters")
+            raise LoadError(f"its parameters cannot take the {len(rows)} bound objects")
         return tuple(self.decoder.value(row, "a bound object") for row in rows)
 
     def signature(
@@ -185,7 +185,7 @@ class _Loader:
         if row.get("mapped") is not None:
             mapped = tuple(want(flag, bool, f"`mapped` of {what}") for flag in entry(row, "mapped", list, what))
         if len(structures) != len(signature.parameters if mapped is None else mapped):
-            raise LoadError(f"{what} has {len(structures)} arguments, which is not what the function takes")
+            raise LoadError(f"{what} has {len(structures)} arguments, which do not fit the function's parameters")
         check_leaves([token for structure in structures for token in structure], len(types), what)
         library = self.library(number)
         count = result.count(tree.LEAF)
@@ -207,21 +207,21 @@ class _Loader:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _check_main(main: FunctionGraph, types: tuple[Type, ...], count: int, needs_seed: bool, what: str) -> None:
-    """What is fed and fetched is what the graph takes and gives."""
+    """Check that the declared arguments and results are those of the graph."""
     takes = [main.nodes[param].types[0] for param in main.params]
     gives = [main.type_of(port) for port in main.results]
     if len(main.phases) != 1 or takes != [*types, *([Type(i64)] if needs_seed else [])]:
-        raise LoadError(f"{what} is said to take {list(types)!r:.200}, but its graph takes {takes!r:.200}")
+        raise LoadError(f"{what} declares arguments {list(types)!r:.200}, but its graph takes {takes!r:.200}")
     if len(gives) < count or CTL in gives[:count] or gives[count:] not in ([], [CTL]):
-        raise LoadError(f"{what} is said to give {count} results, but its graph gives {gives!r:.200}")
+        raise LoadError(f"{what} declares {count} results, but its graph gives {gives!r:.200}")
 
 
 def _distant(graph: FunctionGraph) -> FunctionGraph:
-    """The graph with spans whose source is not looked for here."""
+    """The graph with spans whose source lines are never read."""
 
     def far(span: Span | None) -> Span | None:
         return None if span is None else SavedSpan(span.file, span.line, span.column, span.function)

@@ -1,8 +1,8 @@
-"""What a saved function is besides its graphs, as plain JSON: structures, types, parameters, defaults.
+"""Everything about a saved function except its graphs, as plain JSON: structures, types, parameters, defaults.
 
-Structures name classes by number, and a table says what each class was called and which fields it had. Reading looks
-for such a class among the modules that are already imported, and imports none but ours: a file cannot make code run.
-Where there is none, a class of that name and with those fields is made.
+Structures refer to classes by number, and a table lists the name and fields of each class. Reading looks
+for such a class in modules that are already imported, and imports only our own: a file cannot run code.
+If there is none, a class with that name and those fields is created.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("u
 
 
 class Encoder:
-    """Turns values into JSON; `classes` and `arrays` gather what the values refer to."""
+    """Turns values into JSON; `classes` and `arrays` collect what the values refer to."""
 
     def __init__(self, classes: Sequence[type] = ()) -> None:
         self.classes = list(classes)
@@ -64,7 +64,7 @@ class Encoder:
             held = token[1].value
             if held is not None and type(held) is not str:
                 raise SaveError(
-                    f"{what} holds a {type(held).__name__}, {held!r:.80}, which a file cannot hold",
+                    f"{what} contains a {type(held).__name__}, {held!r:.80}, which cannot be saved",
                     hint="arguments and results may hold numbers, arrays, strings and None, in tuples, lists, dicts, "
                     "namedtuples and dataclasses",
                 )
@@ -73,8 +73,8 @@ class Encoder:
             for key in token[2]:
                 if key is not None and (type(key) not in _PLAIN or (type(key) is float and not math.isfinite(key))):
                     raise SaveError(
-                        f"{what} is a dict with a key {key!r:.80}, which a file cannot hold",
-                        hint="keys may be strings, numbers and None",
+                        f"{what} is a dict with the key {key!r:.80}, which cannot be saved",
+                        hint="keys must be strings, numbers or None",
                     )
             return [kind, list(token[2])]
         if kind in ("dataclass", "namedtuple"):
@@ -92,7 +92,7 @@ class Encoder:
         return {"structure": self.structure(note.structure, what), "types": [self.type(t) for t in note.types]}
 
     def value(self, value: Any, what: str) -> Json:
-        """A default or a bound object, with the numbers in it."""
+        """A default or a bound object."""
         leaves, structure = tree.flatten(value)
         return {"structure": self.structure(structure, what), "leaves": [self._leaf(leaf, what) for leaf in leaves]}
 
@@ -123,20 +123,20 @@ def _class_token(kind: str, cls: type) -> tree.Token:
 
 
 def want(value: Json, kind: type[_T], what: str) -> _T:
-    """The value, if it is of that kind."""
+    """The value, checked to be of that kind."""
     if type(value) is not kind:
-        raise LoadError(f"{what} is {value!r:.80}, not a {kind.__name__}")
+        raise LoadError(f"{what} must be of type {kind.__name__}, not {value!r:.80}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair: nobody could print it
-            raise LoadError(f"{what} is {value!r:.80}, which is no text") from None
+        except UnicodeEncodeError:  # half of a surrogate pair cannot be printed
+            raise LoadError(f"{what} is not valid text: {value!r:.80}") from None
     found: _T = value
     return found
 
 
 def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
-    """What an object of the file holds under a key."""
+    """The value of a key in a JSON object, checked to be of that kind."""
     found = want(values, dict, what)
     if key not in found:
         raise LoadError(f"{what} has no `{key}`")
@@ -144,7 +144,7 @@ def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
 
 
 class Decoder:
-    """The inverse of Encoder. Whatever is not as Encoder writes it is a LoadError."""
+    """The inverse of Encoder. Anything that Encoder would not write is a LoadError."""
 
     def __init__(self, class_table: Json, arrays: dict[str, Array]) -> None:
         self.kinds: list[str] = []
@@ -167,7 +167,7 @@ class Decoder:
         missing = 1
         for row in want(tokens, list, f"the structure of {what}"):
             if missing == 0:
-                raise LoadError(f"the structure of {what} goes on after its end")
+                raise LoadError(f"the structure of {what} has extra tokens")
             token = self._token(want(row, list, f"a token of {what}"), what)
             missing += (token[1] if token[0] not in ("leaf", "static") else 0) - 1
             made.append(token)
@@ -180,7 +180,7 @@ class Decoder:
         if kind == "leaf" and len(row) == 1:
             return tree.LEAF
         if len(row) != 2:
-            raise LoadError(f"{row!r:.80} in the structure of {what} means nothing")
+            raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
         held = row[1]
         if kind == "static":
             return kind, tree.Identity(None if held is None else want(held, str, f"a part of {what}"))
@@ -189,7 +189,7 @@ class Decoder:
         if kind == "dict":
             keys = tuple(want(held, list, f"the keys of {what}"))
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
-                raise LoadError(f"the keys of {what} are {keys!r:.80}")
+                raise LoadError(f"the keys of {what} are invalid: {keys!r:.80}")
             return kind, len(keys), keys
         if type(kind) is str and kind in _OURS and type(held) is list:
             module, name = _OURS[kind]
@@ -197,21 +197,21 @@ class Decoder:
                 token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(held)
                 return token
             except (TypeError, ValueError):
-                raise LoadError(f"{row!r:.80} in the structure of {what} means nothing") from None
+                raise LoadError(f"invalid token {row!r:.80} in the structure of {what}") from None
         if type(held) is int and 0 <= held < len(self.classes) and self.kinds[held] == kind:
             return _class_token(kind, self.classes[held])
-        raise LoadError(f"{row!r:.80} in the structure of {what} means nothing")
+        raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
 
     def type(self, row: Json, what: str, named: bool = False) -> Type:
         """A type; `named`: may a dimension be a name, as in annotations?"""
         dtype, *shape = want(row, list, f"the type of {what}") or [None]
         if not isinstance(dtype, str) or dtype not in DTYPES or DTYPES[dtype].kind == "ctl":
-            raise LoadError(f"the type of {what} is {row!r:.80}")
+            raise LoadError(f"the type of {what} is invalid: {row!r:.80}")
         dims: list[Dim] = []
         for dim in shape:
             is_size = dim is None or (type(dim) is int and 0 <= dim < 2**63)
             if not (is_size or (named and isinstance(dim, str))):
-                raise LoadError(f"the type of {what} has a dimension {dim!r:.80}")
+                raise LoadError(f"the type of {what} has an invalid dimension: {dim!r:.80}")
             dims.append(want(dim, str, f"a dimension of {what}") if isinstance(dim, str) else dim)
         return Type(DTYPES[dtype], tuple(dims))
 
@@ -240,18 +240,18 @@ class Decoder:
             if name not in self.arrays or digest(self.arrays[name]) != name:
                 raise LoadError(f"the array {name!r:.40} of {what} is not among the constants")
             return self.arrays[name][()]
-        raise LoadError(f"{what} holds {leaf!r:.80}")
+        raise LoadError(f"{what} contains an invalid value: {leaf!r:.80}")
 
 
 def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None:
     """A structure must have a leaf for each type or value."""
     leaves = structure.count(tree.LEAF)
     if leaves != count:
-        raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} of them are given")
+        raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} types or values")
 
 
 def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type | None:
-    """The class of that name in a module that is imported already, if it can hold those fields."""
+    """The class of that name in an already imported module, if it has those fields."""
     owner = sys.modules.get(module)
     if not isinstance(owner, ModuleType):
         return None
@@ -277,11 +277,11 @@ def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) 
 
 
 def _made_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type:
-    """A simple class of that name and with those fields."""
+    """A plain class with that name and those fields."""
     name = qualname.rpartition(".")[2]
     for word in (name, *fields):
         if not word.isidentifier() or keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
-            raise LoadError(f"{word!r:.80} is no name for a class or a field")
+            raise LoadError(f"{word!r:.80} is not a valid name of a class or field")
     try:
         made: type = (
             dataclasses.make_dataclass(name, [(field, Any) for field in fields])

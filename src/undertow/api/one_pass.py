@@ -1,6 +1,6 @@
-"""One pass over a parameter, what is remembered of it, and its gradient: updates of NumPy arrays, in the core.
+"""Fused optimizer updates in the core: one pass over a parameter, its slots and its gradient, as NumPy arrays.
 
-The bits are those of the formulas in `optim`. What is no array of f32 or f64 that stands row by row is left to them.
+Results are bit-identical to the formulas in `optim`, which handle all but C-contiguous arrays of f32 or f64.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class Rule(NamedTuple):
-    """An update that the core knows, and the numbers that it is given."""
+    """An update rule of the core, and its numbers."""
 
     name: str
     settings: list[float]
 
 
 def fits(gradient: Any, held: Sequence[Any]) -> bool:
-    """Can the core update this parameter, and its slots, by this gradient? If so, that will not fail."""
+    """Can the core update this parameter and its slots by this gradient? If so, the update cannot fail."""
     return all(isinstance(value, np.ndarray) for value in held) and _core.fits(_for_core(gradient, held), held)
 
 
@@ -56,14 +56,14 @@ def update(
 
 
 def _for_core(gradient: Any, held: Sequence[Any]) -> Any:
-    """A gradient as the core takes it: an array, or the numbers of rows and the rows."""
+    """A gradient as the core takes it: an array, or row numbers and rows."""
     if isinstance(gradient, IndexedRows):
         return (gradient.indices, gradient.rows) if gradient.shape == getattr(held[0], "shape", None) else None
     return gradient
 
 
 def square_sum(gradient: Any) -> float | None:
-    """The sum of all squares, in f64, of a gradient that is made of arrays; None of another."""
+    """The sum of squares, in f64, of a gradient made of arrays; None for any other."""
     rows = gradient.rows if isinstance(gradient, IndexedRows) else gradient
     if not isinstance(rows, np.ndarray) or rows.dtype not in _DTYPES:
         return None
@@ -76,7 +76,7 @@ def square_sum(gradient: Any) -> float | None:
 
 
 def _summed(indices: Array, rows: Array, length: int) -> Array:
-    """The rows, where those with one number are one row, their sum."""
+    """The rows, with duplicates summed."""
     numbers = indices.reshape(-1) % max(length, 1)  # negative ones count from the end
     if numbers.size < 2:
         return rows

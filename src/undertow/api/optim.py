@@ -1,10 +1,10 @@
-"""Optimizers: how gradients change parameters. Settings that never change, and what they remember beside them.
+"""Optimizers: how gradients change parameters. Settings are immutable; the state is separate.
 
 Functional: `state = opt.init(params)`, then `params, state = opt.update(grads, state, params)`, on NumPy values or
 inside a captured function. With variables: `updater = Updater(opt, variables)`, then `updater.apply(grads)`.
 On NumPy arrays each parameter takes one pass in the core; `update(..., donate=True)` writes over the old arrays.
-Gradients may be `IndexedRows`: then only those rows change, of the parameter and of what is remembered of it; rows
-that are named several times are summed first. What decays, decays in a row only when that row is touched.
+Gradients may be `IndexedRows`: then only those rows of the parameter and its slots change; rows
+that occur several times are summed first. Decay applies to a row only when that row is touched.
 The defaults are those of PyTorch.
 """
 
@@ -43,7 +43,7 @@ Slots = Mapping[str, Any]  # what is remembered of one parameter, by name
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an optimizer remembers: how many updates there were, and slots, each a container like the parameters."""
+    """The state of an optimizer: the number of updates, and slots, each with the structure of the parameters."""
 
     step: Any
     slots: dict[str, Any]
@@ -51,10 +51,10 @@ class State:
 
 @dataclass(frozen=True)
 class Optimizer(ABC):
-    """What all optimizers have: `init` and `update`.
+    """The base of all optimizers: `init` and `update`.
 
     The learning rate is a number, a variable, or a function of the number of updates so far (use `ut.where`, or
-    decorate it with `@ut.function`); each update may be given one of its own.
+    decorate it with `@ut.function`); `update` may override it.
     """
 
     learning_rate: Any
@@ -69,14 +69,14 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def slots(self) -> Mapping[str, float]:
-        """What is remembered of each parameter, and what it is at first."""
+        """The slots of each parameter, and their initial values."""
 
     @abstractmethod
     def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
-        """What must be added to a parameter, or to rows of it, and to its slots. `count` is this update's number."""
+        """The increments of a parameter, or of some rows, and of its slots. `count` is the number of this update."""
 
     def _rule(self, rate: Any, count: Any) -> Rule | None:
-        """What the core does in one pass, with the slots in the order of `slots`; None: only the formula is known."""
+        """The core's fused update, with the slots in the order of `slots`; None if there is only the formula."""
         return None
 
     def init(self, params: Any) -> State:
@@ -93,8 +93,8 @@ class Optimizer(ABC):
     ) -> tuple[Any, State]:
         """The parameters and the state after one update. A gradient of None leaves its parameter as it is.
 
-        With `donate`, the arrays of `state` and `params` are given away: the new ones may stand in their memory, and
-        the old ones must not be used any more. A loop that only wants the newest needs no others.
+        With `donate`, the arrays of `state` and `params` are consumed: the new ones may reuse their memory, and
+        the old ones must not be used afterwards. Use it in loops that keep only the newest values.
         """
         if not isinstance(state, State):
             raise _no_slots(next(iter(self.slots), "step"))
@@ -119,7 +119,7 @@ class Optimizer(ABC):
     def _updated(
         self, grads: Sequence[Any], held: list[Sequence[Any]], rate: Any, count: Any, donate: bool
     ) -> list[Sequence[Any]]:
-        """Each parameter with its slots after an update: in one pass where the core takes it, else by the formula."""
+        """Each parameter with its slots after an update: by the core if it can, else by the formula."""
         rule = self._known_rule(rate, count)
         pairs = list(zip(grads, held, strict=True))
         fitting = [rule is not None and g is not None and one_pass.fits(g, values) for g, values in pairs]
@@ -144,7 +144,7 @@ class Optimizer(ABC):
         return [scatter_add(value, rows, step) for value, step in zip(values, steps, strict=True)]
 
     def _rows_of(self, gradient: Any) -> tuple[Any, Any]:
-        """A gradient as an array, and to which rows it belongs; None: to all."""
+        """A gradient as an array, and its row numbers; None means all rows."""
         if not isinstance(gradient, IndexedRows):
             return gradient, None
         # Without slots the update is linear: what is added twice adds up by itself.
@@ -152,12 +152,12 @@ class Optimizer(ABC):
         return some.rows, some.indices
 
     def _steps(self, g: Any, held: Slots, rate: Any, count: Any) -> list[Any]:
-        """What is added to a parameter, then to its slots."""
+        """The increment of a parameter, then those of its slots."""
         change, changes = self.changes(g, held, convert(rate, type_of(g).dtype), count)
         return [change, *(changes[name] for name in self.slots)]
 
     def _known_rule(self, rate: Any, count: Any) -> Rule | None:
-        """The rule, where all is known now. A class made from one of these is another: its formula may be, too."""
+        """The core's rule, if all settings are known. Not for subclasses: their formula may differ."""
         is_traced = isinstance(rate, Traced) or isinstance(count, Traced)
         return None if is_traced or "_rule" not in vars(type(self)) else self._rule(rate, count)
 
@@ -167,12 +167,14 @@ class Optimizer(ABC):
             return np.float64(chosen)
         rate = as_operand(chosen(step) if callable(chosen) else chosen)
         if type_of(rate).rank:
-            raise TypeMismatch(f"the learning rate is {type_of(rate)}", hint="it is one number for all parameters")
+            raise TypeMismatch(
+                f"the learning rate must be a scalar, not {type_of(rate)}", hint="one rate applies to all parameters"
+            )
         return rate
 
 
 def _kindly(cls: Kind) -> Kind:
-    """The same class, which answers arguments that it does not take with those that it does."""
+    """The same class, whose error for a wrong argument lists the right ones."""
     make: Any = vars(cls)["__init__"]
     signature = inspect.signature(make)
     known = [p.replace(annotation=p.empty) for p in signature.parameters.values()][1:]
@@ -183,7 +185,7 @@ def _kindly(cls: Kind) -> Kind:
         try:
             signature.bind(self, *args, **kwargs)
         except TypeError as fault:
-            strange = [f"there is no argument `{name}`" for name in kwargs if name not in signature.parameters]
+            strange = [f"unknown argument `{name}`" for name in kwargs if name not in signature.parameters]
             what = strange[0] if strange else str(fault)
             raise TypeMismatch(f"{cls.__name__}: {what}", hint=f"write {cls.__name__}{takes}") from None
         make(self, *args, **kwargs)
@@ -211,7 +213,7 @@ class SGD(Optimizer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nesterov and not self.momentum:
-            raise UndertowError("nesterov=True without momentum", hint="give a momentum, as in momentum=0.9")
+            raise UndertowError("nesterov=True needs a momentum", hint="write e.g. momentum=0.9")
 
     @property
     def slots(self) -> Mapping[str, float]:
@@ -233,7 +235,7 @@ class SGD(Optimizer):
 @_kindly
 @dataclass(frozen=True)
 class Adagrad(Optimizer):
-    """Steps divided by the root of all squares so far: s += g * g, x -= rate * g / (sqrt(s) + epsilon)."""
+    """Steps divided by the root of the sum of squares: s += g * g, x -= rate * g / (sqrt(s) + epsilon)."""
 
     initial: float = 0.0
     epsilon: float = 1e-10
@@ -318,29 +320,30 @@ _BELOW = {
 
 
 def _check(name: str, value: Any, below: float) -> None:
-    """A setting that is a Python number must be in its range; anything else shows itself when it is used."""
+    """Check the range of a setting that is a Python number; other values are checked when they are used."""
     if isinstance(value, (str, bytes)) or value is None:
-        raise UndertowError(f"{name} is {brief(value)}, which is no number", hint=f"write e.g. {name}=0.01")
+        raise UndertowError(f"{name} must be a number, not {brief(value)}", hint=f"write e.g. {name}=0.01")
     if isinstance(value, (bool, int, float)) and not 0 <= value < below:
         wanted = f"from 0 to below {below}" if below < np.inf else "finite, and at least 0"
         raise UndertowError(f"{name} is {brief(value)}", hint=f"it must be {wanted}")
 
 
 def _slot_leaves(state: State, name: str, structure: tree.Structure) -> list[Any]:
-    """What is remembered under this name, parameter by parameter."""
+    """The slots of this name, one per parameter."""
     if name not in state.slots:
         raise _no_slots(name)
     leaves, shape = tree.flatten(state.slots[name], is_leaf)
     if shape != structure:
         raise TypeMismatch(
-            f"the slots `{name}` are not like the parameters", hint="make the state with opt.init(params)"
+            f"the slots `{name}` do not have the structure of the parameters",
+            hint="create the state with opt.init(params)",
         )
     return leaves
 
 
 def _no_slots(name: str) -> TypeMismatch:
     return TypeMismatch(
-        f"the state has no slots `{name}`", hint="make it with opt.init(params), by the optimizer that uses it"
+        f"the state has no slots `{name}`", hint="create it with opt.init(params) of the optimizer that uses it"
     )
 
 
@@ -349,10 +352,10 @@ def _no_slots(name: str) -> TypeMismatch:
 
 
 class Updater:
-    """An optimizer for variables: `apply(grads)` updates them, inside of a captured function or outside.
+    """An optimizer for variables: `apply(grads)` updates them, inside a captured function or outside.
 
-    `variables` is any container of variables. The slots are variables too, in containers like it; `step` counts the
-    updates. All change when the run succeeds, or none. In a graph, rows of `IndexedRows` are read and assigned one by
+    `variables` is any container of variables. The slots are variables too, in the same structure; `step` counts the
+    updates. If the run fails, none of them changes. In a graph, rows of `IndexedRows` are read and assigned one by
     one: no operator takes the whole table.
 
     >>> w = Variable(np.ones(3), name="w")
@@ -425,7 +428,7 @@ class Updater:
 
 
 def _norm(leaves: list[Any]) -> Any:
-    """In f64, so that squares neither overflow nor vanish."""
+    """In f64, so that squares neither overflow nor underflow."""
     total: Any = np.float64(0)
     for leaf in leaves:
         if leaf is None:
@@ -440,7 +443,7 @@ def _norm(leaves: list[Any]) -> Any:
 
 
 def global_norm(grads: Any) -> Any:
-    """The root of the sum of all squares in a container of gradients; sparse rows count as the array that they are.
+    """The L2 norm of a container of gradients; sparse rows count as the dense array they represent.
 
     >>> global_norm({"w": np.array([3.0, 0.0]), "b": 4.0})
     np.float64(5.0)
@@ -452,9 +455,9 @@ def global_norm(grads: Any) -> Any:
 
 
 def clip_by_norm(grads: Any, max_norm: Any) -> Any:
-    """The gradients, made shorter together if their `global_norm` is larger than `max_norm`.
+    """The gradients, scaled down together if their `global_norm` exceeds `max_norm`.
 
-    If one of them is nan, all will be.
+    If one of them is nan, all become nan.
 
     >>> clip_by_norm([np.array([3.0, 4.0]), None], 1.0)
     [array([0.6, 0.8]), None]

@@ -1,4 +1,4 @@
-"""Options of runs: defaults, `with ut.options(...)`, and the keywords of `f.run`, the later the stronger.
+"""Options of runs: defaults, overridden by `with ut.options(...)`, overridden by the keywords of `f.run`.
 
 >>> with options(engine="reference", max_depth=100):
 ...     settings().limits.max_depth
@@ -35,7 +35,7 @@ _LIMITS = {f.name for f in fields(Options)}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The engine, what it is told, and whether it runs the simplified graph."""
+    """The engine, its options, and whether it runs the simplified graph."""
 
     engine: str = "auto"
     limits: Options = field(default_factory=Options)
@@ -56,34 +56,34 @@ class Settings:
             name, known = min(unknown), sorted(_LIMITS | {"engine", "simplify"})
             close = difflib.get_close_matches(name, known, 1)
             raise UndertowError(
-                f"there is no option {name!r}",
-                hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
+                f"unknown option {name!r}",
+                hint=f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}",
             )
         orders = {name: value for name in _ORDERS if (value := changes.get(name)) is not None}
         engine = changes.pop("engine", self.engine)
         if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
-            raise UndertowError(f"there is no engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
+            raise UndertowError(f"unknown engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
         is_simple = changes.pop("simplify", self.simplify)
         if not isinstance(is_simple, bool):
-            raise UndertowError(f"simplify={brief(is_simple)} is neither True nor False")
+            raise UndertowError(f"simplify must be True or False, not {brief(is_simple)}")
         chosen = Settings(engine, replace(self.limits, **changes), is_simple)
         if orders and engine not in ("auto", _ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
-                f"{name}={brief(value)} is for the engine {_ORDERED}, not for {engine}",
-                hint=f'name engine="{_ORDERED}", or no engine at all',
+                f"{name}={brief(value)} applies to the engine {_ORDERED}, not to {engine}",
+                hint=f'write engine="{_ORDERED}", or leave engine out',
             )
         return chosen
 
     def find_engine(self) -> Engine:
-        """The engine that is named; where none is, the default, or the one that fires in the order asked for."""
+        """The named engine; if none is named, the default, or the one that supports the requested order."""
         if self.engine != "auto":
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
         return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
 
     def draw_seed(self) -> np.int64:
-        """The seed of a run: the one that is asked for, or any."""
+        """The seed of a run: the given one, or a random one."""
         seed = self.limits.seed
         return np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1))
 
@@ -102,7 +102,7 @@ _SETTINGS: ContextVar[Settings | None] = ContextVar("undertow_settings", default
 
 
 def settings() -> Settings:
-    """The settings in force here."""
+    """The current settings."""
     return _SETTINGS.get() or _DEFAULTS
 
 
@@ -112,7 +112,7 @@ def options(**changes: Any) -> Iterator[None]:
     before = _SETTINGS.get()
     chosen = settings().with_(**changes)
     try:
-        _SETTINGS.set(chosen)  # inside of the `try`: Ctrl-C may come right after it
+        _SETTINGS.set(chosen)  # inside the `try`: Ctrl-C may come right after it
         yield
     finally:
         _SETTINGS.set(before)

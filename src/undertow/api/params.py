@@ -1,4 +1,4 @@
-"""Parameters and their gradients, leaf by leaf: what belongs together, and whether it fits.
+"""Matches parameters with their gradients, leaf by leaf, and checks that they fit.
 
 >>> [pair.path for pair in paired({"W": np.zeros(2), "b": 0.0}, {"b": 1.0, "W": np.ones(2)})]
 ['params.W', 'params.b']
@@ -23,7 +23,7 @@ from undertow.types import Type, said
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A parameter and its gradient: an array of its type, sparse rows of its dtype, or None: it stays as it is."""
+    """A parameter and its gradient: an array of its type, sparse rows of its dtype, or None for no update."""
 
     path: str
     param: Any
@@ -31,7 +31,7 @@ class Pair:
 
 
 def is_leaf(value: Any) -> bool:
-    """Is it a value of its own, though it may be a container?"""
+    """Is it a leaf, even if it is also a container?"""
     return isinstance(value, (Traced, IndexedRows, Variable))
 
 
@@ -51,13 +51,14 @@ def gradients(grads: Any) -> tuple[list[str], list[Any], tree.Structure]:
     for path, leaf in zip(paths, leaves, strict=True):
         if leaf is not None and type_at(leaf).dtype.kind != "float":
             raise TypeMismatch(
-                f"`{path}` is {said(type_at(leaf))}, but gradients are floats", hint="give None for none"
+                f"the gradient `{path}` must be a float, not {said(type_at(leaf))}",
+                hint="use None where there is no gradient",
             )
     return paths, leaves, structure
 
 
 def paired(params: Any, grads: Any) -> list[Pair]:
-    """Each parameter with its gradient; they are found by their place, dicts in any order."""
+    """Each parameter with its gradient, matched by path; dicts may be in any order."""
     values, _ = tree.flatten(params, is_leaf)
     paths = tree.paths(params, "params", is_leaf)
     places, found, _ = gradients(grads)
@@ -77,11 +78,11 @@ def _unequal(missing: str | None, extra: str | None) -> TypeMismatch:
     if missing is not None:
         return TypeMismatch(
             f"`params{missing}` has no gradient: there is no `grads{missing}`",
-            hint="gradients have the structure of the parameters; give None for what shall stay as it is",
+            hint="gradients have the structure of the parameters; use None for a parameter that stays as it is",
         )
     return TypeMismatch(
-        f"`grads{extra}` is the gradient of nothing: there is no `params{extra}`",
-        hint="gradients have the structure of the parameters; leave out what belongs to none",
+        f"`grads{extra}` has no parameter: there is no `params{extra}`",
+        hint="gradients have the structure of the parameters; remove the extra ones",
     )
 
 
@@ -92,8 +93,8 @@ def _fitting(path: str, param: Any, gradient: Any) -> Any:
     has, gets = type_at(param), type_at(gradient)
     if has.dtype.kind != "float":
         raise TypeMismatch(
-            f"`{path}` is {said(has)}, but only floats are trained",
-            hint=f"give None instead of `{grad_path}`, and it stays as it is",
+            f"`{path}` is {said(has)}, but only floats can be trained",
+            hint=f"pass None instead of `{grad_path}` to leave it as it is",
         )
     if len(has.shape) != len(gets.shape) or any(
         a != b for a, b in zip(has.shape, gets.shape, strict=True) if isinstance(a, int) and isinstance(b, int)
@@ -107,23 +108,25 @@ def _fitting(path: str, param: Any, gradient: Any) -> Any:
 
 
 def variables_in(container: Any) -> tuple[list[Variable], tree.Structure]:
-    """The variables of a container, each there once and of floats."""
+    """The variables of a container, checked to be distinct and of floats."""
     leaves, structure = tree.flatten(container, is_leaf)
     paths = tree.paths(container, "variables", is_leaf)
     seen: set[int] = set()
     for path, leaf in zip(paths, leaves, strict=True):
         if not isinstance(leaf, Variable) or leaf.dtype.kind != "float":
             shown = said(leaf.type) if isinstance(leaf, Variable) else brief(leaf)
-            raise TypeMismatch(f"`{path}` is {shown}, not a variable of floats", hint="make it one with ut.Variable(x)")
+            raise TypeMismatch(
+                f"`{path}` must be a variable of floats, not {shown}", hint="create one with ut.Variable(x)"
+            )
         if id(leaf) in seen:
-            raise TypeMismatch(f"`{path}` is the variable `{leaf.name}`, which is there twice", hint="name it once")
+            raise TypeMismatch(f"`{path}` repeats the variable `{leaf.name}`", hint="list it once")
         seen.add(id(leaf))
     if not leaves:
-        raise TypeMismatch("there are no variables to update", hint="give a container of ut.Variable")
+        raise TypeMismatch("there are no variables to update", hint="pass a container of ut.Variable")
     return leaves, structure
 
 
 def like(value: Any, fill: float) -> Any:
-    """A value like a parameter, with one number everywhere. What is no float is not trained: a scalar will do."""
+    """A value like a parameter, filled with one number. Non-floats are not trained: a scalar will do."""
     x = as_operand(value)
     return full_like(x, fill) if type_of(x).dtype.kind == "float" else np.zeros((), type_of(x).dtype.numpy)[()]

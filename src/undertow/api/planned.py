@@ -1,4 +1,4 @@
-"""The plan of a function, to look at, to edit and to run: what the waves engine executes, and nothing else."""
+"""The plan of a function, to inspect, edit and run: exactly what the waves engine executes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Feed = Callable[[WavesPlan, Sequence[Any], dict[str, Any]], Any]
 
 
 class PlanView:
-    """A plan: prints as text, reads text back, runs."""
+    """A plan: it prints, parses and runs."""
 
     def __init__(self, graph: StaticGraph, data: Plan, feed: Feed) -> None:
         self.static = graph
@@ -36,12 +36,12 @@ class PlanView:
             except ValueError as wrong:
                 what = str(wrong).removeprefix("not a plan: ")
                 raise GraphError(
-                    f"the core refuses this plan: {what}", hint="compare it with what print(f.plan(...)) shows"
+                    f"the core rejects this plan: {what}", hint="compare it with what print(f.plan(...)) shows"
                 ) from None
         return self._made
 
     def __str__(self) -> str:
-        """The text of the plan; as comments, what the core makes of narrow groups and of agendas."""
+        """The text of the plan; comments show how the core runs narrow groups and agendas."""
         code = self._ready.core.code
         return dump(self.data) + ("\n" + "".join(f"# {line}\n" for line in code.splitlines()) if code else "")
 
@@ -49,12 +49,10 @@ class PlanView:
         return f"<plan of {self.data.name}: {len(self.data.regions)} regions, {len(self.data.groups)} groups>"
 
     def parse(self, text: str) -> PlanView:
-        """The plan that a text says, of the same graph: the printed text, maybe with some lines changed."""
+        """Parse a plan of the same graph: the printed text, perhaps with some lines changed."""
         data = parse(text, dump_constants(self.data))
         if _signature(data) != _signature(self.data):
-            raise GraphError(
-                "main takes or gives something else than before", hint="leave the line of its phase as it is"
-            )
+            raise GraphError("the arguments or results of main have changed", hint="restore the line of its phase")
         made = PlanView(_with_operators(self.static, data), data, self._feed)
         _ = made._ready  # refused now, not when it runs
         return made
@@ -65,7 +63,7 @@ class PlanView:
 
 
 def _signature(plan: Plan) -> list[list[Type | None]]:
-    """The types of what main takes and gives; None for order tokens."""
+    """The types of main's arguments and results; None for order tokens."""
     main = plan.regions[0]
     return [
         [None if x == NO_SLOT else main.slots[x].type for x in slots] for slots in (main.params[0], main.results[0])
@@ -73,7 +71,7 @@ def _signature(plan: Plan) -> list[list[Type | None]]:
 
 
 def _with_operators(graph: StaticGraph, plan: Plan) -> StaticGraph:
-    """The graph with the operators that a plan names for its nodes: what the host runs, and errors speak of."""
+    """The graph with the operators that a plan names for its nodes, for the host and for error messages."""
     planned = {
         item.node: plan.kernels[item.kernel]
         for _, _, program in places(plan)

@@ -1,7 +1,7 @@
-"""Calls with numbers, arrays and plain containers of them: the types alone say which program to run, in one look.
+"""The fast path of calls with numbers, arrays and plain containers: the types alone select the program, in one lookup.
 
-What is found is what the long way, which takes arguments apart and names what is wrong with them, has found before for
-arguments of the same types. Where anything is unusual, such as an integer that does not fit, it is the long way again.
+It returns what the slow path, which flattens arguments and reports what is wrong with them, found before for
+arguments of the same types. Anything unusual, such as an integer that does not fit, takes the slow path again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAKES: set[type] = {np.bool_, np.int32, np.int64, np.float64}
 _MOST = 256  # signatures of one function: sizes are part of them where they are part of types
 
 Key = tuple[Any, ...]
-Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are no values yet, and what makes them
+Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are not values yet, and how to make them
 # What shapes arrays have: (leaf, shape) of those that are known; (leaf, axis, length) of those where some lengths are
 # known only at run time. Such a length is ~k: what had one length in the call that is remembered, maybe since it has
 # one name, must have one length again.
@@ -35,7 +35,7 @@ Program = TypeVar("Program")
 
 @functools.lru_cache(1024)
 def _names(kind: type) -> tuple[str, ...] | None:
-    """The fields of a dataclass that is a container and nothing else."""
+    """The fields of a dataclass that is a plain container."""
     is_special = hasattr(kind, "__undertow_parts__") or hasattr(kind, "__undertow_static__")
     if is_special or not dataclasses.is_dataclass(kind) or issubclass(kind, (tuple, list, dict, int, float)):
         return None
@@ -43,7 +43,7 @@ def _names(kind: type) -> tuple[str, ...] | None:
 
 
 def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
-    """What decides how arguments are taken, and their leaves; None where it is more than types that decides."""
+    """The lookup key of the arguments, and their leaves; None if more than types matters."""
     key: list[Any] = []
     leaves: list[Any] = []
     stack = list(reversed(args))
@@ -75,7 +75,7 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
 
 
 def takes_of(args: Sequence[Any], leaves: Sequence[Any], given: Arguments) -> Takes | None:
-    """How to make the leaves that the long way made of these arguments; None where there is more to it."""
+    """How to build the leaves that the slow path built from these arguments; None if that is not possible."""
     if tuple(tree.flatten(arg)[1] for arg in args) != given.structures:
         return None  # defaults have come in, or a list stands for an array
     takes: Takes = []
@@ -91,7 +91,7 @@ def takes_of(args: Sequence[Any], leaves: Sequence[Any], given: Arguments) -> Ta
 
 
 def shapes_of(leaves: Sequence[Any], types: Sequence[Type]) -> Shapes:
-    """What shapes arguments like these have."""
+    """The shapes of arguments like these."""
     whole: list[tuple[int, tuple[int, ...]]] = []
     parts: list[tuple[int, int, int]] = []
     groups: dict[int, int] = {}  # by length
@@ -121,7 +121,7 @@ def has_shapes(leaves: Sequence[Any], shapes: Shapes) -> bool:
 
 
 class Quick(Generic[Program]):
-    """What a function knows about such calls."""
+    """The calls of a function seen so far."""
 
     def __init__(self) -> None:
         # Only added to, one item at a time: needs no lock.
@@ -129,7 +129,7 @@ class Quick(Generic[Program]):
         self._count = 0
 
     def find(self, args: Sequence[Any]) -> tuple[Program, list[Any]] | None:
-        """The program for such arguments and the leaves that it is fed with, if a call like this was seen before."""
+        """The program and its input leaves, if a call like this was seen before."""
         try:
             if (apart := take_apart(args)) is None:
                 return None
@@ -144,7 +144,7 @@ class Quick(Generic[Program]):
             return None
 
     def add(self, args: Sequence[Any], given: Arguments, program: Program) -> None:
-        """Remember a call that went the long way."""
+        """Remember a call that took the slow path."""
         if self._count >= _MOST or (apart := take_apart(args)) is None:
             return
         if (takes := takes_of(args, apart[1], given)) is not None:

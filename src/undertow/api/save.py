@@ -1,6 +1,6 @@
-"""`ut.save`: a captured function as one file, which `ut.load` makes a function of where there is no Python source.
+"""`ut.save`: writes a captured function to one file, which `ut.load` can read without the Python source.
 
-The file is a zip (archive.py): `undertow.json` says what the function is called with and gives (manifest.py),
+The file is a zip (archive.py): `undertow.json` describes the signatures of the function (manifest.py),
 `graphs/0.txt`, `graphs/1.txt`, ... are the libraries of its signatures, and `constants.safetensors` has the big arrays
 that these refer to.
 """
@@ -37,7 +37,7 @@ _Found = tuple[tuple[tree.Structure, ...], tuple[bool, ...] | None, Program]  # 
 def save(
     function: Function, path: str | os.PathLike[str], *, examples: Iterable[Sequence[Any]] = (), spans: bool = True
 ) -> None:
-    """Save what was captured of a function so far: a graph for each signature that it was called with.
+    """Save a function as captured so far: a graph for each signature that it was called with.
 
     `examples` are captured first, each a tuple of arguments by position; a type such as `ut.f32[None]` may stand in
     place of a number or array. `spans=False` leaves out the names of your source files, which errors of the loaded
@@ -63,8 +63,8 @@ def save(
     name = function.__undertow_definition__.name
     if not found:
         raise SaveError(
-            f"`{name}` has not been captured yet, so there is nothing to save",
-            hint="call it once, or give examples: ut.save(f, path, examples=[(x, y)])",
+            f"`{name}` has not been captured yet: there is nothing to save",
+            hint="call it once, or pass examples: ut.save(f, path, examples=[(x, y)])",
         )
     # Twice: the numbers of classes must not tell in which order the signatures were captured.
     draft = Encoder()
@@ -91,14 +91,14 @@ def _dump(value: Json) -> str:
 
 
 def _check(library: Library, name: str) -> None:
-    """What is saved can be loaded."""
+    """Check that the file can be loaded."""
     for graph in library.functions.values():
         for node in graph.nodes:
             if node.op in CATALOGUE and CATALOGUE[node.op].state is not None:
                 raise SaveError(
-                    f"`{name}` works on variables, which a saved function cannot have",
+                    f"`{name}` uses variables, which cannot be saved with a function",
                     node.span,
-                    hint="make the values of the variables arguments and results of the function",
+                    hint="pass the values of the variables as arguments, and return them",
                 )
     try:
         vet(library)
@@ -113,7 +113,7 @@ def _check(library: Library, name: str) -> None:
 def _describe(
     function: Function, found: Sequence[_Found], encoder: Encoder, spans: bool
 ) -> tuple[dict[str, Json], list[Library]]:
-    """What the file says about the function, and the library of each of its signatures."""
+    """The manifest of the function, and the library of each signature."""
     definition = function.__undertow_definition__
     span = definition.closure.span
     rows: dict[str, tuple[Json, Library]] = {}
@@ -152,7 +152,7 @@ def _parameter(definition: Definition, parameter: inspect.Parameter, encoder: En
 
 
 def _default(value: Any, what: str, encoder: Encoder) -> Json:
-    """A default as data, or null where it is none: then the loaded function must be given the argument."""
+    """A default as data, or null if it cannot be saved: then the loaded function requires the argument."""
     if value is LOST:
         return None
     try:
@@ -201,8 +201,8 @@ def _capture(function: Function, example: Sequence[Any]) -> None:
     """Capture a function for arguments like these."""
     if not isinstance(example, (tuple, list)):
         raise SaveError(
-            f"an example is {example!r:.80}, not the arguments of a call",
-            hint="each example is a tuple, also for one argument: examples=[(x,)]",
+            f"an example must be the arguments of a call, not {example!r:.80}",
+            hint="write a tuple, even for one argument: examples=[(x,)]",
         )
     leaves, structure = tree.flatten(tuple(example), _is_type)
 

@@ -57,7 +57,7 @@ app.command()(predict)
 # An argument such as -3 is a number; `_literal` tells options that do not exist.
 _NUMBERS = {"ignore_unknown_options": True}
 
-Target = Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="A .py file or a module, and a function in it.")]
+Target = Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="A .py file or module, and a function in it.")]
 Values = Annotated[
     list[str] | None, typer.Argument(metavar="ARGS", help="The function's arguments, as Python literals or JSON.")
 ]
@@ -97,7 +97,7 @@ def _undertow(
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture and the trace.")] = Path("build/demo"),
-    lesson: Annotated[int, typer.Option(help="From how many trees the network of the end learns; 0: none.")] = 3000,
+    lesson: Annotated[int, typer.Option(help="Number of trees for the final training step; 0 skips it.")] = 3000,
 ) -> None:
     """See recursion run in a static graph: a short tour."""
     from undertow.cli.demo import show  # it captures its programs when imported
@@ -113,14 +113,14 @@ def run(
     values: Values = None,
     engine: Annotated[str, typer.Option(help=f"One of auto, {', '.join(ENGINES)}.")] = "auto",
     scheduler: Annotated[str | None, typer.Option(help="Which ready node fires next: fifo, lifo or random.")] = None,
-    schedule_seed: Annotated[int | None, typer.Option(help="Of the random scheduler.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the program's own random numbers.")] = None,
-    max_depth: Annotated[int | None, typer.Option(help="Of nested calls.")] = None,
-    frames: Annotated[int | None, typer.Option(help="How many may be alive at once.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Bytes in frames; K, M or G may follow.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    schedule_seed: Annotated[int | None, typer.Option(help="Seed of the random scheduler.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the program's random numbers.")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="Maximum depth of nested calls.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Maximum number of live frames.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Maximum bytes in frames, e.g. 500K, 64M or 2G.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Maximum run time in seconds.")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write every event of the run to this JSONL file.")] = None,
-    stats: Annotated[bool, typer.Option("--stats", help="Say what the run did.")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="Print statistics of the run.")] = False,
 ) -> None:
     """Run a function and print its result."""
     arguments = [_literal(value) for value in values or []]
@@ -149,14 +149,12 @@ def run(
 def graph(
     target: Target,
     values: Values = None,
-    format: Annotated[Format | None, typer.Option(help="By default what the output's name says, else text.")] = None,
+    format: Annotated[Format | None, typer.Option(help="By default taken from the output's suffix, else text.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="The plan instead: what the engine executes, as text.")] = False,
-    passes: Annotated[
-        bool, typer.Option("--passes", help="What each pass does on the way to the graph, instead.")
-    ] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print the plan that the engine executes.")] = False,
+    passes: Annotated[bool, typer.Option("--passes", help="Print what each pass does.")] = False,
 ) -> None:
-    """Print or draw the static graph of a function. Arguments with annotated types may all be left out."""
+    """Print or draw the static graph of a function. Arguments may be omitted if all have annotated types."""
     arguments = [_literal(value) for value in values or []]
     if format is None:
         suffix = "" if output is None else output.suffix[1:]
@@ -165,7 +163,10 @@ def graph(
         function = _find(target)
         arguments = arguments or _zeros(function)
         if (plan or passes) and format is not Format.text:
-            raise _usage("a plan is text" if plan else "what passes do is text", "--plan" if plan else "--passes")
+            raise _usage(
+                "a plan has only a text form" if plan else "passes have only a text form",
+                "--plan" if plan else "--passes",
+            )
         view = _from_here(function.graph(*arguments))
         if passes:
             chosen = settings()
@@ -186,7 +187,7 @@ def graph(
 
 @app.command()
 def doctor() -> None:
-    """Say what is installed here, and what Undertow makes of it."""
+    """Show the installation: versions, machine, engines and optional packages."""
     make_console().print(table(_findings()))
 
 
@@ -205,21 +206,21 @@ def _literal(text: str) -> Any:
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
     if text.startswith("-"):
-        raise _usage(f"there is no option {text.split('=')[0]}; --help lists those that are")
-    raise _usage(f"{text} is neither a Python literal nor JSON; a string needs quotes of its own", "ARGS")
+        raise _usage(f"unknown option {text.split('=')[0]}; --help lists the options")
+    raise _usage(f"{text} is neither a Python literal nor JSON; a string needs its own quotes", "ARGS")
 
 
 def _find(target: str) -> ut.Function:
     """The function that FILE:FUNCTION names."""
     place, colon, name = target.rpartition(":")
     if not (place and colon and name):
-        raise _usage(f"{target} does not name a function; write file.py:function", "FILE:FUNCTION")
+        raise _usage(f"{target} is not a function; write file.py:function", "FILE:FUNCTION")
     module = _load(place)
     try:
         found: Any = functools.reduce(getattr, name.split("."), module)
     except AttributeError:
         there = sorted(key for key, value in vars(module).items() if isinstance(value, ut.Function))
-        hint = f"it has {', '.join(there)}" if there else "it has no function with @ut.function"
+        hint = f"it has {', '.join(there)}" if there else "no function there is decorated with @ut.function"
         raise _usage(f"there is no {name} in {place}; {hint}", "FILE:FUNCTION") from None
     if not isinstance(found, ut.Function):
         raise _usage(f"{name} in {place} is not decorated with @ut.function", "FILE:FUNCTION")
@@ -231,14 +232,14 @@ def _load(place: str) -> ModuleType:
     path = Path(place)
     is_path = path.suffix == ".py" or path.exists()
     if is_path and not path.is_file():
-        raise _usage(f"there is no file {place}", "FILE:FUNCTION")
+        raise _usage(f"file {place} not found", "FILE:FUNCTION")
     sys.path.insert(0, str(path.resolve().parent) if is_path else os.getcwd())
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return _load_file(path) if is_path else importlib.import_module(place)
     except ModuleNotFoundError as error:
         if not is_path and error.name is not None and (place + ".").startswith(error.name + "."):
-            raise _usage(f"there is no module {place}; a file's name ends in .py", "FILE:FUNCTION") from None
+            raise _usage(f"module {place} not found; a file name ends in .py", "FILE:FUNCTION") from None
         _show_theirs(error)
     except Exception as error:
         _show_theirs(error)
@@ -268,7 +269,7 @@ def _show_theirs(error: Exception) -> None:
 
 
 def _from_here(view: GraphView) -> GraphView:
-    """The same with file names relative to the working directory, as compilers give them."""
+    """The same with file names relative to the working directory, as in compiler output."""
     here = os.getcwd() + os.sep
 
     def shorten(node: Node) -> Node:
@@ -288,7 +289,7 @@ def _zeros(function: ut.Function) -> list[Any]:
             continue
         note = definition.note(name)
         if note is None:
-            raise _usage(f"{name} has no type annotation that says it all: give the arguments", "ARGS")
+            raise _usage(f"{name} has no complete type annotation: pass the arguments", "ARGS")
         leaves = [np.zeros([d if isinstance(d, int) else 1 for d in t.shape], t.dtype.numpy)[()] for t in note.types]
         values.append(tree.unflatten(note.structure, leaves))
     return values

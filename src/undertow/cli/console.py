@@ -1,4 +1,4 @@
-"""What all commands of the command line share: where they print, how they tell errors, tables of facts."""
+"""Shared by all commands: the console, error output and two-column tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def make_console() -> Console:
 
 @contextlib.contextmanager
 def telling_errors() -> Iterator[None]:
-    """Errors of ours, and files that cannot be written, in a few lines and without a Python traceback."""
+    """Print our errors, and those of writing files, in a few lines without a Python traceback."""
     try:
         yield
     except BrokenPipeError:
@@ -36,12 +36,12 @@ def bytes_of(text: str) -> int:
     try:
         return int(text[:-1] if unit else text) << unit
     except ValueError:
-        told = f"{text} is not a number of bytes; write 1000000, 500K, 64M or 2G"
+        told = f"invalid number of bytes {text}; write 1000000, 500K, 64M or 2G"
         raise typer.BadParameter(told, param_hint="'--memory'") from None
 
 
 def table(rows: Iterable[tuple[str, str]]) -> Table:
-    """Facts: what, and what it is."""
+    """A two-column table of names and values."""
     made = Table(box=None, show_header=False, pad_edge=False)
     made.add_column(style="bold")
     made.add_column(overflow="fold")

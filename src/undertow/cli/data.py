@@ -1,4 +1,4 @@
-"""The commands `undertow data inspect | convert | sample`: trees in files, and trees made by rule."""
+"""The commands `undertow data inspect | convert | sample`: files of trees, and generated trees."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from undertow.data import Forest
 from undertow.data.files import FORMATS, WRITERS, check_file, format_of
 from undertow.data.nested import name_of
 
-app = typer.Typer(help="Trees in files: look at them, convert them, make some.", no_args_is_help=True)
+app = typer.Typer(help="Inspect, convert and generate files of trees.", no_args_is_help=True)
 
 Input = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trees.")]
 From = Annotated[
-    str | None, typer.Option("--from", help=f"Its format, where its name does not say: {', '.join(FORMATS)}.")
+    str | None, typer.Option("--from", help=f"Format of the file, if not clear from its name: {', '.join(FORMATS)}.")
 ]
-MinCount = Annotated[int, typer.Option(help="Words that are rarer become <unk>.")]
-Binary = Annotated[bool, typer.Option("--binary", help="Insist on two children or none; of ListOps, the pairs.")]
+MinCount = Annotated[int, typer.Option(help="Replace words that occur less often by <unk>.")]
+Binary = Annotated[bool, typer.Option("--binary", help="Require 0 or 2 children; for ListOps, read the binary form.")]
 
 
 class Kind(str, Enum):
@@ -41,11 +41,11 @@ class Kind(str, Enum):
 def inspect(
     file: Input,
     source: From = None,
-    tree: Annotated[int, typer.Option(help="Which tree to show; -1 for none.")] = 0,
+    tree: Annotated[int, typer.Option(help="Number of the tree to show; -1 for none.")] = 0,
     min_count: MinCount = 1,
     binary: Binary = False,
 ) -> None:
-    """Say what is in a file of trees, and show one of them."""
+    """Summarize a file of trees, and show one of them."""
     with telling_errors():
         forest = _read(file, source, min_count, binary)
         make_console().print(table(_summary(forest)))
@@ -56,9 +56,9 @@ def inspect(
 @app.command()
 def convert(
     file: Input,
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write; a picture if it ends in .svg.")],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write; an .svg file is a picture.")],
     source: From = None,
-    to: Annotated[str | None, typer.Option(help="The format to write, where the name does not say.")] = None,
+    to: Annotated[str | None, typer.Option(help="Format to write, if not clear from the name.")] = None,
     min_count: MinCount = 1,
     binary: Binary = False,
 ) -> None:
@@ -66,23 +66,21 @@ def convert(
     with telling_errors():
         forest = _read(file, source, min_count, binary)
         if not len(forest):
-            raise ut.DataError(
-                f"{str(file)!r} holds no trees", hint="see that it is the right file: nothing is written"
-            )
+            raise ut.DataError(f"{str(file)!r} holds no trees", hint="check the file; nothing was written")
         _write(forest, output, to)
 
 
 @app.command()
 def sample(
-    kind: Annotated[Kind, typer.Argument(help="What trees to make.")],
+    kind: Annotated[Kind, typer.Argument(help="Kind of trees.")],
     trees: Annotated[int, typer.Option("--trees", "-n", help="How many.")] = 5,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same trees.")] = 0,
-    max_depth: Annotated[int | None, typer.Option(help="How deep they may be.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    max_depth: Annotated[int | None, typer.Option(help="Maximum depth.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
-    to: Annotated[str | None, typer.Option(help="The format: brackets, sexpressions, listops, jsonl or npz.")] = None,
-    text: Annotated[bool, typer.Option("--text", help="Draw them with letters instead.")] = False,
+    to: Annotated[str | None, typer.Option(help="Format: brackets, sexpressions, listops, jsonl or npz.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="Draw the trees as text.")] = False,
 ) -> None:
-    """Make trees by rule, with the exact label of every node."""
+    """Generate trees, with the exact label of every node."""
     with telling_errors():
         make: Callable[..., Forest] = getattr(ut.data, kind.value)
         forest = make(trees, seed=seed, **({} if max_depth is None else {"max_depth": max_depth}))
@@ -107,7 +105,7 @@ def _read(file: Path, source: str | None, min_count: int, binary: bool) -> Fores
     options |= {"binary": True} if binary else {}
     for name in options:
         if name not in known and not takes_any:
-            raise ut.DataError(f"files of {format} have no option --{name.replace('_', '-')}", hint="leave it out")
+            raise ut.DataError(f"the format {format} has no option --{name.replace('_', '-')}", hint="remove it")
     return ut.data.read(file, format, **options)
 
 

@@ -26,7 +26,7 @@ LESSON_SECONDS = 40.0  # after these no further epoch begins
 
 
 def show(console: Console, folder: Path, lesson: int) -> None:
-    """All steps; pictures and traces go to `folder`. The last one learns from so many trees."""
+    """Run all steps; pictures and traces go to `folder`. The last step trains on `lesson` trees."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     page = _Page(console, folder)
@@ -93,14 +93,14 @@ class _Page:
 
 
 def show_capture(page: _Page) -> None:
-    page.step("A recursive Python function, and the library that capture makes of it")
+    page.step("A recursive Python function, and the library captured from it")
     page.source(programs.fib)
     page.say("Its body becomes a small graph, in which a call is still a single node:\n")
     page.code(text.dump(programs.fib.library(3), spans=False))
 
 
 def show_graph(page: _Page) -> None:
-    page.step("The static graph: each body once, calls become nodes that change tags")
+    page.step("The static graph: each body occurs once, calls become nodes that change tags")
     graph = programs.fib.graph(3)
     page.code(str(graph))
     picture = page.folder / "fib.svg"
@@ -115,7 +115,7 @@ def show_sizes(page: _Page) -> None:
         result, stats = programs.fib.run(n, stats=True)
         rows.append((n, result, len(programs.fib.graph(n)), stats.activations, stats.waves, stats.max_depth))
     page.table(("n", "fib(n)", "nodes", "activations", "waves", "deepest call"), rows)
-    page.say("Activations that do not wait for each other run together: a wave is a batch of them.")
+    page.say("Independent activations run together: a wave is a batch of them.")
 
 
 def show_schedules(page: _Page) -> None:
@@ -159,8 +159,10 @@ def show_gradient(page: _Page) -> None:
         difference = (above - below) / (2 * step)
         numbers = (f"{x:.7g}" for x in (value, gradient, difference))
         rows.append((n, *numbers, alone.activations, stats.activations, len(slope.graph(1.01, n))))
-    page.say("x = 1.01: the gradient, against a difference; activations without and with it; nodes of its graph:\n")
-    page.table(("n", "power(x, n)", "gradient", "difference", "calls", "calls with it", "nodes"), rows)
+    page.say(
+        "x = 1.01: gradient and finite difference; activations without and with the gradient; nodes of its graph:\n"
+    )
+    page.table(("n", "power(x, n)", "gradient", "difference", "calls", "calls with gradient", "nodes"), rows)
     page.say(f"grad(grad(power))(3.0, 4) = {ut.grad(ut.grad(programs.power))(3.0, 4)}, which is 4 * 3 * 3.0**2")
 
 
@@ -168,7 +170,7 @@ def show_mutual(page: _Page) -> None:
     page.step("Mutual recursion: two bodies in one graph")
     page.source(programs.is_even, programs.is_odd)
     graph = programs.is_even.graph(0)
-    page.say(f"is_even.map(range(8)) = {programs.is_even.map(range(8)).tolist()}, by a graph of {len(graph)} nodes")
+    page.say(f"is_even.map(range(8)) = {programs.is_even.map(range(8)).tolist()}, from a graph of {len(graph)} nodes")
 
 
 def show_error(page: _Page) -> None:
@@ -177,7 +179,7 @@ def show_error(page: _Page) -> None:
     try:
         programs.harmonic(50)
     except ut.RunError as error:
-        page.say("harmonic(50) gives:\n")
+        page.say("harmonic(50) raises:\n")
         page.code(f"{type(error).__name__}: {error}")
 
 
@@ -186,7 +188,7 @@ def show_depth(page: _Page) -> None:
     page.source(programs.depth)
     result, stats = programs.depth.run(DEPTH, stats=True)
     page.say(f"depth({DEPTH}) = {result}: calls nested {stats.max_depth:,} deep, in {stats.seconds:.2f} s.")
-    page.say(f"Python's own recursion limit is {sys.getrecursionlimit():,}, and stays what it was.")
+    page.say(f"Python's own recursion limit is {sys.getrecursionlimit():,}, and is unchanged.")
 
 
 def show_trace(page: _Page) -> None:
@@ -196,7 +198,7 @@ def show_trace(page: _Page) -> None:
     lines = file.read_text(encoding="utf-8").splitlines()
     shown = 8
     page.code("\n".join([*lines[:shown], f"... {len(lines) - shown} more lines in {file}"]), "text")
-    page.say("Frames name their parents; put together, these are the tags of fib(3):\n")
+    page.say("Each frame names its parent; together they give the tags of fib(3):\n")
     events = list(read_trace(file))
     tags = Tags(events)
     sites = programs.fib.graph(3).static.sites
@@ -209,13 +211,13 @@ def show_trace(page: _Page) -> None:
 
 
 def show_lesson(page: _Page, trees: int) -> None:
-    page.step("A TreeLSTM learns ListOps: what nested MIN, MAX, MED and SM (sum modulo 10) of digits are")
+    page.step("A TreeLSTM learns ListOps: the values of nested MIN, MAX, MED and SM (sum modulo 10) of digits")
     source = ut.train.open_source("listops", trees)
     model = ut.models.TreeLSTM(len(source.vocabulary), source.classes, width=32, embedding=32)
     recipe = ut.train.Recipe(rate=0.01, epochs=6, batch=50, decay="cosine")
     nodes = source.train.size
-    page.say(f"{len(source.train):,} trees of {nodes:,} nodes, the deepest {source.train.depths.max()} deep; all of a")
-    page.say("batch run together, whatever their shapes. Losses are at every digit and expression.\n")
+    page.say(f"{len(source.train):,} trees of {nodes:,} nodes, up to {source.train.depths.max()} deep; all trees of a")
+    page.say("batch run together, whatever their shapes. Every digit and expression has a loss.\n")
     rows, began = [], time.perf_counter()
     best: Any = model.init(recipe.seed)
     history: tuple[Any, ...] = ()
@@ -227,7 +229,9 @@ def show_lesson(page: _Page, trees: int) -> None:
             )
             if time.perf_counter() - began > LESSON_SECONDS:
                 break
-    page.table(("epoch", "loss", "others right", "trees per second"), rows)
+    page.table(("epoch", "loss", "dev accuracy", "trees per second"), rows)
     report, curve = ut.train.report(model, best, source.test), write_curve(page.folder / "listops.png", history)
-    page.say(f"Of {len(source.test):,} trees that it has not seen, {report.accuracy:.0%} are right; the most frequent")
-    page.say(f"value alone would be right for {report.majority:.0%}. The learning curve in {page.folder}: {curve}")
+    page.say(
+        f"On {len(source.test):,} unseen trees, {report.accuracy:.0%} are right; always guessing the most frequent"
+    )
+    page.say(f"value would give {report.majority:.0%}. Learning curve in {page.folder}: {curve}")

@@ -1,4 +1,4 @@
-"""The command `undertow predict`: trees in the colours of the labels that a trained model gives them."""
+"""The command `undertow predict`: shows trees coloured by the labels that a trained model assigns."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from undertow.train.own_trees import named
 
 _COLOURS = ("red", "dark_orange3", "white", "green3", "bright_green")  # from the lowest label to the highest
 
-_WRITTEN = "a tree is written (a b), (1 (0 a) (1 b)) or [MAX 2 3 ]; or name a file of trees"
+_WRITTEN = "write a tree as (a b), (1 (0 a) (1 b)) or [MAX 2 3 ], or name a file of trees"
 
 
 def predict(
-    checkpoint: Annotated[Path, typer.Argument(help="What `undertow train` wrote: the file, or its folder.")],
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint written by `undertow train`: the file or its folder.")],
     trees: Annotated[str, typer.Argument(metavar="TREES", help="A file of trees, or a tree as text.")],
     source: Annotated[
-        str | None, typer.Option("--from", help="brackets, sexpressions, listops or jsonl, if unclear.")
+        str | None, typer.Option("--from", help="Format, if unclear: brackets, sexpressions, listops or jsonl.")
     ] = None,
-    most: Annotated[int, typer.Option(help="How many trees to show.", min=1)] = 10,
+    most: Annotated[int, typer.Option(help="Maximum number of trees to show.", min=1)] = 10,
 ) -> None:
     """Colour trees with the labels that a trained model gives their nodes.
 
@@ -48,11 +48,11 @@ def predict(
         held = ut.train.load(_file(checkpoint))
         if not isinstance(held.model, ut.models.TreeClassifier):
             raise UndertowError(
-                f"{type(held.model).__name__} grows trees and labels none",
-                hint="ut.train.load(FILE) has its model and params; model.sample(params, seed=0) grows a tree",
+                f"{type(held.model).__name__} generates trees, it does not label them",
+                hint="ut.train.load(FILE) returns its model and params; model.sample(params, seed=0) generates a tree",
             )
         if not trees.strip():
-            raise ut.DataError("there is no tree in an empty text", hint=_WRITTEN)
+            raise ut.DataError("the text is empty", hint=_WRITTEN)
         forest = named(_read(trees, source, held))
         if not len(forest):
             raise ut.DataError(f"{trees!r} holds no trees", hint=_WRITTEN)
@@ -72,16 +72,18 @@ def _file(checkpoint: Path) -> Path:
     """The file of a checkpoint, which is there."""
     file = checkpoint / FILE if checkpoint.is_dir() else checkpoint
     if not file.is_file():
-        lacks = f"the folder {str(checkpoint)!r} has no {FILE}" if checkpoint.is_dir() else f"there is no {str(file)!r}"
-        raise MissingFile(lacks, hint="name what `undertow train` wrote: build/train/MODEL, or what --output said")
+        lacks = f"the folder {str(checkpoint)!r} has no {FILE}" if checkpoint.is_dir() else f"{str(file)!r} not found"
+        raise MissingFile(
+            lacks, hint="name the output of `undertow train`: build/train/MODEL, or the folder given as --output"
+        )
     return file
 
 
 def coloured(tree: Any, given: Any, classes: int, unknown: Any = ()) -> Text:
-    """A tree drawn with letters, each node in the colour of its given label.
+    """A tree drawn as text, each node in the colour of its predicted label.
 
-    Beside it stands what else there is to say: that the model does not know its word, for these nodes, and its true
-    label, where that is another.
+    Notes beside a node say that the model does not know its word, and give its true
+    label if that differs.
     """
     made = Text()
     for node, line in lines_of(replace(tree, label=given), 0, tree.size):
@@ -114,7 +116,7 @@ def _read(trees: str, source: str | None, held: Any) -> Any:
     head = held.inner_words or re.search(r"\(\s*_(?=[\s()])", text) is not None
     options = {"sexpressions": {"head": head}, "listops": {"binary": not held.model.any_children}}.get(source, {})
     if source not in FORMATS or source == "npz":
-        raise ut.DataError(f"{source} is no format of text", hint="write --from brackets, sexpressions or listops")
+        raise ut.DataError(f"{source} is not a text format", hint="write --from brackets, sexpressions or listops")
     return FORMATS[source](text, **options)
 
 
@@ -139,7 +141,7 @@ def _is_json(text: str) -> bool:
 def _as_known(forest: Any, held: Any) -> Any:
     """The same trees with the model's numbers of words and labels; a label that it does not know is none."""
     if held.vocabulary is None:
-        raise UndertowError("the checkpoint holds no words", hint="ut.train.Checkpoint(..., vocabulary=) saves them")
+        raise UndertowError("the checkpoint has no vocabulary", hint="ut.train.Checkpoint(..., vocabulary=) saves it")
     label, known = forest.label, held.labels
     if (forest.labels is None) != (known is None):
         label = np.full_like(label, -1)
@@ -147,7 +149,7 @@ def _as_known(forest: Any, held: Any) -> Any:
         new = [name for name in forest.labels if name not in known]
         if 0 < len(new) < len(forest.labels):  # where none is known, they are labels of something else
             raise ut.DataError(
-                f"the model has no label {', '.join(map(repr, new))}", hint=f"its labels are {', '.join(known)}"
+                f"unknown labels: {', '.join(map(repr, new))}", hint=f"the model's labels are {', '.join(known)}"
             )
         numbers = [known.numbers.get(name, -1) for name in forest.labels]
         label = np.array([*numbers, -1], np.int32)[label]  # the last one is found by -1
@@ -160,5 +162,5 @@ def _with_words(forest: Any, known: Any) -> Any:
         used = {forest.vocabulary.word(number) for number in np.unique(forest.word[forest.word >= 0]).tolist()}
         if new := sorted(used.difference(known)):
             few = ", ".join(map(repr, list(known)[:10])) + (", ..." if len(known) > 10 else "")
-            raise ut.DataError(f"the model has no word {', '.join(map(repr, new))}", hint=f"its words are {few}")
+            raise ut.DataError(f"unknown words: {', '.join(map(repr, new))}", hint=f"the model's words are {few}")
     return forest.with_vocabulary(known)

@@ -1,4 +1,4 @@
-"""The command `undertow train`: a model of trees, from first parameters to a report."""
+"""The command `undertow train`: trains a model of trees and reports on it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from undertow.train.loop import is_over
 from undertow.train.recipe import OPTIMIZERS, Recipe
 from undertow.train.source import SOURCES, TREES
 
-_MODELS = f"{', '.join(CLASSIFIERS)}, which label trees; {', '.join(GENERATORS)}, which grow them."
+_MODELS = f"{', '.join(CLASSIFIERS)} label trees; {', '.join(GENERATORS)} generate them."
 _PATIENCE = (
-    "Stop after so many epochs that were no better. Better: more roots of the dev set right, or as many roots and more "
-    "nodes; of models that grow trees, less loss."
+    "Stop after this many epochs without improvement: more dev roots right, or as many roots and more "
+    "nodes; for models that generate trees, a lower loss."
 )
 _SIZES = {"width": None, "embedding": None, "dropout": 0.0}  # of models, if not given
 FILE = "checkpoint.safetensors"
@@ -44,41 +44,45 @@ def train(
     context: typer.Context,
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODELS)] = None,
     data: Annotated[str, typer.Option(help=f"{SOURCES}.")] = "grammar",
-    trees: Annotated[
-        int | None, typer.Option(help=f"How many to make by rule, where no file has them; {TREES}.")
+    trees: Annotated[int | None, typer.Option(help=f"Number of generated trees, if no file has them; {TREES}.")] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Width of a node's vector; the default depends on the model.")
     ] = None,
-    width: Annotated[int | None, typer.Option(help="Of the vector of a node; each model has its own default.")] = None,
-    embedding: Annotated[int | None, typer.Option(help="Width of words, in the LSTMs.")] = None,
-    dropout: Annotated[float, typer.Option(help="The share of places that are dropped.")] = 0.0,
-    epochs: Annotated[int, typer.Option(help="How often to go through all trees.")] = Recipe.epochs,
-    batch: Annotated[int, typer.Option(help="Trees at a time.")] = Recipe.batch,
-    rate: Annotated[float, typer.Option(help="Of learning.")] = Recipe.rate,
-    embed_rate: Annotated[float, typer.Option(help="Of embeddings, times the rate.")] = Recipe.embed_rate,
-    optimizer: Annotated[str, typer.Option(help=f"{', '.join(OPTIMIZERS)}.")] = Recipe.optimizer,
-    decay: Annotated[str, typer.Option(help="How the rate falls: none, linear or cosine.")] = Recipe.decay,
-    warmup: Annotated[float, typer.Option(help="Epochs in which the rate rises.")] = Recipe.warmup,
-    clip: Annotated[float | None, typer.Option(help="The longest that the gradient may be; 0: any.")] = Recipe.clip,
-    l2: Annotated[float, typer.Option(help="Pulls weights towards zero.")] = Recipe.l2,
+    embedding: Annotated[int | None, typer.Option(help="Width of word embeddings, in the LSTMs.")] = None,
+    dropout: Annotated[float, typer.Option(help="Fraction of elements to drop.")] = 0.0,
+    epochs: Annotated[int, typer.Option(help="Number of passes over all trees.")] = Recipe.epochs,
+    batch: Annotated[int, typer.Option(help="Trees per batch.")] = Recipe.batch,
+    rate: Annotated[float, typer.Option(help="Learning rate.")] = Recipe.rate,
+    embed_rate: Annotated[
+        float, typer.Option(help="Learning rate of embeddings, relative to --rate.")
+    ] = Recipe.embed_rate,
+    optimizer: Annotated[str, typer.Option(help=f"One of {', '.join(OPTIMIZERS)}.")] = Recipe.optimizer,
+    decay: Annotated[str, typer.Option(help="Decay of the rate: none, linear or cosine.")] = Recipe.decay,
+    warmup: Annotated[float, typer.Option(help="Epochs of rising rate at the start.")] = Recipe.warmup,
+    clip: Annotated[float | None, typer.Option(help="Maximum norm of the gradient; 0 for no limit.")] = Recipe.clip,
+    l2: Annotated[float, typer.Option(help="L2 penalty on weights.")] = Recipe.l2,
     patience: Annotated[int | None, typer.Option(help=_PATIENCE)] = Recipe.patience,
-    at: Annotated[str, typer.Option(help="Where there are losses: nodes or root.")] = Recipe.at,
-    min_count: Annotated[int, typer.Option(help="Words that are rarer become <unk>.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of parameters, order, dropout, and trees made by rule.")] = Recipe.seed,
-    threads: Annotated[int | None, typer.Option(help="Of the engine.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Bytes that a step may hold; K, M or G may follow.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder; build/train/MODEL.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Train anew, over the folder's checkpoint.")] = False,
+    at: Annotated[str, typer.Option(help="Where to compute losses: nodes or root.")] = Recipe.at,
+    min_count: Annotated[int, typer.Option(help="Replace words that occur less often by <unk>.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of parameters, order, dropout and generated trees.")] = Recipe.seed,
+    threads: Annotated[int | None, typer.Option(help="Threads of the engine.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Maximum bytes of a step, e.g. 500K, 64M or 2G.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Output folder; default build/train/MODEL.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the folder's checkpoint.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Start over, replacing the folder's checkpoint.")] = False,
 ) -> None:
-    """Train a model on trees: a checkpoint, a log, a learning curve and a report go to a folder.
+    """Train a model on trees: a checkpoint, a log, a learning curve and a report are written to a folder.
 
-    With --data trees:PATH on your own, in any format that `undertow data` reads.
-    PATH is a file, of which the seed takes a tenth for dev and one to report on;
+    --data trees:PATH trains on your own trees, in any format that `undertow data` reads.
+    PATH is a file, of which a tenth is held out for dev and a tenth for test, by seed;
     or a folder with files train and dev, and perhaps test. childsum and drnn
-    take any number of children, the others two or none.
+    accept any number of children, the others 0 or 2.
 
     Example: undertow train childsum --data trees:reviews.txt
 
-    With --resume, what is left out is as the folder has it: undertow train --resume -o FOLDER
+    With --resume, omitted options keep the folder's values: undertow train --resume -o FOLDER
     """
     console, folder = make_console(), _folder(model, output, resume)
     limits = {"threads": threads, "memory": None if memory is None else bytes_of(memory)}
@@ -103,9 +107,9 @@ def train(
             checkpoint = _resumed(folder, before, checkpoint)
             _tell_rates(console, before.recipe, recipe)
             if checkpoint.state.epoch >= recipe.epochs:
-                console.print(f"It has had its {recipe.epochs} epochs: a larger --epochs goes on", markup=False)
+                console.print(f"All {recipe.epochs} epochs are done: continue with a larger --epochs", markup=False)
             elif is_over(checkpoint.state, recipe):
-                console.print(f"It {_stopped(checkpoint)}: a larger --patience goes on", markup=False)
+                console.print(f"Training {_stopped(checkpoint)}: continue with a larger --patience", markup=False)
         if labels:
             _tell_labels(console, source, recipe.at)
         size = sum(int(np.size(value)) for value in checkpoint.state.params.values())
@@ -114,13 +118,13 @@ def train(
             run(console, folder, checkpoint, source)
         except KeyboardInterrupt:
             # Only a second Ctrl-C comes here, or one while the report is made.
-            kept = "--resume goes on from its checkpoint" if (folder / FILE).is_file() else "nothing is saved yet"
-            typer.echo(f"\nStopped at once. {folder}: {kept}", err=True)
+            kept = "continue from its checkpoint with --resume" if (folder / FILE).is_file() else "nothing was saved"
+            typer.echo(f"\nStopped immediately. {folder}: {kept}", err=True)
             raise typer.Exit(130) from None
 
 
 def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
-    """Train, showing how it goes; write what comes of it. The checkpoint in the end."""
+    """Train, showing progress, and write the results. Returns the final checkpoint."""
     file, first, saved, told_at = folder / FILE, checkpoint.state, time.monotonic(), time.monotonic()
     labels = isinstance(checkpoint.model, ut.models.TreeClassifier)
     nodes = source.train.size / len(source.train), source.dev.size / len(source.dev)  # of a tree, on average
@@ -154,16 +158,16 @@ def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
                 break
     curve = write_curve(folder / "curve.png", checkpoint.state.history, None if labels else nodes)
     if stop:
-        typer.echo(f"\nStopped and saved. To go on: undertow train --resume -o {shlex.quote(str(folder))}", err=True)
+        typer.echo(f"\nStopped and saved. To continue: undertow train --resume -o {shlex.quote(str(folder))}", err=True)
         raise typer.Exit(130)
     if checkpoint.state is not first and checkpoint.state.epoch < checkpoint.recipe.epochs:
         console.print(_stopped(checkpoint), markup=False)
     report = (ut.train.report if labels else ut.train.growth)(checkpoint.model, checkpoint.params, source.test)
     (folder / "report.txt").write_text(f"{report}\n", encoding="utf-8")
-    trees = f"{len(source.test):,} trees that it has not seen"
+    trees = f"{len(source.test):,} unseen trees"
     if source.test is source.dev:
-        trees = f"the {len(source.dev):,} dev trees, by which it was chosen"
-    console.print(f"\nThe best epoch's parameters, on {trees}:\n")
+        trees = f"the {len(source.dev):,} dev trees, which also selected the best epoch"
+    console.print(f"\nParameters of the best epoch, on {trees}:\n")
     console.print(str(report), markup=False)
     console.print(f"\nWrote {folder}: {FILE}, log.csv, log.jsonl, report.txt, {curve}", markup=False)
     return checkpoint
@@ -174,13 +178,13 @@ def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
 
 
 def _folder(model: str | None, output: Path | None, resume: bool) -> Path:
-    """Where all is written to; without a model, that of a run that goes on."""
+    """The output folder; without a model, that of the run to resume."""
     if model is None and not resume:
-        raise typer.BadParameter(f"name one: {_MODELS} --resume goes on without", param_hint="MODEL")
+        raise typer.BadParameter(f"name one: {_MODELS} Only --resume needs none", param_hint="MODEL")
     if output is not None:
         return output
     if model is None:
-        raise typer.BadParameter("name the folder to go on from with --output, or its MODEL", param_hint="--resume")
+        raise typer.BadParameter("name its folder with --output, or its MODEL", param_hint="--resume")
     return Path("build/train") / model
 
 
@@ -193,7 +197,7 @@ def _checked(options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     known = {field.name for field in fields(kind)} | ({"at"} if model in ut.models.CLASSIFIERS else set())
     for name in [*sizes, *(["at"] if options["at"] != "nodes" else [])]:
         if name not in known:
-            raise UndertowError(f"{model} has no --{name}", hint="leave it out")
+            raise UndertowError(f"{model} has no --{name}", hint="remove it")
     check_ranges(**sizes)
     return kind, ut.train.Recipe(**recipe), sizes
 
@@ -207,9 +211,9 @@ def _as_before(context: typer.Context, folder: Path, checkpoint: Any) -> dict[st
     }
     model = name_of(checkpoint.model)
     if given.get("model", model) != model:
-        raise UndertowError(f"{folder} holds another model: {model}", hint="leave the name out, or change --output")
+        raise UndertowError(f"{folder} holds another model: {model}", hint="remove the name, or change --output")
     if not checkpoint.source and "data" not in given:
-        raise UndertowError(f"{folder} does not say what it was trained on", hint="say it with --data")
+        raise UndertowError(f"{folder} does not record its training data", hint="name it with --data")
     return {**context.params, "model": model, **_settings(checkpoint), **given}
 
 
@@ -222,11 +226,11 @@ def _settings(checkpoint: Any) -> dict[str, Any]:
 def _kind(name: str) -> Any:
     if name == "experts":
         raise UndertowError(
-            "experts are for rows of numbers, and what is trained here is trained on trees",
+            "experts is trained on rows of numbers, but this command trains on trees",
             hint="in Python: ut.value_and_grad(ut.models.Experts(inputs, classes).loss())(params, x, label)",
         )
     if name not in MODELS:
-        raise UndertowError(f"there is no model {name}", hint=f"choose from {', '.join(MODELS)}")
+        raise UndertowError(f"unknown model {name}", hint=f"choose from {', '.join(MODELS)}")
     return MODELS[name]
 
 
@@ -239,27 +243,27 @@ def _source_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_folder(folder: Path, resume: bool, force: bool) -> None:
-    """Nothing that was trained is lost by accident, and there is something to go on from."""
+    """Check that no checkpoint is lost by accident, and that there is one to resume."""
     if folder.exists() and not folder.is_dir():
         raise UndertowError(f"{folder} is a file", hint="--output names a folder")
     there = (folder / FILE).is_file()
     if resume and force:
-        raise UndertowError("--resume goes on, and --force begins anew", hint="give one of them")
+        raise UndertowError("--resume continues and --force starts over", hint="use one of them")
     if resume and not there:
         raise UndertowError(
-            f"{folder} has no checkpoint to go on from",
-            hint="begin without --resume, or name the folder with --output",
+            f"{folder} has no checkpoint to resume",
+            hint="start without --resume, or name the folder with --output",
         )
     if there and not (resume or force):
         raise UndertowError(
-            f"{folder} holds a checkpoint already",
-            hint="--resume goes on from it, --force trains anew and writes over it, --output names another folder",
+            f"{folder} already has a checkpoint",
+            hint="--resume continues from it, --force starts over and replaces it, --output names another folder",
         )
 
 
 @contextlib.contextmanager
 def _asked_to_stop() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C: a step writes over its parameters, so it is ended first, and then saved.
+    """A list that is empty until Ctrl-C: a step overwrites its parameters, so it finishes before saving.
 
     A second Ctrl-C interrupts at once.
     """
@@ -284,27 +288,31 @@ def _asked_to_stop() -> Iterator[list[int]]:
 def _stopped(checkpoint: Any) -> str:
     state, epochs = checkpoint.state, checkpoint.recipe.patience
     many = f"{epochs} epoch{'s' * (epochs != 1)}"
-    return f"stopped after epoch {state.epoch}: no better for {many} (best: epoch {state.best_record.epoch})"
+    return f"stopped after epoch {state.epoch}: no improvement for {many} (best: epoch {state.best_record.epoch})"
 
 
 def _tell_rates(console: Console, before: Any, now: Any) -> None:
     """A rate that falls towards the last epoch was another at every step, if the last epoch was another."""
     if now.decay != "none" and now.epochs != before.epochs:
         console.print(
-            f"The rate falls ({now.decay}) over {now.epochs} epochs now, and fell over {before.epochs} before: "
-            f"not as in one run of {now.epochs}",
+            f"The rate now decays ({now.decay}) over {now.epochs} epochs, before over {before.epochs}: "
+            f"results differ from a single run of {now.epochs}",
             markup=False,
         )
 
 
 def _tell_labels(console: Console, source: Any, at: str) -> None:
-    """How much of files has no label, lest somebody's -1 and 1 are taken for one class."""
+    """Print how many nodes have no label, in case -1 was meant as one."""
     trees = source.train
     label = trees.label if at == "nodes" else trees.label[trees.roots]
     missing = int((label < 0).sum())
     if not missing or trees.vocabulary == ut.data.LISTOPS:
         return
-    hint = "" if source.labels is not None else " (-1 says so; if it is meant as a label, write 0 and 1 for -1 and 1)"
+    hint = (
+        ""
+        if source.labels is not None
+        else " (marked by -1; if -1 is meant as a label, use 0 and 1 instead of -1 and 1)"
+    )
     what = at if at == "nodes" else "roots"
     console.print(f"{missing:,} of {len(label):,} {what} have no label{hint}", markup=False)
 
@@ -316,12 +324,12 @@ def _resumed(folder: Path, saved: Any, wanted: Any) -> Any:
     if different:
         told = "; ".join(f"--{name.replace('_', '-')} {before.get(name)} before, {now[name]} now" for name in different)
         raise UndertowError(
-            f"{folder} was trained otherwise: {told}", hint="leave these options out, or name another --output"
+            f"{folder} was trained with other options: {told}", hint="remove these options, or name another --output"
         )
     if (saved.model, saved.vocabulary, saved.labels) != (wanted.model, wanted.vocabulary, wanted.labels):
         raise UndertowError(
-            f"{folder} was trained on trees with other words or labels: {saved.source['data']} is no more what it was",
-            hint="bring back what was trained on, or train anew: --force writes over it, --output names another folder",
+            f"{folder} was trained on trees with other words or labels: {saved.source['data']} has changed",
+            hint="restore the training data, or start over: --force replaces it, --output names another folder",
         )
     return replace(wanted, state=saved.state)
 
@@ -348,7 +356,7 @@ def _line(event: Any, nodes: float) -> str:
     if math.isnan(r.dev_accuracy) and nodes_right:  # no root has a label
         good = f"dev {nodes_right[2:]}"
     elif math.isnan(r.dev_accuracy):
-        good = f"perplexity {_figure(perplexity(r.dev_loss, nodes), 2)} of a node"
+        good = f"perplexity {_figure(perplexity(r.dev_loss, nodes), 2)} per node"
     return (
         f"epoch {r.epoch:3}  loss {_figure(r.train_loss)}  dev loss {_figure(r.dev_loss)}  {good}  "
         f"{r.trees_per_second:8,.0f} trees/s{mark}"

@@ -1,1 +1,1 @@
-"""Other faces of the same library and engines: `compat.v1` is that of TensorFlow 1."""
+"""Alternative APIs on the same library and engines: `compat.v1` is that of TensorFlow 1."""

@@ -1,4 +1,4 @@
-"""Trees as data: forests that recursive functions take, readers, writers, generators and pictures."""
+"""Trees as data: forests as arguments of recursive functions, readers, writers, generators and pictures."""
 
 from undertow.data.expressions import ARITHMETIC, BOOLEANS, LISTOPS
 from undertow.data.files import load, parse_jsonl, read, save, write

@@ -1,4 +1,4 @@
-"""Arguments that many functions of trees take: one that is of the wrong kind or out of range is a `DataError`."""
+"""Checks of common arguments of tree functions: a wrong kind or range is a `DataError`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from undertow.errors import DataError, brief
 
 
 def check_whole(name: str, value: Any, least: int | None = None) -> None:
-    """An integer, from some number on."""
+    """Check that a value is an integer, and at least `least`."""
     is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not is_whole or (least is not None and value < least):
         wanted = "an integer" if least is None else f"an integer from {least} on"
@@ -25,7 +25,7 @@ def is_part(value: Any) -> bool:
 
 
 def check_text(text: Any) -> None:
-    """Text, and not what it might be in, or be written in."""
+    """Check that a value is a string, not bytes, a path or lines."""
     if isinstance(text, str):
         return
     if isinstance(text, (bytes, bytearray)):
@@ -35,5 +35,5 @@ def check_text(text: Any) -> None:
     elif isinstance(text, (list, tuple)):
         hint = 'join the lines first: "\\n".join(lines); ut.data.from_nested takes lists of trees'
     else:
-        hint = "give the text itself; ut.data.read(path) reads a file"
+        hint = "pass a string; ut.data.read(path) reads a file"
     raise DataError(f"{brief(text)} is not text", hint=hint)

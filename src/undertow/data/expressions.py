@@ -1,10 +1,10 @@
-"""Expressions as trees: what their words are, and the value of every node.
+"""Expressions as trees: their words, and the value of every node.
 
-Words are numbered so that a leaf's number says its value: a digit is its own, `false` is 0 and `true` is 1.
+Words are numbered so that a leaf's number is its value: a digit is itself, `false` is 0 and `true` is 1.
 
 ListOps is by N. Nangia and S. R. Bowman, "ListOps: A Diagnostic Dataset for Latent Tree Learning", NAACL student
-workshop 2018. MIN and MAX of digits, MED their median (of an even number, the mean of the middle two, rounded down), SM
-their sum modulo 10; their code also has FIRST and LAST.
+workshop 2018. MIN and MAX of digits, MED the median (for an even count, the mean of the middle two, rounded down), SM
+the sum modulo 10; their code also has FIRST and LAST.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def listops_values(forest: Forest) -> Array:
 
 
 def _apply(forest: Forest, nodes: Array, counts: Array, values: Array) -> Array:
-    """The values of some nodes whose children have theirs."""
+    """The values of some nodes, given those of their children."""
     starts = np.cumsum(counts) - counts
     places = np.arange(int(counts.sum())) + (forest.offsets[nodes] - starts).repeat(counts)
     arguments = values[forest.child[places]]
@@ -62,7 +62,7 @@ def _apply(forest: Forest, nodes: Array, counts: Array, values: Array) -> Array:
 
 
 def listops_pairs(forest: Forest) -> list[str]:
-    """The text of n-ary ListOps trees, with brackets that read it in pairs: `( ( ( [MAX 2 ) 9 ) ] )`."""
+    """The text of n-ary ListOps trees, bracketed in pairs: `( ( ( [MAX 2 ) 9 ) ] )`."""
     if not forest.size:
         return []
     words = [LISTOPS.word(n) for n in forest.word.tolist()]

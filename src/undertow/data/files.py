@@ -1,4 +1,4 @@
-"""Files of trees: of text in any format, and of the arrays of a forest."""
+"""Files of trees: text in any format, and arrays of a forest."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from undertow.errors import DataError, brief
 
 
 class MissingFile(DataError, FileNotFoundError):
-    """A file of trees is not there. It is Python's own error too, for those who expect that."""
+    """A file of trees does not exist. Also a FileNotFoundError."""
 
 
 def read(path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Forest:
     """The trees in a file: `brackets`, `sexpressions`, `listops`, `jsonl` (a tree on each line) or `npz`.
 
-    Without `format` it is known by the end of the name: .txt, .mrg, .ptb and .bracket hold brackets, .sexp and .lisp
+    Without `format`, the suffix decides: .txt, .mrg, .ptb and .bracket are brackets, .sexp and .lisp
     S-expressions, .tsv ListOps. Options go to the reader of that format, as in `read("train.txt", min_count=2)`.
     """
     check_file(path)
@@ -49,13 +49,13 @@ def text_of(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as fault:
-        raise DataError(f"{os.fspath(path)!r} is not text in UTF-8: {fault}", hint="convert the file first") from None
+        raise DataError(f"{os.fspath(path)!r} is not UTF-8 text: {fault}", hint="convert the file first") from None
 
 
 def write(forest: Forest, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Write trees to a file, in the format that its name or `format` says: the same as in `read`.
+    """Write trees to a file, in the format given by `format` or its name, as in `read`.
 
-    Its folder is made where it is not there.
+    Missing folders are created.
     """
     format = format_of(path, format)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -66,29 +66,29 @@ def write(forest: Forest, path: str | os.PathLike[str], format: str | None = Non
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse what is not there, and folders: before anything is said of formats."""
+    """Reject missing files and folders before looking at formats."""
     if Path(path).is_dir():
-        raise DataError(f"{os.fspath(path)!r} is a folder, not a file of trees", hint="name a file in it")
+        raise DataError(f"{os.fspath(path)!r} is a folder, not a file of trees", hint="choose a file in it")
     if not Path(path).exists():
-        raise MissingFile(f"there is no file {os.fspath(path)!r}", hint="see that the name and the folder are right")
+        raise MissingFile(f"there is no file {os.fspath(path)!r}", hint="check the name and the folder")
 
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
-    """The format that is asked for, or else the one that a file's name ends in."""
+    """The requested format, or that of the file's suffix."""
     found = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
     if found not in FORMATS:
         known = ", ".join(FORMATS)
         if format:
-            raise DataError(f"{brief(format)} is no format of trees", hint=f"the formats are {known}")
+            raise DataError(f"unknown tree format {brief(format)}", hint=f"the formats are {known}")
         raise DataError(
-            f"the name {brief(Path(path).name)} does not say what format it has",
-            hint=f"say it with format=, on the command line with --from or --to; the formats are {known}",
+            f"cannot tell the format from the name {brief(Path(path).name)}",
+            hint=f"set format=, or --from or --to on the command line; the formats are {known}",
         )
     return found
 
 
 def parse_jsonl(text: str, **options: Any) -> Forest:
-    """A tree on each line, as JSON: texts, lists, and objects with `word`, `label`, `children` and other fields."""
+    """One JSON tree per line: strings, lists, and objects with `word`, `label`, `children` and other fields."""
     check_text(text)
     problems: dict[int, str] = {}
     trees: list[Any] = []
@@ -108,7 +108,7 @@ def parse_jsonl(text: str, **options: Any) -> Forest:
 
 
 def save(forest: Forest, path: str | os.PathLike[str]) -> None:
-    """Write a forest as a file of arrays (`.npz`), with the words and the names of labels."""
+    """Write a forest as a file of arrays (`.npz`), with its vocabulary and label names."""
     arrays: dict[str, Any] = {"depths": forest.depths, "word": forest.word, "label": forest.label}
     arrays["binary"] = np.array(forest.is_binary)
     arrays |= {f"field.{name}": values for name, values in forest.fields.items()}
@@ -122,13 +122,13 @@ def save(forest: Forest, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Forest:
-    """Read what `save` wrote. Nothing in such a file is ever run."""
+    """Read a file written by `save`. Nothing in it is executed."""
     try:
         with open(path, "rb") as file:  # NumPy would leave a broken one open
             held = np.load(file, allow_pickle=False)
             arrays = {name: held[name] for name in held.files}
     except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
-        raise _no_forest(path, "it is no file of arrays, or it is broken") from None
+        raise _no_forest(path, "it is damaged, or not an .npz file") from None
     if missing := [name for name in ("depths", "word", "label", "binary") if name not in arrays]:
         raise _no_forest(path, f"it has no {' and no '.join(map(repr, missing))}")
     try:

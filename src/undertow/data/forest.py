@@ -1,7 +1,7 @@
-"""Many trees side by side in a few arrays, which a recursive function takes as one ordinary argument.
+"""Forests: many trees in a few arrays, passed to a recursive function as one ordinary argument.
 
-Nodes are numbered in preorder: a node before what is below it, siblings from left to right, one tree after the other.
-So a tree, and everything below any node of it, is a range of numbers, and a root is the first node of its tree.
+Nodes are numbered in preorder: a node before its descendants, siblings from left to right, tree after tree.
+So every tree and subtree is a range of numbers, and a root is the first node of its tree.
 
 >>> forest = Forest.from_depths([0, 1, 1, 2, 2], word=[-1, 5, -1, 6, 7])
 >>> forest
@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forest:
-    """Trees as arrays: for each node its word, label, children and further fields; for each tree its root.
+    """Trees as arrays: for each node its word, label, children and other fields; for each tree its root.
 
     The functions of this module make forests; so does `Forest.from_depths`, from arrays. In a captured function the
     arrays are traced, and their lengths are known only at run time: batches of any size share one capture.
@@ -62,16 +62,16 @@ class Forest:
         vocabulary: Vocabulary | None = None,
         labels: Vocabulary | None = None,
     ) -> Forest:
-        """A forest from the depth of every node, in preorder: 0 begins a tree, and the rest follows from the numbers.
+        """A forest from the depth of every node, in preorder: 0 starts a tree, and the depths determine the rest.
 
-        `binary=True` insists on two children or none, `binary=False` keeps a forest n-ary that happens to be binary;
-        None finds out. Words and labels count from 0; -1 is where a node has none.
+        `binary=True` requires 0 or 2 children, `binary=False` treats even a binary forest as n-ary;
+        None decides by the data. Words and labels count from 0; -1 means none.
         """
         level = _integers(depths, "depths")
         count = len(level)
         if count and (level[0] != 0 or (level < 0).any() or (level[1:] > level[:-1] + 1).any()):
             raise DataError(
-                "these depths are not those of trees in preorder",
+                "the depths do not describe trees in preorder",
                 hint="a tree begins with depth 0, and a node is at most one deeper than the one before it",
             )
         parent = select.parents(level)
@@ -83,7 +83,7 @@ class Forest:
         is_binary = bool(((counts == 0) | (counts == 2)).all())
         if binary and not is_binary:
             raise DataError(
-                f"{select.first_odd(counts, roots)}, and a binary forest is asked for",
+                f"{select.first_odd(counts, roots)}, but binary=True requires 0 or 2",
                 hint="leave out binary=True, and use forest.children(node) instead of left and right",
             )
         sides = None
@@ -117,18 +117,18 @@ class Forest:
 
     @property
     def is_binary(self) -> bool:
-        """Has every node a left and a right child, or none?"""
+        """Does every node have 0 or 2 children?"""
         return self.sides is not None
 
     def is_leaf(self, node: Any) -> Any:
-        """Has the node no children?"""
+        """Is the node a leaf?"""
         self._check(node)
         if self.sides is not None:
             return _at(self.sides[0], node) < 0
         return self.child_count(node) == 0
 
     def child_count(self, node: Any) -> Any:
-        """How many children the node has."""
+        """The number of children of the node."""
         self._check(node)
         return _at(self.offsets, node + 1) - _at(self.offsets, node)
 
@@ -138,26 +138,26 @@ class Forest:
         return _at(self.child, slice(_at(self.offsets, node), _at(self.offsets, node + 1)))
 
     def field(self, name: str) -> Any:
-        """The values that nodes have under this name."""
+        """The values of this field, one per node."""
         if name not in self.fields:
             known = ", ".join(map(repr, self.fields)) or "none"
-            raise DataError(f"this forest has no field {brief(name)}", hint=f"its further fields are: {known}")
+            raise DataError(f"this forest has no field {brief(name)}", hint=f"its fields are: {known}")
         return self.fields[name]
 
     def _check(self, node: Any) -> None:
-        """Refuse a node that is not there, where it can be known before the run."""
+        """Reject a node number that is out of range, if it is known before the run."""
         if isinstance(node, (Traced, np.ndarray)) or isinstance(self.offsets, Traced):
             return
         if not isinstance(node, (int, np.integer)) or not 0 <= node < self.size:
             raise DataError(
-                f"there is no node {brief(node)}: the forest has {self.size}", hint="the first node is number 0"
+                f"node {brief(node)} is out of range: the forest has {self.size} nodes", hint="nodes count from 0"
             )
 
     def _sides(self) -> tuple[Any, Any]:
         if self.sides is None:
             raise DataError(
                 "this forest is not binary, so its nodes have no left and right",
-                hint="ut.map(f, forest.children(node)) goes over any number of children",
+                hint="ut.map(f, forest.children(node)) handles any number of children",
             )
         return self.sides
 
@@ -165,12 +165,12 @@ class Forest:
 
     @property
     def size(self) -> int:
-        """How many nodes there are, in all trees."""
+        """The number of nodes in all trees."""
         return len(self.word)
 
     def __len__(self) -> int:
         if isinstance(self.roots, Traced):
-            raise TypeMismatch("the number of trees is known only at run time", hint="ut.shape(forest.roots)[0] is it")
+            raise TypeMismatch("the number of trees is known only at run time", hint="use ut.shape(forest.roots)[0]")
         return len(self.roots)
 
     def __iter__(self) -> Iterator[Forest]:
@@ -185,19 +185,19 @@ class Forest:
         return self.batch(key)
 
     def batch(self, indices: Any) -> Forest:
-        """A forest of these trees only, in this order; an index may come again."""
+        """A forest of these trees only, in this order; an index may repeat."""
         return select.batch(self, indices)
 
     def batches(self, size: int, seed: int | None = None, drop_last: bool = False) -> Iterator[Forest]:
-        """All trees, `size` at a time; shuffled if there is a seed. The last batch may be smaller, or is dropped."""
+        """All trees, `size` at a time; shuffled if a seed is given. The last batch may be smaller, or is dropped."""
         return select.batches(self, size, seed, drop_last)
 
     def split(self, *parts: float, seed: int | None = None) -> tuple[Forest, ...]:
-        """Disjoint forests with these parts of the trees, the last taking the rest: `train, test = f.split(0.9)`."""
+        """Disjoint forests with these fractions of the trees, the last with the rest: `train, test = f.split(0.9)`."""
         return select.split(self, parts, seed)
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Forest:
-        """The same trees, their words numbered as in this vocabulary; what it does not have is its unknown word."""
+        """The same trees with words numbered by this vocabulary; missing words become its unknown word."""
         return select.with_vocabulary(self, vocabulary)
 
     @functools.cached_property
@@ -211,7 +211,7 @@ class Forest:
     # -- to look at --------------------------------------------------------------------------------------------
 
     def text(self, most: int = 10) -> str:
-        """The first trees drawn with letters, for terminals."""
+        """The first trees drawn as text, for terminals."""
         from undertow.data.picture import text  # who only computes needs no pictures
 
         return text(self, most)
@@ -228,7 +228,7 @@ class Forest:
     # -- as a value ------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Equal nodes in equal trees; the names of words and labels are not compared."""
+        """Are the trees equal? Names of words and labels are not compared."""
         if not isinstance(other, Forest):
             return NotImplemented
         pairs = [(getattr(self, name), getattr(other, name)) for name in _ARRAYS]
@@ -278,15 +278,15 @@ class Forest:
 
 
 def join(forests: Iterable[Forest]) -> Forest:
-    """The trees of several forests, one after the other. Words, labels and fields must mean the same in all of them."""
+    """Concatenate forests. Their words, labels and fields must agree."""
     if not isinstance(forests, Iterable) or isinstance(forests, (str, bytes)):
         raise DataError(f"{brief(forests)} is not a list of forests", hint="write join([one, other])")
     parts = list(forests)
     if not parts:
-        raise DataError("there are no forests to join", hint="give at least one")
+        raise DataError("there are no forests to join", hint="pass at least one")
     for part in parts:
         if not isinstance(part, Forest):
-            raise DataError(f"{brief(part)} is not a forest", hint="ut.data.from_nested makes one of nested values")
+            raise DataError(f"{brief(part)} is not a forest", hint="ut.data.from_nested converts nested values")
     return select.join(parts)
 
 
@@ -314,18 +314,18 @@ def _integers(values: Any, what: str) -> Array:
         raise DataError(f"the {what} of a forest must be one row of integers, not {brief(values)}")
     if array.dtype != np.int32 and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
         wrong = array[(array < -(2**31)) | (array >= 2**31)][0]
-        raise DataError(f"{wrong} in the `{what}` of a forest", hint="these are integers of 32 bits")
+        raise DataError(f"the `{what}` of a forest cannot contain {wrong}", hint="use 32-bit integers")
     return array.astype(np.int32)
 
 
 def _column(values: Any, what: str, count: int) -> Array:
-    """One integer for each node; -1 where nothing is given."""
+    """One integer per node; -1 by default."""
     if values is None:
         return np.full(count, -1, np.int32)
     numbers = _integers(values, what)
     if numbers.size and numbers.min() < -1:
-        hint = f"-1 is where a node has no {what}; count {what}s from 0 on"
-        raise DataError(f"{numbers.min()} in the `{what}` of a forest", hint=hint)
+        hint = f"{what}s count from 0; -1 means no {what}"
+        raise DataError(f"the `{what}` of a forest cannot contain {numbers.min()}", hint=hint)
     return _field(numbers, what, count)
 
 

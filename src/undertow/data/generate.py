@@ -1,6 +1,6 @@
-"""Trees made by rule, with the exact label of every node: data for tests, examples and lessons that needs no download.
+"""Generated trees with the exact label of every node: data for tests and examples that needs no download.
 
-The same seed gives the same trees, everywhere.
+The same seed gives the same trees on every machine.
 
 >>> forest = arithmetic(2, seed=1)
 >>> forest
@@ -46,10 +46,10 @@ def listops(
 ) -> Forest:
     """Expressions of ListOps: digits under MIN, MAX, MED (median) and SM (sum modulo 10), nested; labels are values.
 
-    The rules and numbers are those of Nangia and Bowman 2018: an argument is an expression with this chance, else a
+    Rules and defaults are those of Nangia and Bowman 2018: an argument is an expression with this chance, else a
     digit; operators have 2 to `max_args` arguments and nest `max_depth` deep. `binary=True` gives the trees that the
-    published data has, in which operators are applied to one argument at a time; `distinct=True` makes no tree twice,
-    as there: without it many of the short trees of a part for tests are also among those to train on.
+    published data has, in which operators are applied to one argument at a time; `distinct=True` repeats no tree,
+    as there: without it, many short trees of a test set also occur in the training set.
     """
     check_whole("max_args", max_args, 2)
     kinds, rules = [(LISTOPS[name], 2, max_args) for name in _known(operators, LISTOPS_OPERATORS)], (chance, max_depth)
@@ -104,7 +104,7 @@ def _grown(
     binary: bool,
     distinct: bool = False,
 ) -> Forest:
-    """Expressions whose root is an operator; each argument is one, too, with that chance."""
+    """Expressions whose root is an operator; each argument is an expression with that chance."""
     check_whole("trees", trees, 0)
     check_whole("seed", seed)
     check_whole("max_depth", max_depth, 1)
@@ -138,10 +138,8 @@ def _grown(
             if is_long or is_known:
                 refused += 1
                 if refused > 1000 * trees:
-                    which = f"has at most {max_nodes} nodes" if is_long else "is another one"
-                    raise DataError(
-                        f"hardly any tree {which}", hint="allow more nodes or depth, or make the chance smaller"
-                    )
+                    which = f"has at most {max_nodes} nodes" if is_long else "is new"
+                    raise DataError(f"almost no tree {which}", hint="allow more nodes or depth, or reduce the chance")
                 del depths[start:], words[start:]
                 stack = [0]
     return Forest.from_depths(depths, words, binary=binary, vocabulary=vocabulary)
@@ -152,7 +150,7 @@ def _known(operators: Sequence[str], all_of_them: Sequence[str]) -> Sequence[str
         raise DataError(f"operators is {brief(operators)}", hint=f"it must be a list from {', '.join(all_of_them)}")
     for name in operators:
         if name not in all_of_them:
-            raise DataError(f"there is no operator {brief(name)} here", hint=f"there are {', '.join(all_of_them)}")
+            raise DataError(f"unknown operator {brief(name)}", hint=f"choose from {', '.join(all_of_them)}")
     if not operators:
-        raise DataError("expressions without operators", hint=f"choose from {', '.join(all_of_them)}")
+        raise DataError("expressions need at least one operator", hint=f"choose from {', '.join(all_of_them)}")
     return operators

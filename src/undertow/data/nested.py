@@ -1,4 +1,4 @@
-"""Trees from nested Python values, and back. Depth is the data's, so nothing here recurses.
+"""Conversion between trees and nested Python values. Trees may be deep, so nothing here recurses.
 
 >>> forest = from_nested([("not", ("a", "bad")), "film"])
 >>> forest
@@ -30,21 +30,21 @@ def from_nested(
     min_count: int = 1,
     binary: bool | None = None,
 ) -> Forest:
-    """A forest from a list of trees that are values of Python; one tree is a list of one, `from_nested([tree])`.
+    """A forest from a list of trees as Python values; for one tree, write `from_nested([tree])`.
 
-    A word (text, or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has any
-    of `word`, `label`, `children` (or `left` and `right`), and what else it has becomes a field of the forest. What has
-    a method `label()` and goes over its children is taken as a tree of NLTK. Words make a vocabulary unless one is
+    A word (a string or its number) is a leaf; a tuple or list is a node with these children. A dict or dataclass has
+    any of `word`, `label`, `children` (or `left` and `right`); other entries become its fields. An object with
+    a method `label()` that iterates over its children is read as an NLTK tree. Words form a vocabulary unless one is
     given; `labels` are the names of labels in the order of their numbers, as in `labels=["neg", "pos"]`. Words and
-    labels that are numbers count from 0; -1 says, as None does, that a node has none.
+    labels that are numbers count from 0; -1, like None, means none.
     """
     if isinstance(trees, (str, bytes)) or not isinstance(trees, Iterable):
-        raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), also for one tree")
+        raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), even for one tree")
     if isinstance(trees, Forest):
-        raise DataError(f"{trees!r} is a forest already, not a list of trees", hint="use it as it is")
+        raise DataError(f"{trees!r} is already a forest", hint="use it as it is")
     # A tuple may be a tree that somebody forgot to put into a list: each of its parts would be a tree of its own.
     if isinstance(trees, (tuple, Mapping)) or callable(getattr(trees, "label", None)):
-        hint = "write from_nested([tree]), also for one tree; if a tuple holds several, from_nested(list(trees))"
+        hint = "write from_nested([tree]), even for one tree; if a tuple holds several, from_nested(list(trees))"
         raise DataError(f"{brief(trees)} is one tree, not a list of trees", hint=hint)
     depths: list[int] = []
     words: list[Any] = []
@@ -61,7 +61,7 @@ def from_nested(
             word, label, below, others = _node(value, number)
             if below:
                 if id(value) in open_now:
-                    raise DataError(f"tree {number} is part of itself", hint="a tree ends at its leaves")
+                    raise DataError(f"tree {number} contains itself", hint="trees must not have cycles")
                 open_now.add(id(value))
                 stack.append((id(value), -1))
                 stack += [(child, depth + 1) for child in reversed(below)]
@@ -77,9 +77,9 @@ def from_nested(
 
 
 def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
-    """The trees as nested Python values: `tuples` of words, or `dicts` with all that nodes have.
+    """The trees as nested Python values: `tuples` of words, or `dicts` with everything.
 
-    From dicts, `from_nested` makes an equal forest again.
+    From dicts, `from_nested` restores an equal forest.
     """
     if form not in ("tuples", "dicts"):
         raise DataError(f"form={brief(form)}", hint='write form="tuples" or form="dicts"')
@@ -95,7 +95,7 @@ def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
 
 
 def name_of(number: int, names: Vocabulary | None) -> Any:
-    """A word or label for people: its name where it has one, else its number; None where there is none."""
+    """The name of a word or label, else its number; None if there is none."""
     return None if number < 0 else names.word(number) if names is not None else int(number)
 
 
@@ -110,7 +110,7 @@ def _dict(forest: Forest, node: int, below: list[Any]) -> dict[str, Any]:
 
 
 def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]]:
-    """The word, label, children and further fields of one node."""
+    """The word, label, children and other fields of one node."""
     if isinstance(value, str) or _is_number(value):
         return value, None, [], {}
     if callable(getattr(value, "label", None)):
@@ -126,13 +126,13 @@ def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]
         value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if not isinstance(value, Mapping):
         raise DataError(
-            f"{brief(value)} in tree {tree} is not a node",
-            hint="nodes are words, numbers of words, tuples, lists, dicts and dataclasses",
+            f"{brief(value)} in tree {tree} is not a valid node",
+            hint="a node is a word, a word number, a tuple, list, dict or dataclass",
         )
     below = list(value.get("children") or ())
     sides = [value[side] for side in ("left", "right") if value.get(side) is not None]
     if below and sides:
-        raise DataError(f"a node of tree {tree} has `children` and `left` or `right`", hint="give one or the other")
+        raise DataError(f"a node of tree {tree} has both `children` and `left` or `right`", hint="use one or the other")
     others = {name: held for name, held in value.items() if name not in _OWN and held is not None}
     return value.get("word"), value.get("label"), below or sides, others
 
@@ -144,22 +144,22 @@ def _is_number(value: Any) -> bool:
 def _numbers(
     found: list[Any], names: Vocabulary | None, what: str, min_count: int
 ) -> tuple[list[int], Vocabulary | None]:
-    """Words or labels as numbers, -1 for None, and the names that they have."""
+    """Words or labels as numbers, -1 for None, and their names."""
     given = [item for item in found if item is not None]
     if all(map(_is_number, given)):
         for item in given:
             if not -1 <= item < 2**31:
-                hint = f"numbers of {what}s have 32 bits and count from 0 on; -1 is where a node has no {what}"
-                raise DataError(f"{item} as a {what}", hint=hint)
+                hint = f"{what} numbers have 32 bits and count from 0; -1 means no {what}"
+                raise DataError(f"{item} is not a valid {what}", hint=hint)
         return [-1 if item is None else int(item) for item in found], names
     for item in given:
         if not (isinstance(item, str) or _is_number(item)):
-            raise DataError(f"{brief(item)} as a {what}", hint=f"a {what} is a text or an integer")
+            raise DataError(f"{brief(item)} is not a valid {what}", hint="use a string or an integer")
     for item in given:
         if not isinstance(item, str):
             raise DataError(
-                f"{brief(item)} as a {what}, where others are text",
-                hint=f"give every {what} as text, or every one as a number",
+                f"{brief(item)} is a {what}, but other {what}s are strings",
+                hint=f"use strings for all {what}s, or numbers for all",
             )
     if names is None:
         names = Vocabulary.of(given, min_count, unknown=None if what == "label" else UNKNOWN)
@@ -174,8 +174,8 @@ def _field(name: str, held: dict[int, Any], count: int) -> Any:
             raise ValueError
     except ValueError:
         near = difflib.get_close_matches(name, _OWN, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"leave it out; nodes have {', '.join(f'`{o}`' for o in _OWN)}"
-        raise DataError(f"the field {name!r} does not hold numbers, or arrays of one shape", hint=hint) from None
+        hint = f"did you mean `{near[0]}`?" if near else f"remove it; nodes have {', '.join(f'`{o}`' for o in _OWN)}"
+        raise DataError(f"the field {name!r} must contain numbers, or arrays of one shape", hint=hint) from None
     made = np.zeros((count, *rows.shape[1:]), rows.dtype)
     made[list(held)] = rows
     return made

@@ -39,12 +39,12 @@ def parse_brackets(
     binary: bool | None = None,
     per_line: bool | None = None,
 ) -> Forest:
-    """Trees in the brackets of the Penn Treebank; those of the Stanford Sentiment Treebank are a line each.
+    """Trees in Penn Treebank brackets; the Stanford Sentiment Treebank has one per line.
 
     `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary` (a list of
-    words is one, with `<unk>` before them), or make a new one of those that occur `min_count` times. Labels are
-    integers if all of them look like some, else names; `labels=int`, `labels=str` or the names themselves,
-    `labels=["neg", "pos"]`, insist. Integers count from 0; -1 says that a node has no label. Every bad line is
+    words works too, with `<unk>` before them), or form a new one of those that occur `min_count` times. Labels are
+    integers if all of them look like integers, else names; `labels=int`, `labels=str` or the names themselves,
+    `labels=["neg", "pos"]`, force one. Integers count from 0; -1 means no label. Every bad line is
     reported, all in one error.
     """
     tokens, problems, is_by_line = _balanced(text, per_line, atoms_are_trees=False)
@@ -55,8 +55,8 @@ def parse_brackets(
     # `(label word)`: the word belongs to the bracket's own node. All other words are nodes of their own.
     is_only = (kind == ATOM) & np.r_[False, is_label[:-1]] & (after == CLOSE)
     is_free = (kind == ATOM) & ~is_label & ~is_only
-    _note(problems, line[(kind == OPEN) & (after == CLOSE)], "there is nothing in a bracket")
-    _note(problems, line[is_label & (after == CLOSE)], "a label without word or children")
+    _note(problems, line[(kind == OPEN) & (after == CLOSE)], "a bracket is empty")
+    _note(problems, line[is_label & (after == CLOSE)], "a label has no word or children")
     _note(problems, line[is_free & (tokens.depth == 0)], OUTSIDE)
 
     places = np.cumsum(kind == ATOM) - 1  # the number of an atom among atoms
@@ -64,8 +64,8 @@ def parse_brackets(
     label_atoms = [atoms[at] for at in places[is_label]]
     by_name, names = _label_numbers(label_atoms, labels)
     label_values = np.array([by_name.get(atom, _BAD) for atom in label_atoms], np.int64)
-    _note(problems, line[is_label][label_values == _BAD], "a label that is not among the labels")
-    _note(problems, line[is_label][label_values == _BELOW], "a label below 0, where only -1 may be: it is no label")
+    _note(problems, line[is_label][label_values == _BAD], "unknown label")
+    _note(problems, line[is_label][label_values == _BELOW], "negative label (only -1, for none, is allowed)")
     refuse(problems, text, _TREE if is_by_line else _PART)
 
     is_node = (kind == OPEN) | is_free
@@ -91,15 +91,15 @@ def parse_sexpressions(
     binary: bool | None = None,
     per_line: bool | None = None,
 ) -> Forest:
-    """Trees as Lisp writes them: in `(f x (g y))` the node of a bracket has its first atom as its word.
+    """S-expressions as in Lisp: in `(f x (g y))` the first atom of a bracket is the word of its node.
 
-    With `head=False` all atoms are leaves, as in the binary parses `( ( a b ) c )`. An atom alone is a tree, too. The
+    With `head=False` all atoms are leaves, as in the binary parses `( ( a b ) c )`. A single atom is a tree, too. The
     atom `_` stands where a node has no word.
     """
     tokens, problems, is_by_line = _balanced(text, per_line)
     kind = tokens.kind
     is_head = (kind == ATOM) & (np.r_[CLOSE, kind[:-1]] == OPEN) if head else np.zeros(len(kind), bool)
-    _note(problems, tokens.line[(kind == OPEN) & (np.r_[kind[1:], OPEN] == CLOSE)], "there is nothing in a bracket")
+    _note(problems, tokens.line[(kind == OPEN) & (np.r_[kind[1:], OPEN] == CLOSE)], "a bracket is empty")
     refuse(problems, text, _TREE if is_by_line else _PART)
     is_node = (kind == OPEN) | ((kind == ATOM) & ~is_head)
     nodes = np.cumsum(is_node) - 1
@@ -114,16 +114,16 @@ def parse_sexpressions(
 def parse_listops(text: str, binary: bool = False) -> Forest:
     """The lines of ListOps (Nangia and Bowman 2018): a value, a tab, an expression such as `[MAX 2 9 [MIN 4 7 ] ]`.
 
-    Words are those of `undertow.data.LISTOPS`. Values are computed: each node has its own as label. They may be left
-    out; a line whose value is another is bad. `binary=True` gives the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in
-    which tokens are leaves; then only digits and whole expressions have labels. Without them it pairs as they would.
+    Words are those of `undertow.data.LISTOPS`. Each node's label is its computed value. Written values may be left
+    out; a line with a wrong value is bad. `binary=True` gives the tree of the brackets `( ( ( [MAX 2 ) 9 ) ] )`, in
+    which tokens are leaves; then only digits and whole expressions have labels. Missing brackets are inferred.
     """
     check_text(text)
     pairs = [line.split("\t") if line.strip() else [""] for line in text.split("\n")]
     problems: dict[int, str] = {}
     for number, pair in enumerate(pairs, 1):
         if len(pair) > 2 or (len(pair) == 2 and not pair[0].strip().isdecimal()):
-            problems[number] = "this is not a value, a tab and an expression"
+            problems[number] = "expected a value, a tab and an expression"
         elif pair != [""] and not pair[-1].translate(_NO_PARENTHESES).strip():
             problems[number] = "there is no expression"
     bodies = "\n".join("" if n in problems else pair[-1] for n, pair in enumerate(pairs, 1))
@@ -133,13 +133,13 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     problems |= {number: why.replace("`)`", "`]`") for number, why in worse.items()}
     for atom in set(tokens.atoms) - set(LISTOPS.words):
         hits = np.flatnonzero(tokens.kind == ATOM)[[k for k, a in enumerate(tokens.atoms) if a == atom]]
-        _note(problems, tokens.line[hits], f"{atom} is neither a digit nor one of MIN MAX MED SM FIRST LAST")
-    _note(problems, _misplaced(tokens), "an operator comes first in its brackets, and has arguments")
+        _note(problems, tokens.line[hits], f"{atom} is not a digit or one of MIN MAX MED SM FIRST LAST")
+    _note(problems, _misplaced(tokens), "an operator must come first in its brackets, and have arguments")
     pieces = bodies.replace("[", "")
     if binary:
         in_pairs = "\n".join(piece if "(" in piece else "" for piece in pieces.split("\n"))
         for number, why in by_line(scan(in_pairs))[1].items():
-            problems.setdefault(number, why if ")" in why else "these are not pairs in round brackets")
+            problems.setdefault(number, why if ")" in why else "expected pairs in parentheses")
     # The values of good lines are looked at although others are bad: all that is wrong is told at once.
     good = [number for number, pair in enumerate(pairs, 1) if pair != [""] and number not in problems]
     rest = plain.split("\n")
@@ -182,7 +182,7 @@ def _misplaced(tokens: Tokens) -> Array:
 # -- what the readers share ------------------------------------------------------------------------------------------
 
 _TREE = "each should be a tree"
-_PART = "brackets should belong to trees"
+_PART = "all brackets should belong to trees"
 _VALUE = "each should be an expression, with or without its value"
 _BAD, _BELOW = -(2**40), -(2**41)  # no label has these numbers
 
@@ -218,7 +218,9 @@ def _label_numbers(
     if isinstance(labels, (list, tuple)) and all(isinstance(name, str) for name in labels):
         labels = Vocabulary(tuple(labels), unknown=None)
     if not isinstance(labels, Vocabulary):
-        raise DataError(f"labels={brief(labels)}", hint="labels are int, str, or their names: a list or a Vocabulary")
+        raise DataError(
+            f"labels={brief(labels)}", hint="use int, str, or the names of the labels: a list or a Vocabulary"
+        )
     numbers = {atom: labels[atom] for atom in kinds if atom in labels or labels.unknown is not None}
     return {**numbers, NO_LABEL: -1}, labels
 

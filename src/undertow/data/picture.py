@@ -1,4 +1,4 @@
-"""Pictures of trees: as SVG, with colours for labels, and with letters for terminals.
+"""Pictures of trees: as SVG, with colours for labels, and as text for terminals.
 
 >>> from undertow.data.parse import parse_brackets
 >>> print(text(parse_brackets("(3 (2 a) (4 (4 good) (2 film)))")))
@@ -43,9 +43,9 @@ rect{{stroke:#8d949e}}
 
 
 def text(forest: Forest, most: int = 10) -> str:
-    """Trees drawn with letters: a node on each line, its label before its word. Deep branches are cut."""
+    """Trees drawn as text: one node per line, its label before its word. Deep branches are cut off."""
     if most < 0:
-        raise DataError(f"the first {most} trees", hint="most is a number from 0 on")
+        raise DataError(f"most must not be {most}", hint="use an integer from 0 on")
     lines: list[str] = []
     ends, roots = forest.ends.tolist(), forest.roots.tolist()
     for root, end in zip(roots[:most], ends[:most], strict=True):
@@ -171,7 +171,7 @@ def _drawn(forest: Forest, root: int, boxes: list[_Box], highest: int) -> Iterat
 
 
 def _names(forest: Forest, node: int) -> tuple[Any, Any]:
-    """The word and the label of a node, for people."""
+    """The display form of the word and label of a node."""
     return name_of(forest.word[node], forest.vocabulary), name_of(forest.label[node], forest.labels)
 
 

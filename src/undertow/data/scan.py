@@ -1,4 +1,4 @@
-"""Bracket text as arrays of tokens, in one pass over all of it; and what is wrong with each line.
+"""Tokenizes bracket text into arrays in one pass, and finds what is wrong with each line.
 
 A token is an opening bracket, a closing one, or an atom: a run of anything else between spaces. Text of a million
 tokens takes a fraction of a second, since only the atoms are ever Python objects.
@@ -18,7 +18,7 @@ from undertow.errors import DataError
 Array = npt.NDArray[Any]
 
 OPEN, CLOSE, ATOM = 1, 2, 3
-OUTSIDE = "text outside of the brackets"
+OUTSIDE = "text outside the brackets"
 _ATOMS = re.compile(r"[^ \t\n\r\f\v()]+")
 _KINDS = np.zeros(128, np.int8)  # of the first 128 characters; the others are parts of atoms
 _KINDS[:] = ATOM
@@ -69,7 +69,7 @@ def refuse(problems: dict[int, str], text: str, what: str) -> None:
         parts.append(f"  line {n}: {problems[n]}: {line if len(line) <= 60 else line[:57] + '...'}")
     if len(shown) > _MOST:
         parts.append(f"  and the lines {_ranges(shown[_MOST:])}")
-    fault = DataError("\n".join(parts), hint="correct these lines, or take them out")
+    fault = DataError("\n".join(parts), hint="correct these lines, or remove them")
     fault.lines = tuple((n, problems[n]) for n in shown)
     raise fault
 
@@ -118,7 +118,7 @@ def by_line(tokens: Tokens, atoms_are_trees: bool = True) -> tuple[Tokens, dict[
     for at in np.flatnonzero((lowest < 0) | (after != before) | (roots != 1)):
         missing = int(after[at] - before[at])
         if lowest[at] < 0:
-            problems[int(lines[at])] = "a `)` closes nothing"
+            problems[int(lines[at])] = "unmatched `)`"
         elif missing > 0:
             problems[int(lines[at])] = f"{missing} `)` {'is' if missing == 1 else 'are'} missing"
         elif roots[at] > brackets[at] and (brackets[at] == 1 or not atoms_are_trees):
@@ -133,10 +133,10 @@ def by_tree(tokens: Tokens) -> dict[int, str]:
     problems: dict[int, str] = {}
     early = np.flatnonzero(tokens.depth < 0)
     if len(early):
-        return {int(tokens.line[early[0]]): "a `)` closes nothing"}
+        return {int(tokens.line[early[0]]): "unmatched `)`"}
     if len(tokens.kind):
         missing = int(tokens.depth[-1] + (tokens.kind[-1] == OPEN))
         if missing:
             last = np.flatnonzero((tokens.depth == 0) & (tokens.kind == OPEN))[-1]
-            problems[int(tokens.line[last])] = f"the tree that begins here misses {missing} `)`"
+            problems[int(tokens.line[last])] = f"the tree that starts here lacks {missing} `)`"
     return problems

@@ -1,4 +1,4 @@
-"""Which trees of a forest: batches, shuffles, splits; words by other numbers; parents and depths. All by whole arrays.
+"""Selecting trees of a forest: batches, shuffles, splits; renumbered words; parents and depths. Vectorized throughout.
 
 A forest keeps its trees one after the other, so what is below a root is a range, and a batch is a few gathers.
 """
@@ -130,7 +130,7 @@ def alone(forest: Forest) -> Alone:
 def batches(forest: Forest, size: int, seed: int | None, drop_last: bool) -> Iterator[Forest]:
     """All trees, `size` at a time."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-        raise DataError(f"batches of {brief(size)} trees", hint="the size of a batch is a number from 1 on")
+        raise DataError(f"invalid batch size {brief(size)}", hint="use an integer from 1 on")
     order = _order(forest, seed)
     stop = len(order) - len(order) % size if drop_last else len(order)
     return (batch(forest, order[at : at + size]) for at in range(0, stop, size))
@@ -151,14 +151,16 @@ def join(parts: Sequence[Forest]) -> Forest:
     """The trees of several forests that have the same words, labels and fields."""
     for number, part in enumerate(parts):
         if part.vocabulary != parts[0].vocabulary:
-            raise DataError(f"forest {number} has other words", hint="make it with vocabulary=first.vocabulary")
+            raise DataError(
+                f"forest {number} has a different vocabulary", hint="create it with vocabulary=first.vocabulary"
+            )
         if part.labels != parts[0].labels:
-            raise DataError(f"forest {number} has other labels", hint="make it with labels=first.labels")
+            raise DataError(f"forest {number} has different labels", hint="create it with labels=first.labels")
         if part.fields.keys() != parts[0].fields.keys():
-            raise DataError(f"forest {number} has other fields", hint="all need fields of the same names")
+            raise DataError(f"forest {number} has different fields", hint="all forests need the same fields")
         for name, values in part.fields.items():
             if values.shape[1:] != parts[0].fields[name].shape[1:]:
-                raise DataError(f"the field {name!r} has other shapes in forest {number}", hint="make them alike")
+                raise DataError(f"the field {name!r} has a different shape in forest {number}", hint="use one shape")
     depths, word, label = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("depths", "word", "label")
     )
@@ -172,7 +174,7 @@ def with_vocabulary(forest: Forest, vocabulary: Vocabulary) -> Forest:
     if forest.vocabulary == vocabulary:
         return forest
     if forest.vocabulary is None:
-        raise DataError("these words are numbers without names", hint="make the forest with vocabulary=")
+        raise DataError("the forest has no vocabulary", hint="create the forest with vocabulary=")
     return replace(forest, word=renumbered(forest.word, forest.vocabulary, vocabulary), vocabulary=vocabulary)
 
 
@@ -238,14 +240,17 @@ def _numbers(indices: Any, count: int) -> Array:
         chosen = chosen.astype(np.int32)
     if chosen.ndim == 1 and chosen.dtype.kind == "b":
         if len(chosen) != count:
-            raise DataError(f"a mask of {len(chosen)} for a forest of {count}", hint="a mask has a place for each tree")
+            raise DataError(
+                f"the mask has {len(chosen)} elements, but the forest has {count} trees",
+                hint="a mask needs one element per tree",
+            )
         return np.flatnonzero(chosen).astype(np.int32)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-        raise DataError(f"{brief(indices)} does not name trees", hint="give their numbers: forest.batch([0, 3, 5])")
+        raise DataError(f"{brief(indices)} does not select trees", hint="pass their numbers: forest.batch([0, 3, 5])")
     least = chosen.min(initial=0)
     if least == 0 and chosen.max(initial=-1) < count:
         return chosen.astype(np.int32)
     if len(chosen) and (least < -count or chosen.max() >= count):
         wrong = chosen[(chosen < -count) | (chosen >= count)][0]
-        raise DataError(f"there is no tree {wrong}: the forest has {count}", hint="the first tree is number 0")
+        raise DataError(f"tree {wrong} is out of range: the forest has {count} trees", hint="trees count from 0")
     return np.where(chosen < 0, chosen + count, chosen).astype(np.int32)

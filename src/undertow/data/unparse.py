@@ -20,11 +20,11 @@ from undertow.errors import DataError, brief
 
 
 def to_brackets(forest: Forest) -> str:
-    """The trees in the brackets of the Penn Treebank, a line each."""
+    """The trees in Penn Treebank brackets, one per line."""
     leaves = np.diff(forest.offsets) == 0
     if (leaves != (forest.word >= 0)).any():
         raise DataError(
-            "brackets hold words at leaves, and at no other nodes", hint="to_sexpressions and to_nested hold any forest"
+            "the bracket format stores words only at leaves", hint="to_sexpressions and to_nested can write any forest"
         )
     labels = [_atom(name_of(n, forest.labels), NO_LABEL) for n in forest.label.tolist()]
     words = [_atom(name_of(n, forest.vocabulary), "") for n in forest.word.tolist()]
@@ -33,7 +33,7 @@ def to_brackets(forest: Forest) -> str:
 
 
 def to_sexpressions(forest: Forest) -> str:
-    """The trees as S-expressions, a line each: `(word child child)`, and `_` for a node without word. No labels."""
+    """The trees as S-expressions, one per line: `(word child child)`, and `_` for a node without a word. No labels."""
     words = [_atom(name_of(n, forest.vocabulary), NO_WORD) for n in forest.word.tolist()]
     inner = np.diff(forest.offsets) > 0
     heads = [f"({word}" if has else word for word, has in zip(words, inner.tolist(), strict=True)]
@@ -41,11 +41,13 @@ def to_sexpressions(forest: Forest) -> str:
 
 
 def to_jsonl(forest: Forest) -> str:
-    """The trees as JSON, a line each, with all that nodes have."""
+    """The trees as JSON, one per line, with everything."""
     try:
         return "".join(f"{json.dumps(tree, ensure_ascii=False)}\n" for tree in to_nested(forest, "dicts"))
     except RecursionError:
-        raise DataError("a tree is too deep for JSON", hint="ut.data.save and to_sexpressions take any depth") from None
+        raise DataError(
+            "a tree is too deep for JSON", hint="ut.data.save and to_sexpressions support any depth"
+        ) from None
 
 
 def _closed(forest: Forest, heads: list[str], is_open: Any) -> str:
@@ -64,18 +66,18 @@ def _closed(forest: Forest, heads: list[str], is_open: Any) -> str:
 def _atom(name: Any, nothing: str) -> str:
     text = nothing if name is None else str(name)
     if name is not None and (text == "" or any(c in "() \t\n\r\f\v" for c in text) or text == nothing):
-        raise DataError(f"{brief(name)} cannot be written between brackets", hint="replace it, as in -LRB- for (")
+        raise DataError(f"{brief(name)} cannot be written in brackets", hint="replace it, e.g. ( by -LRB-")
     return text
 
 
 def to_listops(forest: Forest) -> str:
-    """Trees of n-ary ListOps as the published data has them: the value, a tab, and brackets that read it in pairs.
+    """n-ary ListOps trees in the form of the published data: the value, a tab, and the expression bracketed in pairs.
 
     >>> from undertow.data.parse import parse_listops
     >>> to_listops(parse_listops("9\\t[MAX 2 9 ]"))
     '9\\t( ( ( [MAX 2 ) 9 ) ] )\\n'
     """
     if forest.vocabulary is not LISTOPS or forest.is_binary:
-        raise DataError("these are not trees of n-ary ListOps", hint="ut.data.listops and parse_listops make them")
+        raise DataError("the trees are not n-ary ListOps", hint="ut.data.listops and parse_listops make them")
     values = forest.label[forest.roots].tolist()
     return "".join(f"{value}\t{text}\n" for value, text in zip(values, listops_pairs(forest), strict=True))

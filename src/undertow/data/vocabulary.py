@@ -1,4 +1,4 @@
-"""Words and their numbers.
+"""Vocabularies: words and their numbers.
 
 >>> words = Vocabulary.of("the cat saw the dog".split(), min_count=2)
 >>> words
@@ -27,7 +27,7 @@ UNKNOWN = "<unk>"
 
 @dataclass(frozen=True, repr=False)
 class Vocabulary:
-    """Words, numbered from 0. One of them may stand for all words that are not there."""
+    """Words, numbered from 0. One of them may represent all unknown words."""
 
     words: tuple[str, ...]
     unknown: str | None = UNKNOWN  # None: a word that is not there is an error
@@ -39,15 +39,15 @@ class Vocabulary:
         object.__setattr__(self, "words", words)
         if len(self.numbers) != len(words):
             twice = next(word for word, count in Counter(words).items() if count > 1)
-            raise DataError(f"the word {brief(twice)} is there twice", hint="Vocabulary.of(words) counts words")
+            raise DataError(f"the word {brief(twice)} occurs twice", hint="Vocabulary.of(words) counts words")
 
     @classmethod
     def of(
         cls, words: Iterable[str], min_count: int = 1, size: int | None = None, unknown: str | None = UNKNOWN
     ) -> Vocabulary:
-        """The words of a text, frequent ones first; of equals, the one that comes first.
+        """The words of a text, most frequent first; ties in order of occurrence.
 
-        Words that are rarer than `min_count`, and all beyond the `size` most frequent, become the unknown word.
+        Words that occur fewer than `min_count` times, or beyond the `size` most frequent, become the unknown word.
         """
         check_whole("min_count", min_count, 1)
         if size is not None:
@@ -73,13 +73,14 @@ class Vocabulary:
         return word in self.numbers
 
     def __getitem__(self, word: str) -> int:
-        """The number of a word; that of the unknown word if it is not there."""
+        """The number of a word; that of the unknown word if it is missing."""
         found = self.numbers.get(word)
         if found is not None:
             return found
         if self.unknown is None:
             raise DataError(
-                f"{brief(word)} is not in the vocabulary", hint="Vocabulary.of(words) without unknown=None takes it"
+                f"{brief(word)} is not in the vocabulary",
+                hint="Vocabulary.of(words) accepts unknown words unless unknown=None",
             )
         return self.numbers[self.unknown]
 
@@ -94,23 +95,25 @@ class Vocabulary:
     def word(self, number: int) -> str:
         """The word of a number."""
         if not 0 <= number < len(self.words):
-            raise DataError(f"there is no word {number}: the vocabulary has {len(self.words)}")
+            raise DataError(f"word {number} is out of range: the vocabulary has {len(self.words)} words")
         return self.words[number]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a text file with a word on each line; the unknown word is the first."""
+        """Write a text file with one word per line; the unknown word comes first."""
         for word in self.words:
             if word.splitlines() != [word]:
-                raise DataError(f"the word {brief(word)} is not one line of text", hint="such words cannot be saved")
+                raise DataError(
+                    f"the word {brief(word)} is not a single line of text", hint="such words cannot be saved"
+                )
         rest = [word for word in self.words if word != self.unknown]
         lines = rest if self.unknown is None else [self.unknown, *rest]
         if lines != list(self.words):
-            raise DataError("the unknown word is not the first", hint="number 0 is for the unknown word")
+            raise DataError("the unknown word must come first", hint="number 0 is reserved for it")
         Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], unknown: str | None = UNKNOWN) -> Vocabulary:
-        """Read what `save` wrote. `unknown` is the word for others, if it is there at all."""
+        """Read a file written by `save`. `unknown` names the unknown word, if the file has it."""
         lines = Path(path).read_text(encoding="utf-8").split("\n")
         words = tuple(lines[:-1] if lines[-1] == "" else lines)
         return cls(words, unknown if unknown in words else None)
@@ -125,4 +128,4 @@ def vocabulary_of(given: Vocabulary | Sequence[str] | None, name: str, unknown: 
         return given
     if isinstance(given, (list, tuple)) and all(isinstance(word, str) for word in given):
         return Vocabulary(tuple(given), unknown)
-    raise DataError(f"{name}={brief(given)}", hint=f"{name} is a Vocabulary, or a list of texts")
+    raise DataError(f"invalid {name}={brief(given)}", hint="pass a Vocabulary, or a list of strings")

@@ -1,4 +1,4 @@
-"""What engines check and say alike: inputs, what kernels give, lanes that are put together, limits, tag tracebacks."""
+"""Checks and messages that all engines share: inputs, kernel results, stacked lanes, limits, tag tracebacks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_inputs(graph: StaticGraph, inputs: Sequence[Result]) -> list[Value]:
     """What a run is given, as values of the types that the graph declares."""
     wanted = [graph.nodes[number] for number in graph.inputs]
     if len(inputs) != len(wanted):
-        raise TypeMismatch(f"{graph.name or 'the graph'} takes {len(wanted)} inputs, not {len(inputs)}")
+        raise TypeMismatch(f"{graph.name or 'the graph'} takes {len(wanted)} inputs, but {len(inputs)} are given")
     values: list[Value] = []
     for value, node in zip(inputs, wanted, strict=True):
         array = np.asarray(value)
@@ -54,7 +54,7 @@ def check_inputs(graph: StaticGraph, inputs: Sequence[Result]) -> list[Value]:
 
 
 def own(value: Value) -> Value:
-    """A result may be an input, a constant, or a view of one: the user gets an array that is nobody else's."""
+    """A result may be an input, a constant, or a view of one: the user gets an array that nothing else references."""
     return np.array(value) if isinstance(value, np.ndarray) else value
 
 
@@ -66,14 +66,14 @@ def settle(value: Value, dtype: DType, rank: int) -> Value:
     if array.dtype != dtype.numpy:
         array = array.astype(dtype.numpy)
     if array.ndim != rank:
-        raise InternalError(f"a kernel gave {array.ndim} dimensions where {rank} are declared")
+        raise InternalError(f"a kernel returned {array.ndim} dimensions, but {rank} are declared")
     return array if rank else array[()]
 
 
 def check_finite(value: Value, op: str) -> None:
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         what = "nan" if np.isnan(value).any() else "inf"
-        raise Fault(f"{op} gave {what}", hint="run without check_finite to let it pass")
+        raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it")
 
 
 def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
@@ -85,7 +85,7 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
     shapes = {value.shape for value in values}
     if len(shapes) > 1:
         raise Fault(
-            f"lanes of a map gave results of unequal shapes: {', '.join(map(str, sorted(shapes)))}",
+            f"the results of a map have different shapes: {', '.join(map(str, sorted(shapes)))}",
             hint="pad them to one shape",
         )
     return np.array(values, type_.dtype.numpy)
@@ -97,8 +97,8 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
 STOPS: dict[str, tuple[type[RunError], str, str]] = {
     "unequal_lanes": (
         Fault,
-        "a map over arrays of {0} and of {1} elements",
-        "mapped arrays must agree in their first dimension",
+        "a map cannot run over arrays of {0} and {1} elements",
+        "mapped arrays must have the same first dimension",
     ),
     "unequal_visits": (
         Fault,
@@ -108,20 +108,20 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
     "frames": (
         FrameLimit,
         "more than frames={options.frames} frames are alive at once",
-        "allow more `frames`, or see that every path comes to a base case",
+        "raise `frames`, or make sure that every path reaches a base case",
     ),
     "depth": (
         RecursionLimit,
         "calls nest deeper than max_depth={options.max_depth}",
-        "see that every path comes to a base case, or allow a larger `max_depth`",
+        "make sure that every path reaches a base case, or raise `max_depth`",
     ),
     "memory": (
         FrameLimit,
         "frames and the arrays in them take {0:,} bytes, more than memory={options.memory:,}",
-        "allow more `memory`, or work on less at once",
+        "raise `memory`, or process less data at once",
     ),
-    "out_of_memory": (FrameLimit, "out of memory", "set `memory` to stop earlier"),
-    "timeout": (Timeout, "the run took longer than {options.timeout} s", "give it a longer `timeout`"),
+    "out_of_memory": (FrameLimit, "out of memory", "set `memory` to limit the run"),
+    "timeout": (Timeout, "the run took longer than {options.timeout} s", "raise `timeout`"),
 }
 
 
@@ -143,7 +143,7 @@ def function_of(graph: StaticGraph, region: int) -> str:
 
 
 def calls_of(graph: StaticGraph, tag: Tag | np.ndarray) -> Calls:
-    """The tag traceback: what each label stands for, outermost call first. The core has tags as arrays of pairs."""
+    """The tag traceback: the call of each label, outermost first. The core has tags as arrays of pairs."""
 
     def call_of(number: int, index: int) -> Call:
         site = graph.sites[number - 1]

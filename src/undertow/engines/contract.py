@@ -25,37 +25,39 @@ State = MutableMapping[str, Result]  # the values of variables, by the names tha
 class Options:
     """How to run; what an engine has no use for it ignores. None means: no limit."""
 
-    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: whatever suits
+    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: the engine's choice
     schedule_seed: int | None = None  # of the random scheduler
-    seed: int | None = None  # of the program's own random numbers
+    seed: int | None = None  # of the program's random numbers
     frames: int | None = None  # at once
     max_depth: int | None = None  # of nested calls; loops and maps add none
-    memory: int | None = None  # bytes in frames and in the arrays that wait there
+    memory: int | None = None  # maximum bytes in frames and their arrays
     timeout: float | None = None  # seconds
-    threads: int | None = None  # that an engine may use; None: one for each core
+    threads: int | None = None  # maximum number of threads; None: one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
-    timed: bool = False  # measure how long each kind of step takes: `stats=True` asks for that
+    timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
 
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.scheduler not in SCHEDULERS:
             raise UndertowError(
-                f"there is no scheduler {brief(self.scheduler)}", hint=f"one of {', '.join(SCHEDULERS)}"
+                f"unknown scheduler {brief(self.scheduler)}", hint=f"choose from {', '.join(SCHEDULERS)}"
             )
         for name in ("frames", "max_depth", "memory", "timeout"):
             limit = self._check_number(name)
             if limit is not None and not limit >= 0:  # nan too
-                what = "is below zero" if limit < 0 else "is not a number"
+                what = "must not be negative" if limit < 0 else "is not a number"
                 raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
         threads, _, _ = map(self._check_number, ("threads", "seed", "schedule_seed"))
         if threads is not None and threads < 1:
-            raise UndertowError(f"threads={threads} is below one", hint="leave threads out to use every core")
+            raise UndertowError(
+                f"threads must be at least 1, not {threads}", hint="leave threads out to use every core"
+            )
         for name in ("check_finite", "timed"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
-                raise UndertowError(f"{name}={brief(chosen)} is not True or False", hint=f"write {name}=True")
+                raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
         if not isinstance(self.trace, (str, os.PathLike, list, type(None))) or "\0" in str(self.trace):
             raise UndertowError(
-                f"trace={brief(self.trace)} is not the name of a file", hint='write trace="run.jsonl", or give a list'
+                f"trace must be a file name or a list, not {brief(self.trace)}", hint='write trace="run.jsonl"'
             )
 
     def _check_number(self, name: str) -> Any:
@@ -63,7 +65,7 @@ class Options:
         kinds = (int, float, np.integer, np.floating) if name == "timeout" else (int, np.integer)
         if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
             wanted = "a number of seconds" if name == "timeout" else "an integer"
-            raise UndertowError(f"{name}={brief(value)} is not {wanted}", hint=f"write e.g. {name}=1000")
+            raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
         return value
 
 
@@ -76,7 +78,7 @@ class Stats:
     dead_firings: int = 0
     per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
     activations: int = 0  # of functions: calls that were entered
-    waves: int = 0  # batches of activations that ran together, where the engine forms any
+    waves: int = 0  # batches of activations that ran together, if the engine forms any
     mean_width: float = 0.0  # of these: activations in each
     peak_width: int = 0  # of the widest
     peak_frames: int = 0

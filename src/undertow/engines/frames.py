@@ -1,4 +1,4 @@
-"""What engines in Python share: which graphs they take, kernels, frames with tags and limits, and how a run goes."""
+"""The base of the Python engines: which graphs they take, kernels, frames with tags and limits, and the run."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def check_runnable(index: StaticIndex) -> None:
     for number, node in enumerate(index.nodes):
         ports = ports_of(node.inputs)
         if node.op not in STATIC and node.op not in CATALOGUE:
-            raise GraphError(f"there is no operator named {node.op!r}", node.span)
+            raise GraphError(f"unknown operator {node.op!r}", node.span)
         if node.op == "merge" and (node.controls or len(ports) < len(node.inputs)):
-            raise GraphError(f"{node.name}: a merge takes ports only, and no control edges", node.span)
+            raise GraphError(f"{node.name}: a merge takes only ports, and no control edges", node.span)
         if not ports and not node.controls and node.op not in SOURCES:
             raise GraphError(f"{node.name} has neither inputs nor a control edge: nothing triggers it", node.span)
         body = index.bodies[number]
@@ -55,7 +55,7 @@ def check_runnable(index: StaticIndex) -> None:
                 raise crosses_frames("a control edge", index.nodes[port.node], node)
     for port in index.graph.fetches:
         if index.lands(port) != 0:
-            raise GraphError(f"the fetch {index.nodes[port.node].name} does not stand in the main graph")
+            raise GraphError(f"the fetch {index.nodes[port.node].name} is not in the main graph")
 
 
 def crosses_frames(edge: str, source: Node, target: Node) -> GraphError:
@@ -108,7 +108,7 @@ class PythonRun(Generic[F]):
         self.options = options
         self.record = record
         self.state = dict(state or {})
-        self.fired = [0] * (len(graph.nodes) + 1)  # live firings; the last counts what is no firing
+        self.fired = [0] * (len(graph.nodes) + 1)  # live firings; the last one counts steps that are not firings
         self.dead = 0
         self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
         self.made = 0

@@ -1,4 +1,4 @@
-"""What the engines of the C++ core share: rows of integers for kernels, the host that they call, what they say.
+"""Shared by the engines of the C++ core: kernel encodings, host callbacks and error messages.
 
 A graph goes to the core as rows of integers, the words that they name, and constants. What the core cannot say, since
 it knows no names, is said here: errors with their tag traceback, and what acts on the world.
@@ -226,13 +226,13 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
             node = graph.nodes[number]
             with np.errstate(all="ignore"):
                 CATALOGUE[node.op].eval([checks.as_plain(value) for value in values], node.attrs)
-            return InternalError(f"{node.op} ({node.name}) failed in the core only", span)
+            return InternalError(f"{node.op} ({node.name}) failed in the core, but not in the reference kernel", span)
         if kind == "not_finite":
             checks.check_finite(values[0], graph.nodes[number].op)
         if kind == "unequal_results":
             checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
         if kind == "missing":
-            return GraphError("the plan reads a column that is not there: it was dropped, or never made", span)
+            return GraphError("the plan reads a column that was dropped or never written", span)
         if kind not in checks.STOPS:
             return InternalError(f"the core stopped: {kind}", span)
         error = checks.stopped(kind, options, a, b)

@@ -1,1 +1,1 @@
-"""Python functions become libraries of graphs: capture, and the builder that every face writes through."""
+"""Turns Python functions into libraries of graphs: capture, and the builder shared by all APIs."""

@@ -1,4 +1,4 @@
-"""A function graph in the making, for passes: nodes are added in order, names made unique, pivots remembered.
+"""A mutable function graph for passes: adds nodes in order, makes names unique, remembers pivots.
 
 A pass walks an old graph, adds what it keeps or makes to a draft, and freezes that. The draft knows where each port's
 tokens live and which port is the pivot of which region, so a pass need not carry `Region.starts` along.
@@ -152,7 +152,7 @@ class Copy:
         return self.places[region]
 
     def open(self, number: int) -> None:
-        """Make a branch, both sides at once; what it stands in is there."""
+        """Add both sides of a branch; the enclosing region must exist."""
         region = self.graph.regions[number]
         assert region.pred is not None and region.parent is not None
         sides = self.branches[region.pred, region.parent]

@@ -127,7 +127,7 @@ class _Printer:
         known = region.pred is not None and 0 <= region.pred.node < len(self.graph.nodes)
         pred = "?" if region.pred is None else self.operand(region.pred)
         home = prefix(self.graph.nodes[region.pred.node].name) if known and region.pred is not None else ""
-        # Both sides start at a Switch each phase: its name alone stands for its two outputs.
+        # Both sides start at a Switch each phase: its name alone denotes its two outputs.
         starts = ", ".join(self.name(port.node) if pair else self.operand(port) for port in region.starts)
         side = "" if pair else f"is {'true' if region.side else 'false'}"
         where = self.within(region.parent, self.homes.get(home, current))
@@ -205,7 +205,7 @@ class _Printer:
         return self.body(["", header, *later.values()], hidden, inside, 0)
 
     def signature(self, graph: FunctionGraph, number: int, block: range | None) -> str:
-        """The parameters and results of a phase: `(n: i64)` stands for its start and param nodes, `[n]` names them."""
+        """The parameters and results of a phase: `(n: i64)` implies its start and param nodes, `[n]` names them."""
         phase = graph.phases[number]
         results = f" -> ({self.ports(phase.results)})"
         if block is None:

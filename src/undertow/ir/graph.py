@@ -25,7 +25,7 @@ class Port(NamedTuple):
     """Output `index` of node number `node`."""
 
     node: int
-    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a port
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which is never called on a port
 
 
 class Const:
@@ -138,7 +138,7 @@ class Region:
 
     kind: str  # "main", "function", "loop", "map" or "branch"
     name: str
-    parent: int | None = None  # the region that it stands in; functions and main have none
+    parent: int | None = None  # the enclosing region; functions and main have none
     pred: Port | None = None  # branch only
     side: bool = False  # branch only
     starts: tuple[Port, ...] = ()  # the pivot of each phase: triggers nodes that have no inputs
@@ -229,7 +229,7 @@ class Site:
 
     kind: str  # "call", "loop" or "map"
     label: str  # readable: "fib/left"
-    caller: int  # region that it stands in
+    caller: int  # the enclosing region
     callee: int  # region that it enters
     span: Span | None = None
 

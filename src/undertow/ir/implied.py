@@ -1,4 +1,4 @@
-"""What the text of a graph leaves out because it follows: what a signature stands for, regions that a name tells.
+"""What the text of a graph omits because it is implied: nodes of a signature, regions that a name determines.
 
 The printer leaves out just what the reader puts back.
 """

@@ -1,4 +1,4 @@
-"""Indexes of one graph: where its tokens live, who visits what, each derived once, when it is first asked for.
+"""Indexes of one graph: where its tokens live, which sites visit which regions; each is computed once, on first use.
 
 `spec`, planners and engines share them. What is derived relies on rules, so the rows of `spec` that ask for it come
 after the rows that it relies on.
@@ -106,7 +106,7 @@ class GraphIndex:
 
 
 class FunctionIndex(GraphIndex):
-    """A function graph, and the library that it stands in."""
+    """A function graph, and its library."""
 
     graph: FunctionGraph
 
@@ -132,7 +132,7 @@ class FunctionIndex(GraphIndex):
         return self.callee(node).phases[phase_of(node)]
 
     def params(self, node: Node) -> list[Type]:
-        """What a call, resume, loop, map or tangent hands over: not what its entry was given already."""
+        """The arguments of a call, resume, loop, map or tangent, without those that its entry already has."""
         callee = self.callee(node)
         types = [callee.nodes[param].types[0] for param in self.visit(node).params]
         if node.op == "tangent":
@@ -286,7 +286,7 @@ class StaticIndex(GraphIndex):
         return hoists
 
     def entry_sites(self, region: int) -> frozenset[int]:
-        """The sites that make the entries above a region; 0 stands for main, where there is none."""
+        """The sites that make the entries above a region; 0 means main, without an entry."""
         body = self.owner[region]
         if body not in self._entry_sites:
 

@@ -1,4 +1,4 @@
-"""The words of one line of a graph's text, taken from left to right; errors show the line and the column."""
+"""The tokens of one line of a graph's text, read from left to right; errors show the line and the column."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Line:
         while column < len(text):
             match = _TOKEN.match(text, column)
             if match is None:
-                fail(number, f"{text[column]!r} at column {column + 1} begins no name, number or mark", text)
+                fail(number, f"{text[column]!r} at column {column + 1} does not start a name, number or mark", text)
             if match.lastgroup != "space":
                 self.tokens.append(match)
             column = match.end()

@@ -1,4 +1,4 @@
-"""Constants, attributes and names as text, both ways: what stands between the marks of a line.
+"""Constants, attributes and names as text: printing and parsing.
 
 >>> show_const(Const(np.float32(0.1))), show_const(Const(np.array([[True]])))
 ('0.1:f32', '[[true]]:bool[1,1]')
@@ -69,7 +69,7 @@ def _show_element(value: np.generic) -> str:
 
 
 def _element(text: str, dtype: DType) -> np.generic | None:
-    """The inverse of `_show_element`; None where `text` is no element of that dtype."""
+    """The inverse of `_show_element`; None if `text` is not an element of that dtype."""
     to_numpy = dtype.numpy.type
     if dtype.kind == "bool":
         return np.bool_(text == "true") if text in ("true", "false") else None
@@ -153,6 +153,6 @@ def show_string(text: str) -> str:
 
 
 def read_scalar(text: str) -> Attr:
-    """The inverse of `show_attr` on what is no list; a ValueError where it is nothing at all."""
+    """The inverse of `show_attr` for all but lists; a ValueError for invalid text."""
     value: Attr = _NOT_JSON[text] if text in _NOT_JSON else json.loads(text)
     return value

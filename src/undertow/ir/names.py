@@ -1,4 +1,4 @@
-"""Fresh names: a name that is taken gets a number behind it.
+"""Fresh names: a name that is taken gets a numeric suffix.
 
 >>> names = Names(["f"])
 >>> [names.fresh("f"), names.fresh("f"), names.fresh("g")]

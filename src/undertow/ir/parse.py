@@ -97,7 +97,7 @@ class _Reader:
 
     def add(self, node: Node, line: Line) -> int:
         if node.name in self.numbers:
-            fail(line.number, f"there are two nodes named {quote(node.name)}", line.text)
+            fail(line.number, f"duplicate node name {quote(node.name)}", line.text)
         self.numbers[node.name] = len(self.nodes)
         self.nodes.append(node)
         return len(self.nodes) - 1
@@ -115,7 +115,7 @@ class _Reader:
             key = line.name("the name of an attribute")
             line.expect("=")
             if key in attrs or key == "self":  # which would be an argument of Attrs twice
-                fail(line.number, f"attribute {quote(key)} cannot be given (again)", line.text)
+                fail(line.number, f"attribute {quote(key)} is not allowed here, or repeated", line.text)
             attrs[key] = line.attr()
         controls = self.ports(line) if line.take("^") else ()
         region = self.region(line) if line.take("in") else self.homes.get(prefix(name), self.current)
@@ -132,7 +132,7 @@ class _Reader:
         """A new region, numbered in order unless the text says otherwise."""
         number = self.next_region if number is None else number
         if number in self.regions:
-            fail(line.number, f"there are two regions number {number}", line.text)
+            fail(line.number, f"duplicate region number {number}", line.text)
         if region.kind != "branch":
             self.section = region.name
         self.regions[number] = region
@@ -201,10 +201,10 @@ def big_constant(line: Line, given: Mapping[str, Array], found: dict[str, Const]
     if name not in found:
         value = given.get(name)
         if value is None:
-            hint = "pass parse(text, dump_constants(graph)): text does not hold big arrays"
+            hint = "write parse(text, dump_constants(graph)): the text does not contain large arrays"
             fail(line.number, f"array ${name} is not among the constants", line.text, hint)
         if value.dtype not in _DTYPES or digest(value) != name:
-            fail(line.number, f"the constant given for ${name} is another array", line.text)
+            fail(line.number, f"the constant ${name} does not match its digest", line.text)
         found[name] = Const(value)
     if found[name].type != type_:
         fail(line.number, f"array ${name} is {found[name].type}, not {type_}", line.text)
@@ -227,7 +227,7 @@ def parse(text: str, constants: Mapping[str, Array] | None = None) -> Library | 
     first, shared = lines[0], _Shared([], constants or {}, {})
     kind = first.expect("library", "static")
     if first.integer("the version of the format") != VERSION:
-        fail(first.number, f"only format {VERSION} is known", first.text)
+        fail(first.number, f"only format {VERSION} is supported", first.text)
     at = 1
     while at < len(lines) and not _is_node(lines[at]) and lines[at].take("file"):
         line = lines[at]
@@ -251,7 +251,7 @@ def _library(first: Line, lines: Sequence[Line], shared: _Shared) -> Library:
         _function(lines[begin:end], learn)
         function = _function(lines[begin:end], _Reader(shared, learn))
         if function.name in functions:
-            fail(lines[begin].number, f"there are two functions named {quote(function.name)}", lines[begin].text)
+            fail(lines[begin].number, f"duplicate function name {quote(function.name)}", lines[begin].text)
         functions[function.name] = function
     return Library(functions, main)
 
@@ -286,7 +286,7 @@ def _function(lines: Sequence[Line], reader: _Reader) -> FunctionGraph:
         elif line.take("phase"):
             number = line.integer("the number of a phase")
             if number in phases:
-                fail(line.number, f"phase {number} is given twice", line.text)
+                fail(line.number, f"duplicate phase {number}", line.text)
             phases[number] = reader.signature(line, number)
         else:
             line.fail("a node, `branch` or `phase`")

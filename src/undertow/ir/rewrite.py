@@ -116,7 +116,7 @@ class _Engine(Copy):
     # -- where things went ---------------------------------------------------------------------------------
 
     def open(self, number: int) -> None:
-        """Keep a branch, join it with one on the same predicate, or make it a part of what it stands in."""
+        """Keep a branch, join it with one on the same predicate, or inline it into its enclosing region."""
         region = self.graph.regions[number]
         assert region.pred is not None and region.parent is not None
         sides = self.branches[region.pred, region.parent]

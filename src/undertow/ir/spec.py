@@ -108,7 +108,7 @@ NODES: list[Rule[GraphIndex, Node]] = [
 
 LIBRARY_NODES: list[Rule[FunctionIndex, Node]] = [
     (ANY, lambda f, n, k: all(port.node < k for port in awaited(n)), "a node stands before one that it depends on"),
-    ("start param", lambda f, n, k: n.region == 0, "a start or param node is inside of a branch"),
+    ("start param", lambda f, n, k: n.region == 0, "a start or param node is inside a branch"),
     (ANY, lambda f, n, k: n.op in LIBRARY or n.op not in STATIC, "an operator of static graphs stands in a library"),
 ]  # fmt: skip
 
@@ -251,13 +251,13 @@ FUNCTIONS: list[Rule[FunctionIndex, FunctionGraph]] = [
 
 FUNCTION_EDGES: list[Rule[FunctionIndex, FunctionGraph]] = [
     ("main function map", lambda f, g, k: all(f.home(port) == 0 for phase in g.phases for port in phase.results),
-     "a result lives inside of a branch"),
+     "a result lives inside a branch"),
     ("main function map",
      lambda f, g, k: all(f.phases[port.node] <= p for p, phase in enumerate(g.phases) for port in phase.results),
      "a result waits for a later phase than the one that gives it"),
     ("main", lambda f, g, k: all(f.home(port) == 0 and f.phases[port.node] == 0 for port in g.shared),
-     "a shared value lives inside of a branch, or waits for a later phase"),
-    ("loop", lambda f, g, k: f.home(g.results[0]) == 0, "the predicate of a loop lives inside of a branch"),
+     "a shared value lives inside a branch, or waits for a later phase"),
+    ("loop", lambda f, g, k: f.home(g.results[0]) == 0, "the predicate of a loop lives inside a branch"),
     ("loop", lambda f, g, k: all(f.home(port) == f.branches.get((g.results[0], 0), (-1,))[0] for port in g.results[1:]),
      "the next value of a loop variable does not live in the true branch of the loop's predicate"),
 ]  # fmt: skip
@@ -362,7 +362,7 @@ def _takes_from(type_: Type, n: Node) -> bool:
 
 
 def _shares_entries(f: FunctionIndex, n: Node) -> bool:
-    """Does it enter a graph of the group that it stands in?"""
+    """Does it enter a graph of its own group?"""
     return f.graph.omitted(f.callee(n)) > 0
 
 
@@ -397,7 +397,7 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "the tangents of a call are not those of float arguments and float results, by ascending numbers"),
     ("tangent", lambda f, n, k: not f.callee(n).group, "the tangent of a graph that is hoisted already"),
     ("loop map", lambda f, n, k: not f.callee(n).group or _shares_entries(f, n),
-     "a loop or map of a group is entered from outside of it, where only a call makes an entry"),
+     "a loop or map of a group is entered from outside it, where only a call makes an entry"),
     ("call loop map", lambda f, n, k: not _shares_entries(f, n) or _hoists_alike(f, n),
      "graphs of one group have unequal hoisted parameters"),
     ("shared", lambda f, n, k: f.shared(n) is not None, "a node reads a shared value that main does not share"),
@@ -528,7 +528,7 @@ STATIC_EDGES: list[Rule[StaticIndex, Node]] = [
     ({**STARTS, **ARGUMENTS, **BACK, **COLLECTED},
      lambda f, n, k: n.region == f.site(n).caller,
      "a node stands elsewhere than its site: what enters together must be dead together"),
-    ("outer", lambda f, n, k: n.region == f.site(n).callee, "an outer value is read outside of its loop or map"),
+    ("outer", lambda f, n, k: n.region == f.site(n).callee, "an outer value is read outside its loop or map"),
     ("outer", lambda f, n, k: f.lives(n.inputs[0], f.site(n).caller), "an outer value does not live around the site"),
     ("next", lambda f, n, k: f.side(n.region) == (f.site(n).callee, True),
      "a next stands elsewhere than in the true branch of its loop"),
@@ -582,9 +582,9 @@ def check(graph: Library | StaticGraph, type_rule: TypeRule | None = None) -> No
         _check_static(graph, type_rule)
         return
     if graph.main not in graph.functions:
-        raise GraphError(f"the library has no {quote(graph.main)}, which should be its main graph")
+        raise GraphError(f"the library has no main graph {quote(graph.main)}")
     if graph.functions[graph.main].kind != "main":
-        raise GraphError(f"{quote(graph.main)}, which a run enters, is not a main graph")
+        raise GraphError(f"{quote(graph.main)} is not a main graph")
     indexes = {name: FunctionIndex(function, graph) for name, function in graph.functions.items()}
     for name, function in graph.functions.items():
         _check_function(name, indexes[name], function, type_rule)

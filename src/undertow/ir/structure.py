@@ -1,4 +1,4 @@
-"""The structural operators, a row each: those that graphs are held together by. The catalogue (`ops`) has all others.
+"""The structural operators, one row each: calls, switches, merges, loops, maps. The catalogue (`ops`) has all others.
 
 Library graphs have calls, loops and maps as single nodes. In static graphs these are sites, and each of their operators
 moves one value between frames: into a body, back from it, or down from a frame around. Sets of names that the rest of
@@ -23,7 +23,7 @@ class Role(Enum):
     SWITCH = auto()
     MERGE = auto()  # joins the sides of a branch; in static graphs also what sites send as one parameter
     ENTER = auto()  # library: enters another graph
-    LINK = auto()  # library: goes on with what a call or map, its first input, has entered
+    LINK = auto()  # library: continues what a call or map, its first input, has entered
     SHARED = auto()  # library: reads a value of the run
     START = auto()  # static: the start token of a site; output 0 is for the body, output 1 orders the way back
     ARGUMENT = auto()  # static: its value is for the body entered
@@ -67,7 +67,7 @@ LIBRARY = _table(
     Structural("call", Role.ENTER, site="call", enters="callee"),
     Structural("loop", Role.ENTER, site="loop", enters="body"),
     Structural("map", Role.ENTER, site="map", enters="body"),
-    # A call that takes the tangents of the arguments `given`, and gives those of the results `wanted`, besides.
+    # A call that also takes the tangents of the arguments `given`, and also returns those of the results `wanted`.
     Structural("tangent", Role.ENTER, site="call", enters="callee"),
     Structural("resume", Role.LINK, integers=("phase",), is_phased=True),
     Structural("gradient", Role.LINK),
@@ -123,7 +123,7 @@ COLLECTS = _sites(STATIC, Role.COLLECT)
 COLLECTED = _sites(STATIC, Role.COLLECTED)
 ENTERS = {row.name: row.enters for row in LIBRARY.values() if row.enters}  # the attribute that names what is entered
 ENTERING = {**_sites(LIBRARY, Role.ENTER), "resume": ""}
-LINKED = _sites(LIBRARY, Role.LINK, Role.COLLECTED)  # what their first input goes on with is a call
+LINKED = _sites(LIBRARY, Role.LINK, Role.COLLECTED)  # their first input is the call that they continue
 
 
 def is_primitive(op: str) -> bool:

@@ -1,4 +1,4 @@
-"""What happens in a run, as events: the stream that the viewer plays and tests read.
+"""Events of a run: the stream that the viewer and the tests read.
 
 Frames are numbered as they begin; the main graph's is 0. A frame's beginning names its parent and label, and no
 event spells out a tag: tags are as long as the recursion is deep, so a trace of them would be quadratic. `Tags`

@@ -1,4 +1,4 @@
-"""Ways to look around a graph: where a port's tokens live, which phase a node waits for.
+"""Queries on a graph: where a port's tokens live, which phase a node waits for.
 
 Every walk is a loop over a list; nothing here recurses, whatever the depth of the program.
 """
@@ -25,7 +25,7 @@ def is_parameter(graph: Graph, node: Node) -> bool:
 
 
 def ports_of(operands: Iterable[Operand]) -> list[Port]:
-    """Those operands that are no constants."""
+    """The operands that are not constants."""
     return [operand for operand in operands if operand.__class__ is Port]
 
 
@@ -188,19 +188,19 @@ def fixpoint(names: Iterable[Name], update: Callable[[Name], bool], users: Calla
 
 
 def link_of(node: Node) -> int:
-    """The call or map that a resume, or a gradient, goes on with."""
+    """The call or map that a resume or gradient continues."""
     port = node.inputs[0]
     assert isinstance(port, Port)
     return port.node
 
 
 def arguments(node: Node) -> tuple[Operand, ...]:
-    """What a call, loop, map or resume hands over."""
+    """The arguments of a call, loop, map or resume."""
     return node.inputs[1:] if node.op == "resume" else node.inputs
 
 
 def target_of(graph: FunctionGraph, node: Node) -> str:
-    """The name of the graph that a call, loop, map or tangent enters, or what goes on with one of these."""
+    """The name of the graph that a call, loop, map or tangent enters, or that a resume or gradient continues."""
     entering = node if node.op in ENTERS else graph.nodes[link_of(node)]
     return entering.attrs.text(ENTERS[entering.op])
 
@@ -247,7 +247,7 @@ def node_phases(graph: Graph) -> list[int]:
                 continue
             maker = graph.nodes[port.node]
             if is_static and is_inward(maker, port.index):
-                # A parameter of a lane is no node, so one node may take several, of several phases.
+                # A parameter of a lane is not a node, so one node may take several, of several phases.
                 phases[number] = max(phases[number], phase_of(maker))
             else:
                 users[port.node].append(number)

@@ -1,4 +1,4 @@
-"""Recursive networks from the literature, each one short recursive function in a file of its own.
+"""Recursive networks from the literature, each a short recursive function in its own file.
 
 >>> import undertow as ut
 >>> model = ut.models.TreeRNN(words=60, classes=5, width=8)
@@ -35,7 +35,7 @@ MODELS: dict[str, type[TreeClassifier] | type[TreeGenerator]] = {**CLASSIFIERS, 
 
 
 def name_of(model: TreeClassifier | TreeGenerator) -> str:
-    """The name that the command line has for this kind of model."""
+    """The name of this kind of model on the command line."""
     return next(name for name, kind in MODELS.items() if kind is type(model))
 
 

@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 # (To a type checker, `ut.f32` in an annotation is a variable, not a type.)
-"""What all models that put a label on every node of a tree share: the softmax above a node, losses, hits, labels.
+"""The base of all models that label the nodes of a tree: softmax, losses, accuracy and predictions.
 
-A model is the frozen set of its sizes. Its `encoder` is a recursive function made for these sizes; it returns the
+A model is a frozen record of its sizes. Its `encoder` is a recursive function for these sizes; it returns the
 state of a node and the sum of what is noted at each node at or below it. What is noted is a `Note`: the loss, or
 the labels, or nothing.
 """
@@ -39,7 +39,7 @@ def surprisal(logits, index):
 
 
 def judge(params, forest, node, h):
-    """The loss of a node and whether its best class is right; nothing of both where it has no label."""
+    """The loss of a node and whether its best class is right; both zero if it has no label."""
     logits, label = scores(params, h), forest.label[node]
     missed = surprisal(logits, ut.maximum(label, 0))
     hit = ut.astype(ut.argmax(logits), ut.i32) == label
@@ -65,12 +65,12 @@ def plus(*noted):
 
 
 def per_tree(losses, forest):
-    """The mean of the losses of all trees; of no trees 0, as nothing is wrong with them."""
+    """The mean loss of all trees; 0 if there are none."""
     return ut.sum(losses) / ut.astype(ut.maximum(ut.shape(forest.roots)[0], 1), ut.f32)
 
 
 def drop(x, width, rate):
-    """Dropout, with the scaling at training time. Which places are dropped depends on the tag and the run's seed."""
+    """Dropout, scaled at training time. Which elements are dropped depends on the tag and the run's seed."""
     if rate == 0:
         return x
     kept = ut.random.uniform((width,), dtype=ut.f32) >= rate
@@ -85,7 +85,7 @@ def averaging(weights):
 
 @dataclass(frozen=True)
 class TreeClassifier:
-    """Sizes of a model, and what follows from its `shapes` and its `encoder`."""
+    """The sizes of a model, and everything derived from its `shapes` and `encoder`."""
 
     words: int
     classes: int
@@ -98,7 +98,7 @@ class TreeClassifier:
         check_ranges(**vars(self))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each parameter. The first dimension is what a matrix is multiplied from."""
+        """The shape of each parameter. The first dimension of a matrix is its input."""
         raise NotImplementedError
 
     def encoder(self, note: Note) -> ut.Function:
@@ -106,7 +106,7 @@ class TreeClassifier:
         raise NotImplementedError
 
     def init(self, seed: int = 0) -> Params:
-        """First parameters: Glorot's uniform numbers in matrices, small normal ones in embeddings, zeros in biases."""
+        """Initial parameters: Glorot uniform matrices, small normal embeddings, zero biases."""
         random = np.random.default_rng(seed)
         return {name: self._first(name, shape, random) for name, shape in self.shapes().items()}
 
@@ -121,12 +121,12 @@ class TreeClassifier:
         return made.astype(np.float32)
 
     def check(self, forest: Any) -> None:
-        """Refuse trees that the model is not made for."""
+        """Reject trees that do not fit the model."""
         check_shape_and_words(self, forest, "ChildSumTreeLSTM")
         if forest.label.max(initial=-1) >= self.classes:
-            raise DataError(f"the model has {self.classes} classes, and the forest has label {forest.label.max()}")
+            raise DataError(f"the model has {self.classes} classes, but the forest has label {forest.label.max()}")
         if not self.any_children and ((forest.left < 0) & (forest.word < 0)).any():
-            raise DataError("a leaf has no word", hint="ChildSumTreeLSTM takes nodes without words")
+            raise DataError("a leaf has no word", hint="ChildSumTreeLSTM accepts nodes without words")
 
     # -- what is computed with it --------------------------------------------------------------------------------
 
@@ -134,8 +134,8 @@ class TreeClassifier:
     def loss(self, at: str = "nodes") -> ut.Function:
         """The function loss(params, forest) -> (loss, counts): losses `at` all nodes or at each `root`.
 
-        The loss is the mean over trees of what their nodes sum up to; of a forest without trees it is 0. Counts are
-        [roots right, nodes right], where nodes are only looked at with at="nodes". For
+        The loss of a tree is the sum over its nodes; the result is the mean over trees, 0 if there are none. Counts are
+        [roots right, nodes right], where nodes are only counted with at="nodes". For
         `ut.value_and_grad(..., has_aux=True)`.
         """
         _check_at(at)
@@ -212,17 +212,15 @@ class TreeClassifier:
 
 def _check_at(at: str) -> None:
     if at not in ("nodes", "root"):
-        raise DataError(f"there are no losses at {at!r}", hint='at="nodes" or at="root"')
+        raise DataError(f"unknown place of losses {at!r}", hint='write at="nodes" or at="root"')
 
 
 def check_shape_and_words(model: Any, forest: Any, other: str) -> None:
     """Refuse trees that are not binary, where the model needs that and another does not, and words it does not have."""
     if not (model.any_children or forest.is_binary):
-        raise DataError(
-            f"{type(model).__name__} is for binary trees, and these are not", hint=f"{other} takes any trees"
-        )
+        raise DataError(f"{type(model).__name__} needs binary trees", hint=f"{other} accepts any trees")
     if forest.word.max(initial=-1) >= model.words:
         raise DataError(
-            f"the model has {model.words} words, and the forest has word {forest.word.max()}",
-            hint="read the trees with the vocabulary of the model, or make one for len(vocabulary) words",
+            f"the model has {model.words} words, but the forest has word {forest.word.max()}",
+            hint="read the trees with the vocabulary of the model, or create a model for len(vocabulary) words",
         )

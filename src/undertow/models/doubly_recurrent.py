@@ -1,10 +1,10 @@
 # mypy: ignore-errors
-"""Doubly recurrent network: a generator of trees with any number of children, whose shape it predicts as it goes.
+"""Doubly recurrent network: a generator of trees with any number of children, which predicts their shape as it goes.
 
 Alvarez-Melis and Jaakkola 2017, "Tree-Structured Decoding with Doubly-Recurrent Neural Networks". A node has two
-states: one comes down from its parent, one from the sibling before it. Of both together it decides three things: has
-it children, has it a next sibling, and which word is it. So there is a recursion down and one across, and what they
-walk over is there only when they have decided it.
+states: one comes down from its parent, one from the previous sibling. From both it decides three things: does
+it have children, does it have a next sibling, and which word is it. So there is a recursion down and one across, over
+a tree that exists only as they decide it.
 """
 
 import functools
@@ -63,7 +63,7 @@ class DoublyRecurrent(TreeGenerator):
         return more, ut.sum(h * params["sibling"]) + params["sibling_bias"]
 
     def word_scores(self, params, h, has_children, has_next):
-        """The scores of all words, once it is known how the tree goes on."""
+        """The scores of all words, once it is known how the tree continues."""
         shape = (
             ut.astype(has_children, ut.f32) * params["out_children"]
             + ut.astype(has_next, ut.f32) * params["out_sibling"]
@@ -72,7 +72,7 @@ class DoublyRecurrent(TreeGenerator):
 
     @functools.cache  # noqa: B019
     def loss(self) -> ut.Function:
-        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees.
+        """The function loss(params, forest): the mean negative log-likelihood of the trees.
 
         Every node of the forest has a word. What is true, not what is likeliest, goes on to children and siblings, so
         all of them run side by side.

@@ -24,7 +24,7 @@ class Experts:
     floor: float = 0.0
 
     def init(self, seed: int = 0) -> dict[str, Any]:
-        """First parameters: small normal numbers, zeros in biases."""
+        """Initial parameters: small normal numbers, zero biases."""
         random, experts = np.random.default_rng(seed), 2**self.levels
         edge = self.inputs**-0.5
         made = {
@@ -57,7 +57,7 @@ class Experts:
 
     @functools.cache  # noqa: B019
     def loss(self) -> ut.Function:
-        """The function loss(params, x [n, inputs], label [n]): how unlikely the labels are, the mean over inputs."""
+        """The function loss(params, x [n, inputs], label [n]): the mean negative log-likelihood of the labels."""
         mix, tiny = self.mixture(), 1e-7
 
         @ut.function

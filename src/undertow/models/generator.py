@@ -1,8 +1,8 @@
 # mypy: ignore-errors
-"""What all models that grow trees share: first parameters, losses of decisions, and how decisions are made.
+"""The base of all models that generate trees: initial parameters, losses of decisions, and how decisions are made.
 
-A generator decides at every node from computed values what word it bears and whether the tree goes on there. In
-training the decisions are those of given trees; in generation the likeliest ones, or drawn as likely as they are.
+At every node, a generator decides from computed values which word it has and whether the tree continues there. In
+training the decisions are those of given trees; in generation they are the most likely ones, or sampled.
 """
 
 import functools
@@ -32,7 +32,7 @@ def decide(more, sampled):
 
 @dataclass(frozen=True)
 class TreeGenerator:
-    """Sizes of a model that grows trees, and what follows from its `shapes`, `loss` and `words_of`."""
+    """The sizes of a model that generates trees, and everything derived from its `shapes`, `loss` and `words_of`."""
 
     words: int
     width: int = 150
@@ -45,11 +45,11 @@ class TreeGenerator:
         check_ranges(**vars(self))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each parameter. The first dimension is what a matrix is multiplied from."""
+        """The shape of each parameter. The first dimension of a matrix is its input."""
         raise NotImplementedError
 
     def loss(self) -> ut.Function:
-        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees; of none, 0."""
+        """The function loss(params, forest): the mean negative log-likelihood of the trees; 0 if there are none."""
         raise NotImplementedError
 
     def words_of(self, sampled: bool = False) -> ut.Function:
@@ -68,7 +68,7 @@ class TreeGenerator:
         return judged
 
     def init(self, seed: int = 0) -> Params:
-        """First parameters: Glorot's uniform numbers in matrices, small normal ones in vectors, zeros in biases."""
+        """Initial parameters: Glorot uniform matrices, small normal vectors, zero biases."""
         random, made = np.random.default_rng(seed), {}
         for name, shape in self.shapes().items():
             if name.endswith("bias"):
@@ -81,13 +81,13 @@ class TreeGenerator:
         return made
 
     def check(self, forest: Any) -> None:
-        """Refuse trees that the model is not made for."""
+        """Reject trees that do not fit the model."""
         check_shape_and_words(self, forest, "DoublyRecurrent")
         if forest.word.min(initial=0) < 0:
             kind = type(self).__name__
-            raise DataError(f"{kind} needs a word at every node", hint="give those without a word one of their own")
+            raise DataError(f"{kind} needs a word at every node", hint="add a special word to the nodes without one")
 
     def sample(self, params: Params, seed: int = 0, vocabulary: Any = None) -> ut.data.Forest:
-        """A tree, drawn as likely as the model has it."""
+        """A tree, sampled from the model."""
         words, depths = self.words_of(sampled=True).run(params, params["start"], seed=seed)
         return ut.data.Forest.from_depths(depths, words, vocabulary=vocabulary)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""MV-RNN: every word and phrase is a vector and a matrix; the matrix says how it changes what stands beside it.
+"""MV-RNN: every word and phrase is a vector and a matrix; the matrix modifies its neighbour's vector.
 
 Socher, Huval, Manning and Ng 2012, "Semantic Compositionality through Recursive Matrix-Vector Spaces".
 """

@@ -1,10 +1,10 @@
-"""What numbers the options of models, recipes and sources may be: one table, and who looks things up in it.
+"""Valid ranges of the options of models, recipes and sources: one table, and its checks.
 
 >>> check_ranges(width=0)
 Traceback (most recent call last):
 undertow.errors.UndertowError: width is 0
 <BLANKLINE>
-hint: it is a whole number, 1 or more
+hint: it must be a whole number, 1 or more
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RANGES: dict[str, Range] = {
     "embed_rate": _ABOVE_0,
     "warmup": _FROM_0,
     "l2": _FROM_0,
-    "clip": Range("a number above 0, or None (on the command line 0) for no limit", lambda x: x > 0, may_be_none=True),
+    "clip": Range("a number above 0, or None (0 on the command line) for no limit", lambda x: x > 0, may_be_none=True),
     "patience": Range("a whole number, 1 or more", lambda x: x >= 1, is_whole=True, may_be_none=True),
     "seed": Range("a whole number, 0 or more", lambda x: x >= 0, is_whole=True),
     # of sources
@@ -64,4 +64,4 @@ def check_ranges(**given: Any) -> None:
         kind = numbers.Integral if allowed.is_whole else numbers.Real
         is_number = isinstance(value, kind) and not isinstance(value, bool)
         if not (is_number and math.isfinite(value) and allowed.holds(value)):
-            raise UndertowError(f"{name} is {brief(value)}", hint=f"it is {allowed.told}")
+            raise UndertowError(f"{name} is {brief(value)}", hint=f"it must be {allowed.told}")

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
-"""Top-down TreeLSTM: a generator. Each node decides from its own state what word it bears, and whether it has children.
+"""Top-down TreeLSTM: a generator. Each node decides from its own state which word it has, and whether it has children.
 
-So the tree grows from computed values: nobody knows its shape before it is there, and no scheduler that sorts nodes by
+So the tree depends on computed values: its shape is not known in advance, and no scheduler that sorts nodes by
 depth beforehand can run it. Zhang, Lu and Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", for binary
 trees: one LSTM for left children and one for right ones. That a node decides itself whether it has children is from
 Alvarez-Melis and Jaakkola 2017, "Tree-Structured Decoding with Doubly-Recurrent Neural Networks".
@@ -97,7 +97,7 @@ class TopDownTreeLSTM(TreeGenerator):
 
     @functools.cache  # noqa: B019
     def loss(self) -> ut.Function:
-        """The function loss(params, forest): how unlikely these trees are to grow, the mean over trees.
+        """The function loss(params, forest): the mean negative log-likelihood of the trees.
 
         Every node of the (binary) forest has a word. The true word, not the likeliest one, goes to the children.
         """

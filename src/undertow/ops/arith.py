@@ -37,13 +37,16 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 def _remainder(x: Any, y: Any) -> Any:
     if y.dtype.kind == "i" and _has_zero(y):
-        raise Fault("integer remainder of a division by zero", hint="test the divisor first, or use floats")
+        raise Fault("integer remainder by zero", hint="test the divisor first, or use floats")
     return x % y
 
 
 def _power(x: Any, y: Any) -> Any:
     if y.dtype.kind == "i" and (y < 0 if y.ndim == 0 else (y < 0).any()):
-        raise Fault("an integer to a negative integer power", hint="make the base a float: ut.astype(x, ut.f64)")
+        raise Fault(
+            "an integer cannot be raised to a negative integer power",
+            hint="make the base a float: ut.astype(x, ut.f64)",
+        )
     return x**y
 
 

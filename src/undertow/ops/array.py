@@ -1,4 +1,4 @@
-"""Shapes: the same elements, arranged differently, and arrays put together.
+"""Shapes: the same elements, arranged differently, and joined arrays.
 
 Where a shape may hold sizes known only at run time, it is an attribute with None in their places, and the sizes
 are operands, integer scalars, in order.
@@ -50,7 +50,7 @@ def _reshape_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     open_at = [k for k, d in enumerate(target) if d == -1]
     wrong = TypeMismatch(
         f"{source} cannot be reshaped to {show_shape(target)}",
-        hint="the number of elements must stay the same; one size may be -1, which means what is left",
+        hint="the number of elements must stay the same; one size may be -1, which is inferred",
     )
     if len(open_at) > 1 or any(d < 0 for d in known):
         raise wrong
@@ -114,7 +114,7 @@ def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     if not _stretches(target, source.shape):
         raise TypeMismatch(
             f"{source} cannot be summed to {show_shape(target)}",
-            hint="what can be broadcast to the first can be had as a sum of it",
+            hint="the second shape must broadcast to the first",
         )
     return (source.with_shape(target),)
 
@@ -136,7 +136,7 @@ def _sum_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _transpose_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     axes = attrs.integers("axes")
     if sorted(axes) != list(range(types[0].rank)):
-        raise TypeMismatch(f"{types[0]} cannot be transposed to axes {axes}", hint="name every axis once")
+        raise TypeMismatch(f"{types[0]} cannot be transposed by the axes {axes}", hint="list every axis once")
     return (types[0].with_shape(tuple(types[0].shape[a] for a in axes)),)
 
 
@@ -144,7 +144,7 @@ def _expand_dims_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     axes = attrs.integers("axes")
     rank = types[0].rank + len(axes)
     if len(set(axes)) != len(axes) or any(not 0 <= a < rank for a in axes):
-        raise TypeMismatch(f"new axes {axes} in a result of {rank} axes")
+        raise TypeMismatch(f"the new axes {axes} do not fit a result with {rank} axes")
     rest = iter(types[0].shape)
     return (types[0].with_shape(tuple(1 if a in axes else next(rest) for a in range(rank))),)
 
@@ -156,7 +156,7 @@ def _squeeze_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         if types[0].shape[axis] not in (1, None):
             raise TypeMismatch(
                 f"axis {axis} of {types[0]} has length {types[0].shape[axis]} and cannot be squeezed",
-                hint="only an axis of length 1 can be taken away; x[0] takes one element of a longer one",
+                hint="only an axis of length 1 can be removed; x[0] selects one element of a longer one",
             )
     return (types[0].with_shape(tuple(d for a, d in enumerate(types[0].shape) if a not in axes)),)
 
@@ -183,12 +183,12 @@ def _dim_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _check_some(name: str, types: Sequence[Type]) -> None:
     if not types:
-        raise TypeMismatch(f"{name} of nothing", hint="give at least one array")
+        raise TypeMismatch(f"{name} needs at least one array", hint="pass a list of arrays")
     check_dtypes(name, types, ELEMENTS)
     for type in types:
         if type.rank != types[0].rank:
             raise TypeMismatch(
-                f"{name} of {types[0]} and {type}, which have different numbers of axes",
+                f"{name} of {types[0]} and {type}: the numbers of axes differ",
                 hint="x[None] or ut.expand_dims adds an axis",
             )
 
@@ -213,7 +213,7 @@ def _concat_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     _check_some("concat", types)
     axis = attrs.integer("axis")
     if types[0].rank == 0:
-        raise TypeMismatch("concat of scalars", hint="use ut.stack to make a vector of scalars")
+        raise TypeMismatch("concat takes arrays, not scalars", hint="ut.stack makes a vector of scalars")
     check_axis("concat", axis, types[0])
     shape = _met("concat", types, axis)
     lengths = [t.shape[axis] for t in types]
@@ -225,7 +225,9 @@ def _stack_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     _check_some("stack", types)
     axis = attrs.integer("axis")
     if not 0 <= axis <= types[0].rank:
-        raise TypeMismatch(f"stack of {types[0]} along axis {axis}", hint=f"the result has {types[0].rank + 1} axes")
+        raise TypeMismatch(
+            f"{types[0]} cannot be stacked along axis {axis}", hint=f"the result has {types[0].rank + 1} axes"
+        )
     shape: Shape = tuple(_met("stack", types, None))
     return (types[0].with_shape((*shape[:axis], len(types), *shape[axis:])),)
 
@@ -276,7 +278,7 @@ def _itself(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 ROWS: tuple[Op, ...] = (
     Op("identity", 1, _identity_rule, _itself, "x itself", linear(lambda at, g: g)),
     Op(
-        "stop_gradient", 1, _identity_rule, _itself, "x itself, taken for a constant by derivatives", ZERO,
+        "stop_gradient", 1, _identity_rule, _itself, "x itself, treated as a constant by derivatives", ZERO,
         also="tf.stop_gradient",
     ),
     Op(
@@ -285,7 +287,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "reshape", None, _reshape_rule, _reshape,
-        "x in `shape`, row by row; one size may be -1: what is left; operands: x, a size for each None",
+        "x in `shape`, in row-major order; one size may be -1, which is inferred; operands: x, a size for each None",
         linear(lambda at, g: term.reshape(g, term.sizes(at.x[0]))), faults=unless_sized,
         attrs={"shape": tuple_of(lambda size: size == -1 or is_size(size), or_none=True)},
     ),
@@ -310,20 +312,20 @@ ROWS: tuple[Op, ...] = (
         linear(lambda at, g: term.squeeze(g, *at.attrs.integers("axes"))), attrs=AXES,
     ),
     Op(
-        "squeeze", 1, _squeeze_rule, _squeeze, "x without its `axes`, which must have length 1",
+        "squeeze", 1, _squeeze_rule, _squeeze, "x without `axes`, which must have length 1",
         linear(lambda at, g: term.expand_dims(g, *at.attrs.integers("axes"))), faults=unless_static, attrs=AXES,
         also=".squeeze",
     ),
     Op(
         "flip", 1, _flip_rule, lambda values, attrs: (scalar(np.flip(values[0], attrs.integers("axes"))),),
-        "x in the opposite order along `axes`", linear(lambda at, g: at.again(g)), attrs=AXES,
+        "x reversed along `axes`", linear(lambda at, g: at.again(g)), attrs=AXES,
     ),
     Op(
         "concat", None, _concat_rule, fitting("concat", lambda xs, attrs: np.concatenate(xs, attrs.integer("axis"))),
-        "arrays one after the other along `axis`", Derivative(_concat_grad, _joined_tangent), attrs=AXIS,
+        "arrays joined along `axis`", Derivative(_concat_grad, _joined_tangent), attrs=AXIS,
     ),
     Op(
         "stack", None, _stack_rule, fitting("stack", lambda xs, attrs: np.stack(xs, attrs.integer("axis"))),
-        "arrays of one shape side by side along a new `axis`", Derivative(_stack_grad, _joined_tangent), attrs=AXIS,
+        "arrays of one shape joined along a new `axis`", Derivative(_stack_grad, _joined_tangent), attrs=AXIS,
     ),
 )  # fmt: skip

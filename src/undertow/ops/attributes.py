@@ -1,4 +1,4 @@
-"""What the attributes of operators must be: rows say it, and `undertow.ops.vet` asks it of graphs from outside."""
+"""Types of operator attributes: declared by rows, checked by `undertow.ops.vet` on graphs from outside."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ from undertow.types import Type
 def _fill_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_kind("fill", types[0], ELEMENTS)
     if types[0].shape:
-        raise TypeMismatch(f"an array filled with {types[0]}", hint="fill with a scalar, or use ut.broadcast_to")
+        raise TypeMismatch(f"an array cannot be filled with {types[0]}", hint="use a scalar, or ut.broadcast_to")
     shape = sized("fill", types, attrs)
     if any(isinstance(d, int) and d < 0 for d in shape):
-        raise TypeMismatch(f"an array of shape {shape}", hint="sizes must not be negative")
+        raise TypeMismatch(f"an array cannot have the shape {shape}", hint="sizes must not be negative")
     return (types[0].with_shape(shape),)
 
 
@@ -37,14 +37,16 @@ def _fill(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _arange_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     dtype = check_dtypes("arange", types, NUMBERS)
     if any(t.shape for t in types):
-        raise TypeMismatch(f"arange of {', '.join(map(str, types))}", hint="start, stop and step are scalars")
+        raise TypeMismatch(
+            f"arange takes scalars, not {', '.join(map(str, types))}", hint="start, stop and step must be scalars"
+        )
     return (Type(dtype, (None,)),)
 
 
 def _arange(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     start, stop, step = (v.item() for v in values)
     if step == 0:
-        raise Fault("arange with step 0")
+        raise Fault("the step of arange must not be 0")
     exact = isinstance(step, int)
     steps = -((start - stop) // step) if exact else (stop - start) / step
     if not steps <= MOST_ELEMENTS:

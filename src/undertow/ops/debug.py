@@ -1,4 +1,4 @@
-"""Operators that act on the world while a graph runs: print and assert. They give an order token.
+"""Operators with side effects: print and assert. They return an order token.
 
 Their templates are Python's: `{}` or `{:.3f}` stands for the next value.
 """
@@ -50,11 +50,11 @@ def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 ROWS: tuple[Op, ...] = (
     Op(
         "print", None, lambda types, attrs: _takes("print", types), _print,
-        "write `template`, filled in, and a line end", NONE, faults=True, is_apart=True, effect=True, attrs=TEMPLATE,
+        "write `template`, filled in, and a newline", NONE, faults=True, is_apart=True, effect=True, attrs=TEMPLATE,
     ),
     Op(
         "assert", None, _assert_rule, _assert,
-        "a fault with the text `template` unless all of the first operand is true; operands: condition, values", NONE,
+        "a fault with the message `template` unless the whole first operand is true; operands: condition, values", NONE,
         faults=True, effect=True, attrs=TEMPLATE,
     ),
 )  # fmt: skip

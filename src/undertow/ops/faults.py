@@ -1,4 +1,4 @@
-"""When can a node fault? What its row says, made exact by what is known of its operands.
+"""When can a node fault? As its row says, refined by what is known about its operands.
 
 No pass moves an operator that can fault out of its branch, so `n // 2` and `x[0]` should not count as ones.
 

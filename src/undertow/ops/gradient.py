@@ -1,4 +1,4 @@
-"""What a row says of its derivative: a *gradient* (cotangents, backwards) and a *tangent* (forwards), over terms.
+"""The derivatives of a row: a *gradient* (cotangents, backwards) and a *tangent* (forwards), over terms.
 
 A gradient row gets the operator as it was applied and a cotangent for each output, None where that is zero (never
 all of them), and gives a contribution for each operand: None where it is zero, or the operand is no float, or nobody

@@ -1,4 +1,4 @@
-"""Picking elements: slices, single elements, rows by number.
+"""Indexing: slices, single elements, rows by number.
 
 An index counts from the end where it is negative, as in Python. A slice is clamped to what there is; any other
 index that is out of range is a fault.
@@ -26,7 +26,9 @@ def check_index(name: str, type: Type, scalars: bool) -> None:
     """An index must be of integers."""
     if type.dtype.kind != "int" or (scalars and type.shape):
         wanted = "an integer scalar" if scalars else "an array of integers"
-        raise TypeMismatch(f"{name} by {type}", hint=f"the index must be {wanted}; ut.astype(i, ut.i64) converts")
+        raise TypeMismatch(
+            f"{name} cannot index by {type}", hint=f"the index must be {wanted}; ut.astype(i, ut.i64) converts"
+        )
 
 
 def out_of_range(x: Value, axes: Sequence[int], indices: Sequence[Value]) -> Fault:
@@ -56,11 +58,11 @@ def slices(attrs: Attrs) -> tuple[slice, ...]:
 def _slice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     cuts = slices(attrs)
     if len(cuts) != types[0].rank:
-        raise TypeMismatch(f"{len(cuts)} slices of {types[0]}")
+        raise TypeMismatch(f"{len(cuts)} slices do not fit {types[0]}")
     shape: list[Dim] = []
     for cut, d in zip(cuts, types[0].shape, strict=True):
         if cut.step == 0:
-            raise TypeMismatch("the step of a slice is 0")
+            raise TypeMismatch("the step of a slice must not be 0")
         if isinstance(d, int):
             shape.append(len(range(*cut.indices(d))))
         else:
@@ -75,7 +77,9 @@ def _slice_at_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_index("slice_at", start, scalars=True)
     length = x.shape[axis]
     if size < 0 or (isinstance(length, int) and size > length):
-        raise TypeMismatch(f"{size} elements of axis {axis} of {x}", hint="the size must be from 0 to the length")
+        raise TypeMismatch(
+            f"{size} elements do not fit axis {axis} of {x}", hint="the size must be from 0 to the length"
+        )
     return (x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :])),)
 
 
@@ -86,8 +90,8 @@ def _slice_at(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     first = start + length if start < 0 else start
     if not 0 <= first <= length - size:
         raise Fault(
-            f"{size} elements from {start} on are out of range for axis {axis} of length {length}",
-            hint=f"the start can be from 0 to {length - size}" if length >= size else "",
+            f"{size} elements from {start} are out of range for axis {axis} of length {length}",
+            hint=f"the start must be from 0 to {length - size}" if length >= size else "",
         )
     return (x[(slice(None),) * axis + (slice(first, first + size),)],)
 
@@ -99,7 +103,7 @@ def _slice_between_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
     check_index("a slice", start, scalars=True)
     check_index("a slice", stop, scalars=True)
     if attrs.integer("step") == 0:
-        raise TypeMismatch("the step of a slice is 0")
+        raise TypeMismatch("the step of a slice must not be 0")
     return (x.with_shape((*x.shape[:axis], None, *x.shape[axis + 1 :])),)
 
 
@@ -115,7 +119,7 @@ def _slice_between(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 def _index_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, axes = types[0], attrs.integers("axes")
     if len(types) != 1 + len(axes) or len(set(axes)) != len(axes):
-        raise TypeMismatch(f"{len(types) - 1} indices for axes {axes}")
+        raise TypeMismatch(f"{len(types) - 1} indices do not fit the axes {axes}")
     for axis, index in zip(axes, types[1:], strict=True):
         check_axis("index", axis, x)
         check_index("index", index, scalars=True)
@@ -158,7 +162,9 @@ def _gather_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_axis("take_along_axis", axis, x)
     check_index("take_along_axis", indices, scalars=False)
     if indices.rank != x.rank:
-        raise TypeMismatch(f"gather from {x} by {indices}", hint="both must have the same number of axes; see ut.take")
+        raise TypeMismatch(
+            f"{x} cannot be gathered by {indices}", hint="both must have the same number of axes; see ut.take"
+        )
     pairs = enumerate(zip(x.shape, indices.shape, strict=True))
     return (x.with_shape(tuple(i if a == axis else meet("take_along_axis", d, i) for a, (d, i) in pairs)),)
 
@@ -216,7 +222,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "slice_at", 2, _slice_at_rule, _slice_at,
-        "`size` elements of `axis`, all of them there, from the second operand on",
+        "`size` elements of `axis`, starting at the second operand; all must be in range",
         linear(_slice_at_back), faults=start_outside, is_apart=True, attrs={**AXIS, "size": is_size},
     ),
     Op(
@@ -226,17 +232,17 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "index", None, _index_rule, _index,
-        "one element of each of `axes`, which go away; operands: x, an index for each",
+        "one element of each of `axes`, which are removed; operands: x, an index for each",
         linear(_index_back), faults=element_outside, is_apart=True, attrs=AXES, is_costly=True,
     ),
     Op(
-        "take", 2, _take_rule, _take, "the elements of `axis` with the numbers in the second operand",
+        "take", 2, _take_rule, _take, "the elements of `axis` at the indices in the second operand",
         linear(lambda at, g: Rows(at.x[1], g) if at.attrs["axis"] == 0 else _put_back(at, at.x[1], g)),
         faults=row_outside, is_apart=True, attrs=AXIS,
     ),
     Op(
         "take_along_axis", 2, _gather_rule, _gather,
-        "for each place of the second operand, the element of x there that it names along `axis`",
+        "for each index in the second operand, the element of x at that index along `axis`",
         linear(lambda at, g: _put_back(at, at.x[1], g, "add_along_axis")), faults=row_outside, attrs=AXIS,
     ),
 )  # fmt: skip

@@ -19,12 +19,12 @@ def _matmul_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, y = types
     dtype = check_dtypes("matmul", types, NUMBERS)
     if not x.shape or not y.shape:
-        raise TypeMismatch(f"matmul of {x} and {y}", hint="a scalar is multiplied with *, not with @")
+        raise TypeMismatch(f"matmul of {x} and {y}", hint="multiply scalars with *, not with @")
     inner = x.shape[-1], y.shape[-2 if y.rank > 1 else -1]
     if None not in inner and inner[0] != inner[1]:
         raise TypeMismatch(
-            f"matmul of {x} and {y}: {inner[0]} columns meet {inner[1]} rows",
-            hint="the last axis of x must be as long as the last but one of y; x.T transposes",
+            f"matmul of {x} and {y}: {inner[0]} columns do not fit {inner[1]} rows",
+            hint="the last axis of x must be as long as the second to last of y; x.T transposes",
         )
     rows = x.shape[-2:-1]
     columns = y.shape[-1:] if y.rank > 1 else ()
@@ -32,7 +32,7 @@ def _matmul_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 
 def _matrix(x: Term, vector_axis: int) -> Term:
-    """A vector as a matrix, with a new axis in that place; what is no vector, as it is."""
+    """A vector as a matrix, with a new axis at that position; anything else unchanged."""
     return expand_dims(x, vector_axis) if x.type.rank == 1 else x
 
 
@@ -92,7 +92,7 @@ def _matmul_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
 ROWS: tuple[Op, ...] = (
     Op(
         "matmul", 2, _matmul_rule, fitting("matmul", lambda values, attrs: np.matmul(*values)),
-        "the matrix product x @ y; vectors are a row on the left and a column on the right; axes before are batches",
+        "the matrix product x @ y; a vector is a row on the left and a column on the right; leading axes are batches",
         Derivative(_matmul_grad, _matmul_tangent), is_costly=True, takes="numbers", also="__matmul__",
         example="matmul([[1, 2], [3, 4]], [1, 10])\narray([21, 43])",
     ),

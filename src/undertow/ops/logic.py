@@ -1,4 +1,4 @@
-"""Comparisons, truth, choice and bits, on each element. To functions that ask for truth, what is not 0 is true."""
+"""Element-wise comparisons, logic, selection and bits. Logic functions treat nonzero numbers as true."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from undertow.types import Type, bool_
 
 def _shift(how: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     if y < 0 if y.ndim == 0 else (y < 0).any():
-        raise Fault("a shift by a negative number of bits", hint="shift the other way")
+        raise Fault("a shift must not be negative", hint="shift the other way")
     return how(x, y)
 
 
@@ -80,7 +80,7 @@ ROWS: tuple[Op, ...] = (
     _truth("isfinite", np.isfinite, FLOATS, "is it neither nan nor infinite?", also="math.isfinite tf.is_finite"),
     _bits("logical_and", operator.and_, BOOLS, "are both true?", also="tf.logical_and"),
     _bits("logical_or", operator.or_, BOOLS, "is either true?", also="tf.logical_or"),
-    _bits("logical_xor", operator.xor, BOOLS, "is one of them true, and not both?", also="tf.logical_xor"),
+    _bits("logical_xor", operator.xor, BOOLS, "is exactly one of them true?", also="tf.logical_xor"),
     _truth("logical_not", operator.invert, BOOLS, "is it false?", also="tf.logical_not"),
     _bits("bitwise_and", operator.and_, BITS, "`x & y`, of integers or booleans", also="__and__"),
     _bits("bitwise_or", operator.or_, BITS, "`x | y`, of integers or booleans", also="__or__"),

@@ -16,13 +16,13 @@ _HEAD = """\
 
 <!-- Written by `python -m undertow.ops.manual > docs/reference/ops.md`; do not edit. -->
 
-Every operator that computes is one row of `undertow.ops`: a type rule, a reference kernel, and this line. Operands
+Every computing operator is one row of `undertow.ops`: a type rule, a reference kernel, and this line. Operands
 are x, y, ... in order unless a row names them; a name in `code` is an attribute, fixed when the graph is made.
-*Faults* means that the operator can fail at run time because of the values that it meets; any operator can where
+*Faults* means that the operator can fail at run time because of its operands' values; any operator can where
 shapes known only at run time do not fit. *Gradient* says whether floats can be differentiated by floats, to any
-order, backwards and forwards: *zero* is that of a piecewise constant function, and nothing stands where no float
-output depends on a float operand. *Also* is what else means the operator when it meets a traced value, besides the
-functions of `ut` and of NumPy with its name: operators, methods and functions of Python and NumPy, and, as `tf`, the
+order, backwards and forwards: *zero* is that of a piecewise constant function; the cell is empty where no float
+output depends on a float operand. *Also* lists what else maps to the operator on traced values, besides the
+functions of `ut` and NumPy with its name: operators, methods and functions of Python and NumPy, and, as `tf`, the
 names that it has in `undertow.compat.v1`.
 """
 

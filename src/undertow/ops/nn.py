@@ -1,4 +1,4 @@
-"""What neural networks add: activation functions, and softmax along axes."""
+"""Neural networks: activation functions, and softmax along axes."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def register(row: Op) -> Op:
 def find(name: str) -> Op:
     """The row of an operator."""
     if name not in CATALOGUE:
-        raise CaptureError(f"there is no operator named {name!r}")
+        raise CaptureError(f"unknown operator {name!r}")
     return CATALOGUE[name]
 
 

@@ -63,7 +63,9 @@ def _unsigned(x: Any) -> Any:
 def _fold_in_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     for type in types:
         if type.dtype != i64:
-            raise TypeMismatch(f"fold_in of {type}", hint="keys and what is folded into them are i64")
+            raise TypeMismatch(
+                f"fold_in takes i64, not {type}", hint="keys and the numbers folded into them must be i64"
+            )
     return (Type(i64, broadcast_shapes(types)),)
 
 
@@ -107,12 +109,12 @@ def _drawing(name: str, draw: Callable[[Any, int, str], Any], dtypes: tuple[str,
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         dtype = attrs.text("dtype")
         if types[0] != Type(i64):
-            raise TypeMismatch(f"{name} with a key of type {types[0]}", hint="a key is an i64 scalar; see ut.fold_in")
+            raise TypeMismatch(f"the key of {name} must be an i64 scalar, not {types[0]}", hint="see ut.fold_in")
         if dtype not in dtypes:
-            raise TypeMismatch(f"{name} of dtype {dtype}", hint=f"the dtype may be {' or '.join(dtypes)}")
+            raise TypeMismatch(f"{name} cannot have the dtype {dtype}", hint=f"use {' or '.join(dtypes)}")
         shape = sized(name, types, attrs)
         if any(isinstance(d, int) and d < 0 for d in shape):
-            raise TypeMismatch(f"{name} of shape {shape}", hint="sizes must not be negative")
+            raise TypeMismatch(f"{name} cannot have the shape {shape}", hint="sizes must not be negative")
         return (Type(DTYPES[dtype], shape),)
 
     def kernel(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
@@ -126,7 +128,7 @@ def _drawing(name: str, draw: Callable[[Any, int, str], Any], dtypes: tuple[str,
 
 ROWS: tuple[Op, ...] = (
     Op("fold_in", 2, _fold_in_rule, fitting("fold_in", _fold_in), "a new key from a key and a number", NONE),
-    _drawing("random_bits", _draw_bits, ("i32", "i64"), "random integers, every bit fair"),
-    _drawing("random_uniform", _draw_uniform, ("f32", "f64"), "random floats from 0 to below 1"),
+    _drawing("random_bits", _draw_bits, ("i32", "i64"), "uniformly random integers"),
+    _drawing("random_uniform", _draw_uniform, ("f32", "f64"), "random floats from [0, 1)"),
     _drawing("random_normal", _draw_normal, ("f32", "f64"), "random floats, normally distributed"),
 )

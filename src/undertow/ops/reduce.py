@@ -211,13 +211,13 @@ ROWS: tuple[Op, ...] = (
     ),
     _reduction(
         "max", np.max, NUMBERS,
-        "the largest along `axes`; of no elements, a fault; nan if any is; equal ones share the gradient", _EXTREME,
+        "the largest along `axes`; a fault if empty; nan if any is; equal ones share the gradient", _EXTREME,
         empty=False, is_costly=True, also=".max tf.reduce_max",
         example="max([[1, 5], [3, 4]], axis=1)\narray([5, 4])",
     ),
     _reduction(
         "min", np.min, NUMBERS,
-        "the smallest along `axes`; of no elements, a fault; nan if any is; equal ones share the gradient", _EXTREME,
+        "the smallest along `axes`; a fault if empty; nan if any is; equal ones share the gradient", _EXTREME,
         empty=False, is_costly=True, also=".min tf.reduce_min",
     ),
     _reduction("any", np.any, BOOLS, "is any true along `axes`?", NONE, also=".any tf.reduce_any"),
@@ -227,11 +227,11 @@ ROWS: tuple[Op, ...] = (
         also="tf.reduce_logsumexp",
     ),
     _reduction(
-        "argmax", np.argmax, NUMBERS, "where the (first) largest stands along `axis`: an i64", NONE, is_position=True,
+        "argmax", np.argmax, NUMBERS, "the index of the (first) largest along `axis`, an i64", NONE, is_position=True,
         empty=False, also=".argmax", example="argmax([[1, 5], [3, 4]], axis=1)\narray([1, 1])",
     ),
     _reduction(
-        "argmin", np.argmin, NUMBERS, "where the (first) smallest stands along `axis`: an i64", NONE, is_position=True,
+        "argmin", np.argmin, NUMBERS, "the index of the (first) smallest along `axis`, an i64", NONE, is_position=True,
         empty=False, also=".argmin",
     ),
     _scan(
@@ -239,15 +239,15 @@ ROWS: tuple[Op, ...] = (
         linear(_cumsum_transposed), attrs=AXIS,
     ),
     _scan(
-        "sort", _sort, "sorted along `axis`, from the largest if `descending`; nan counts as largest",
+        "sort", _sort, "x sorted along `axis`, largest first if `descending`; nan counts as largest",
         _SORT, **_SORTED, example="sort([3, 1, 2], descending=True)\narray([3, 2, 1])",
     ),
     _scan(
-        "argsort", _argsort, "the order that sorts along `axis`, for `take_along_axis`; equal elements keep theirs",
+        "argsort", _argsort, "the indices that sort x along `axis`, for `take_along_axis`; stable",
         NONE, **_SORTED,
     ),
     _scan(
-        "prod_others", _prod_others, "for each element the product of all others along `axis`: the derivative of prod",
+        "prod_others", _prod_others, "for each element, the product of all others along `axis`: the derivative of prod",
         single(_prod_others_row, _prod_others_row), attrs=AXIS,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the families of rows share: type rules by kind of element, and kernels that turn NumPy's errors into faults.
+"""Shared by the families of rows: type rules by kind of element, and kernels that turn NumPy's errors into faults.
 
 A row whose operands have run-time dimensions may find at run time that their shapes do not fit: that is a
 `Fault` whatever the row's `faults` says (`undertow.ops.faults` knows when it can happen).
@@ -36,7 +36,7 @@ TAKES: dict[Kinds, Coercion] = {
 }  # fmt: skip
 _WORDS = {"bool": "booleans", "int": "integers", "float": "floats", "ctl": "order tokens"}
 _CASTS = {
-    FLOATS: "ut.astype(x, ut.f64) makes floats",
+    FLOATS: "convert it with ut.astype(x, ut.f64)",
     INTEGERS: "ut.astype(x, ut.i64) makes integers",
     NUMBERS: "ut.astype(x, ut.i64) makes integers",
     BOOLS: "compare, as in x != 0, to get booleans",
@@ -69,7 +69,7 @@ def check_axis(name: str, axis: int, type: Type) -> None:
     """An axis must be one that the operand has, counted from the front."""
     if not 0 <= axis < type.rank:
         raise TypeMismatch(
-            f"{name} along axis {axis} of {type}, which has {type.rank} axes",
+            f"axis {axis} of {name} is out of range for {type}, which has {type.rank} axes",
             hint="axes count from 0; negative ones count from the end",
         )
 
@@ -90,7 +90,7 @@ def broadcast_shapes(types: Sequence[Type]) -> Shape:
 def meet(name: str, a: Dim, b: Dim) -> Dim:
     """One dimension of two operands that must be equal there: the known one, if any."""
     if a is not None and b is not None and a != b:
-        raise TypeMismatch(f"{name} of operands whose dimensions {a} and {b} must be equal")
+        raise TypeMismatch(f"{name} needs equal dimensions, not {a} and {b}")
     return b if a is None else a
 
 
@@ -110,10 +110,12 @@ def sized(name: str, types: Sequence[Type], attrs: Attrs) -> Shape:
     """The shape that the attribute says: each None in it is the size that the next operand after the first holds."""
     shape, sizes = shape_of(attrs), types[1:]
     if sum(d is None for d in shape) != len(sizes):
-        raise TypeMismatch(f"{name} to {tuple(shape)} needs an operand for each None, and has {len(sizes)}")
+        raise TypeMismatch(f"{name} to {tuple(shape)} needs an operand for each None, but has {len(sizes)}")
     for size in sizes:
         if size.dtype.kind != "int" or size.shape:
-            raise TypeMismatch(f"{name} with a size of type {size}", hint="a size is an integer scalar")
+            raise TypeMismatch(
+                f"the sizes of {name} must be integer scalars, not {size}", hint="convert it with ut.astype(n, ut.i64)"
+            )
     return shape
 
 
@@ -131,7 +133,7 @@ def given_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
     out = tuple(int(next(rest)) if d is None else int(d) for d in shape)
     for asked, size in zip(shape, out, strict=True):
         if asked is None and size < 0:
-            raise Fault(f"{size} is not the size of an axis", hint="sizes must not be negative")
+            raise Fault(f"{size} is not a valid size of an axis", hint="sizes must not be negative")
     return out
 
 
@@ -196,7 +198,7 @@ def shapes_differ(name: str, values: Sequence[Value]) -> Fault:
     hint = "these dimensions were known only at run time"
     if len({0 in np.shape(v) for v in values}) == 2:
         hint += (
-            "; a ut.map over nothing gives 0 for those of its results: annotate the size (-> ut.f32[3]), or test first "
-            "whether there are any lanes"
+            "; an empty ut.map gives results of size 0: annotate the size (-> ut.f32[3]), or test first "
+            "whether there are any elements"
         )
-    return Fault(f"{name} of shapes {shapes}, which do not fit", hint=hint)
+    return Fault(f"{name}: the shapes {shapes} do not fit", hint=hint)

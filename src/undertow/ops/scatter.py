@@ -1,4 +1,4 @@
-"""Adding into places: what slices and look-ups become backwards.
+"""Scatter-add: the gradients of slices and lookups.
 
 Places are named as in the operators that pick elements; those that are named twice get both.
 """
@@ -49,8 +49,8 @@ def _scatter_add_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if not may_be_equal(wanted, updates.shape):
         raise TypeMismatch(
-            f"scatter_add of {updates} into {x} at {indices}",
-            hint=f"the updates must have the shape of what ut.take would give, {show_shape(wanted)}",
+            f"scatter_add cannot add {updates} to {x} at {indices}",
+            hint=f"the updates must have the shape that ut.take returns, {show_shape(wanted)}",
         )
     if x.shape[axis] == 0 and indices.is_static and 0 not in indices.shape:
         raise TypeMismatch(f"axis {axis} of {x} has no elements to add to")
@@ -82,8 +82,8 @@ def _add_along_axis_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...
     around = (*indices.shape[:axis], x.shape[axis], *indices.shape[axis + 1 :])
     if not may_be_equal(around, x.shape) or not may_be_equal(indices.shape, updates.shape):
         raise TypeMismatch(
-            f"add_along_axis of {updates} into {x} at {indices}",
-            hint=f"there must be an index for each update, and the shapes be equal except along axis {axis} of x",
+            f"add_along_axis cannot add {updates} to {x} at {indices}",
+            hint=f"each update needs an index, and the shapes must be equal except along axis {axis} of x",
         )
     return (x,)
 
@@ -109,12 +109,15 @@ def _unslice_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_kind("unslice", x, NUMBERS)
     shape = sized("unslice", types, attrs)
     if len(cuts) != len(shape) or any(cut.step == 0 for cut in cuts):
-        raise TypeMismatch(f"{len(cuts)} slices of shape {show_shape(shape)}", hint="one for each axis; no step is 0")
+        raise TypeMismatch(
+            f"{len(cuts)} slices do not fit the shape {show_shape(shape)}",
+            hint="write one for each axis, with a step other than 0",
+        )
     room = tuple(
         len(range(*cut.indices(d))) if isinstance(d, int) else None for cut, d in zip(cuts, shape, strict=True)
     )
     if not may_be_equal(x.shape, room):
-        raise TypeMismatch(f"{x} cannot be put where {show_shape(room)} was cut out of {show_shape(shape)}")
+        raise TypeMismatch(f"{x} does not fit a slice {show_shape(room)} of {show_shape(shape)}")
     return (x.with_shape(shape),)
 
 
@@ -125,7 +128,7 @@ def _unslice(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     key: Any = (*slices(attrs), ...)
     place = out[key]
     if place.shape != x.shape:
-        raise Fault(f"shape {show_shape(x.shape)} does not fit where {show_shape(place.shape)} was cut out")
+        raise Fault(f"shape {show_shape(x.shape)} does not fit a slice of shape {show_shape(place.shape)}")
     place[...] = x
     return (out[()],)
 
@@ -157,17 +160,17 @@ def _unslice_back(at: Applied, g: Term) -> Term:
 ROWS: tuple[Op, ...] = (
     Op(
         "scatter_add", 3, _scatter_add_rule, _scatter_add,
-        "x with updates added where `take` would look; operands: x, indices, updates; repeated indices add up",
+        "x with updates added at what `take` reads; operands: x, indices, updates; repeated indices add up",
         _adding("take"), faults=row_outside, attrs=AXIS, is_costly=True,
     ),
     Op(
         "add_along_axis", 3, _add_along_axis_rule, _add_along_axis,
-        "x with updates added where `take_along_axis` would look; operands: x, indices, updates; repeated ones add up",
+        "x with updates added at what `take_along_axis` reads; operands: x, indices, updates; repeated indices add up",
         _adding("take_along_axis"), faults=row_outside, attrs=AXIS,
     ),
     Op(
         "unslice", None, _unslice_rule, _unslice,
-        "zeros of `shape` with x where `slice` with `starts`, `stops`, `steps` would look; "
+        "zeros of `shape` with x at the elements that `slice` with `starts`, `stops`, `steps` reads; "
         "operands: x, a size for each None",
         linear(_unslice_back), faults=unless_sized, attrs={**BOUNDS, **SHAPE},
     ),

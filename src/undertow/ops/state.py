@@ -40,7 +40,7 @@ ASSIGN_ROWS: dict[str, Callable[[Value, Value, Value], None]] = {
 
 
 class Own(np.ndarray[Any, Any]):
-    """An array of the store that nobody else holds, so that its rows may be changed in place.
+    """An array that only the store references, so that its rows may be changed in place.
 
     Any other array may be the committed value, an operand or a result: rows are changed in a copy of it. So a run
     copies a table once, and once more after each `read` of the whole.
@@ -55,7 +55,7 @@ def _held(attrs: Attrs) -> Type:
 def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     held, given, how = _held(attrs), types[0], attrs.text("how")
     if how not in ASSIGN:
-        raise TypeMismatch(f"there is no assignment {how!r}", hint=f"one of {', '.join(ASSIGN)}")
+        raise TypeMismatch(f"unknown assignment {how!r}", hint=f"choose from {', '.join(ASSIGN)}")
     fits = held.accepts(given)
     if how == "concat":
         fits = held.rank > 0 and given.dtype == held.dtype and given.rank in (held.rank, held.rank - 1)
@@ -64,8 +64,8 @@ def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         fits = given.dtype == held.dtype and given.rank <= held.rank
     if not fits:
         raise TypeMismatch(
-            f"{said(given)} does not fit variable `{attrs.text('variable')}`, which holds {held}",
-            hint="convert it, or make the variable with shape=(None,) where a dimension may change",
+            f"{said(given)} cannot be assigned to variable `{attrs.text('variable')}`, which holds {held}",
+            hint="convert it, or create the variable with shape=(None,) where a dimension may change",
         )
     return held, CTL
 
@@ -83,11 +83,11 @@ def _assign_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     indices, rows = types
     held, how = _held(attrs), attrs.text("how")
     if how not in ASSIGN_ROWS:
-        raise TypeMismatch(f"there is no assignment {how!r} of rows", hint=f"one of {', '.join(ASSIGN_ROWS)}")
+        raise TypeMismatch(f"unknown assignment {how!r} of rows", hint=f"one of {', '.join(ASSIGN_ROWS)}")
     wanted = _rows_type(indices, attrs)
     if rows.dtype != held.dtype or not may_be_equal(rows.shape, wanted.shape):
         raise TypeMismatch(
-            f"{rows} as rows {indices} of variable `{attrs.text('variable')}`, which holds {held}",
+            f"{rows} cannot be assigned to rows {indices} of variable `{attrs.text('variable')}`, which holds {held}",
             hint=f"the rows must be {wanted}: the axes of the indices, then those of a row",
         )
     return wanted, CTL
@@ -98,13 +98,13 @@ def _find(store: Store, attrs: Attrs) -> Value:
     if name not in store or store[name] is None:
         raise Fault(
             f"variable `{name}` has no value yet",
-            hint="give it its initial value first: sess.run(tf.global_variables_initializer())",
+            hint="initialize it first: sess.run(tf.global_variables_initializer())",
         )
     return store[name]
 
 
 def _hand_out(store: Store, attrs: Attrs) -> Value:
-    """The value, for somebody who may keep it: from now on it is not the store's own."""
+    """The value, for a caller that may keep it: from now on the store shares it."""
     value = _find(store, attrs)
     if isinstance(value, Own):
         value = store[attrs.text("variable")] = value.view(np.ndarray)
@@ -127,7 +127,9 @@ def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[V
     table, name = _find(store, attrs), attrs.text("variable")
     wanted = indices.shape + table.shape[1:]
     if rows.shape != wanted:
-        raise Fault(f"rows of shape {show_shape(rows.shape)} for variable `{name}`: they must be {show_shape(wanted)}")
+        raise Fault(
+            f"the rows for variable `{name}` must have the shape {show_shape(wanted)}, not {show_shape(rows.shape)}"
+        )
     plain = np.asarray(table) if isinstance(table, Own) else np.array(table)
     try:
         ASSIGN_ROWS[attrs.text("how")](plain, indices, rows)
@@ -151,27 +153,27 @@ def _stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     raise InternalError("a state operator was evaluated without a store")
 
 
-_UNSEEN = pointwise(NoGradient("a variable hands no derivative on"))
+_UNSEEN = pointwise(NoGradient("variables do not propagate derivatives"))
 
 ROWS: tuple[Op, ...] = (
     Op(
         "read", 0, lambda types, attrs: (_held(attrs), CTL), _stateless,
-        "the value of `variable` now, and an order token", NONE,
+        "the current value of `variable`, and an order token", NONE,
         faults=True, state=lambda store, values, attrs: (_hand_out(store, attrs), np.True_),
     ),
     Op(
         "assign", 1, _assign_rule, _stateless,
-        "`variable` becomes f(its value, operand), at once; `how` names f; gives the new value and an order token",
+        "`variable` becomes f(its value, operand), atomically; `how` names f; returns the new value and an order token",
         _UNSEEN, faults=True, effect=True, state=_assign,
     ),
     Op(
         "read_rows", 1, lambda types, attrs: (_rows_type(types[0], attrs), CTL), _stateless,
-        "the rows of `variable` with these numbers now, and an order token", NONE, faults=True, state=_read_rows,
+        "the current rows of `variable` with these numbers, and an order token", NONE, faults=True, state=_read_rows,
     ),
     Op(
         "assign_rows", 2, _assign_rows_rule, _stateless,
-        "the rows of `variable` with these numbers become f(row, operand), at once; `how` names f; operands: indices, "
-        "rows; repeated ones add up, or the last is set; gives the new rows and an order token",
+        "these rows of `variable` become f(row, operand), atomically; `how` names f; operands: indices, "
+        "rows; repeated ones add up, or the last one wins; returns the new rows and an order token",
         _UNSEEN, faults=True, effect=True, state=_assign_rows,
     ),
 )  # fmt: skip

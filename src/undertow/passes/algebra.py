@@ -1,4 +1,4 @@
-"""Identities that are exact for every value (but for the bits of a nan): what `simplify` knows about arithmetic.
+"""Algebraic identities for `simplify` that are exact for every value (except the bits of a nan).
 
 Integers wrap, floats are IEEE 754: so x + 0 is x for integers but not for floats (-0.0 + 0.0 is 0.0), while x - 0 and
 x + -0.0 are x for both. Nothing here reorders float arithmetic. That shapes and dtypes stay is checked by the engine.

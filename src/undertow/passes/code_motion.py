@@ -1,4 +1,4 @@
-"""Code motion: operators follow the hoisted values that they work on outward: computed once an entry, or once a run.
+"""Loop-invariant code motion: moves operators on hoisted values outward, to run once per entry or once per run.
 
 Only an operator that cannot fault or act moves, and only where firings cannot become more, whatever the input. So it
 must be sure to fire below each entry: it stands in the body, not in a branch, of the one graph by which its group is

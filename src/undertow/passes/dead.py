@@ -1,4 +1,4 @@
-"""Dead-code elimination: nodes, branches, arguments, results, loop variables and functions that nothing needs go.
+"""Dead-code elimination: removes unused nodes, branches, arguments, results, loop variables and functions.
 
 One fixpoint over the library marks what is live, from the results of main and the operators that act on the world. An
 argument that only serves to compute itself in recursive calls is never marked. What is left is renumbered.
@@ -51,7 +51,7 @@ class _Body:
     kept_shared: list[int] = field(default_factory=list)
 
     def given(self, caller: _Body, node: Node) -> int:
-        """How many arguments a call, resume, loop or map hands over; hoisted ones only from outside of the group."""
+        """How many arguments a call, resume, loop or map hands over; hoisted ones only from outside the group."""
         count = len(self.graph.phases[phase_of(node)].params)
         return count if node.op == "resume" else count - caller.graph.omitted(self.graph)
 

@@ -87,7 +87,7 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
         raise GraphError(
             f"{where} enters {target!r}, which is not in the library",
             node.span,
-            hint="define the function before the graph is made; declaring it is not enough",
+            hint="define the function before the graph is built; declaring it is not enough",
         )
     if callee.kind != BODIES[first.op]:
         raise GraphError(f"{where}: `{node.op}` cannot enter {target}, which is a {callee.kind} graph", node.span)
@@ -105,7 +105,7 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
             node.span,
         )
     if node.op == "map" and callee.carried == 0:
-        raise GraphError(f"{where}: {target} has no mapped parameter, so there is no number of lanes", node.span)
+        raise GraphError(f"{where}: {target} has no mapped parameter, so the number of lanes is unknown", node.span)
     return target, phase
 
 
@@ -201,7 +201,7 @@ class _Flattener:
     def __init__(self, library: Library) -> None:
         self.library = library
         if library.main not in library.functions:
-            raise GraphError(f"the library has no {library.main!r}, which should be its main graph")
+            raise GraphError(f"the library has no main graph {library.main!r}")
         self.visited, self.phases = _visited(library)
         self.functions: dict[str, _Body] = {}
         self.bodies: list[_Body] = []
@@ -264,7 +264,7 @@ class _Flattener:
         around: _Body | None = body if name in self.names else None  # a first use need not look around
         while around is not None:
             if around.key == name:
-                raise GraphError(f"{body.name}/{node.name}: the {kind} {name} stands inside itself", node.span)
+                raise GraphError(f"{body.name}/{node.name}: the {kind} {name} contains itself", node.span)
             around = around.above
         inner = self.body(name)
         inner.above, inner.parent = body, body.places[node.region]

@@ -1,4 +1,4 @@
-"""Hoist: what every recursive call hands on unchanged is given once, to the entry, and read from there.
+"""Hoist: arguments that every recursive call passes on unchanged are passed once, to the entry, and read from there.
 
 Such an argument belongs to the *entry*, the activation that entered a set of mutually recursive graphs from outside;
 `invariants` finds them. If all entries are given one constant, that stands in its place; if all are given one value

@@ -1,4 +1,4 @@
-"""Which parameters every call of a recursion hands on unchanged, and which values are the same in the whole run.
+"""Finds parameters that every call of a recursion passes on unchanged, and values that are constant during a run.
 
 A *cycle* is a strongly connected component of the graph of bodies: functions, and the loops and maps on the way from
 one to another. A *class* of a cycle is one parameter of each of its graphs, such that whatever enters one graph of the

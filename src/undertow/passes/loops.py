@@ -1,4 +1,4 @@
-"""Loops become calls: a loop is a tail-recursive function, so a pass that knows calls need not know loops.
+"""Turns loops into calls: a loop is a tail-recursive function, so passes that handle calls need not handle loops.
 
 The function takes what the loop takes and gives the last value of each variable. Where the predicate is true it runs
 the body and calls itself with the next values; where it is false the variables are the results. Values and effects
@@ -47,7 +47,7 @@ from undertow.ir.walk import reachable
 
 
 def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
-    """The library with calls for the loops of the named graphs, and for those inside of these loops.
+    """The library with calls for the loops of the named graphs, and for those inside these loops.
 
     A loop graph becomes a function of its own name. If a loop elsewhere still enters it, it stays beside that function,
     which is then called `name.calls`. Loops in the body of a map are those of the map's graph, to be named itself.

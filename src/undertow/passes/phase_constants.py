@@ -1,4 +1,4 @@
-"""Constant propagation across phases: what every resume hands over as one and the same constant becomes that.
+"""Constant propagation across phases: an argument that every resume passes as the same constant becomes that constant.
 
 The cotangent of a loss is 1 where it is asked for, and additions hand it on as it is: so in all activations that only
 add to the loss it is 1, and what the way back makes of it and of forward values alone can be computed on the way there.

@@ -1,4 +1,4 @@
-"""From what is captured to what engines run: the passes, in one list, and when each applies. All are pure functions.
+"""From captured libraries to what engines run: the passes, in one list, and when each applies. All are pure functions.
 
 MARKED: what only a graph of TensorFlow 1 has becomes what all libraries have.
 

@@ -1,4 +1,4 @@
-"""Simplify a library: what is known is computed now, what is computed twice is shared, what nobody needs goes.
+"""Simplify a library: constant folding, common subexpressions, algebraic identities and dead code.
 
 The result gives the same values, bit for bit, and makes the same calls with at most the same firings. Only what
 nothing needs is gone, and with it its faults. No operator leaves its branch. Calls are not merged, and not inlined

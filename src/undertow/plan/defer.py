@@ -1,4 +1,4 @@
-"""Which steps may wait, so that those of many waves run as one.
+"""Chooses steps to defer, so that those of many waves run as one.
 
 *Held* steps: a side of a branch that makes no calls, where the other side does. Nobody needs its results before those
 calls come back, so it waits until the deepest wave has nobody left to call: the leaves of all levels of a tree run
@@ -49,7 +49,7 @@ def defer(plan: Plan) -> Plan:
 
 
 def recursive_groups(plan: Plan) -> set[int]:
-    """The groups of bodies that are in a circle of calls: elsewhere there is nobody to wait for."""
+    """The groups of bodies in a cycle of calls: elsewhere there is nothing to wait for."""
     return {group for group, entered in walk.entered_groups(plan).items() if group in entered}
 
 
@@ -83,7 +83,7 @@ class _PutOff:
     # -- held ----------------------------------------------------------------------------------------------
 
     def _held(self) -> Iterator[Place]:
-        """Sides of branches without calls, the other side having some; and what stands inside of them."""
+        """Sides of branches without calls whose other side has some, and everything inside them."""
         blocks = blocking(self.plan)
         for region, _, program in places(self.plan):
             for stage in program.stages:
@@ -166,7 +166,7 @@ class _PutOff:
                 if self._is_ready(region, step, phase, made):
                     ready.add(_name(step))
                     made.update(writes(step))
-        # What this phase makes for nobody but these, or for the next, can wait with them.
+        # Values that only these steps or the next phase use can wait with them.
         for stage in reversed(self.programs[at].stages):
             for step in reversed(stage.straight):
                 if (

@@ -27,7 +27,7 @@ LEGEND = """\
 # behind `resume_group` (they ask for later phases at the same points) are the lanes of one wave. `resume#k` continues
 # `call#k` in a later phase; @n is the call site, its label in tags; `visits` says how many phases a callee will have if
 # its caller has one, two, ...; `last` is the last visit to a branch in its phase. Columns stay from phase to phase.
-# `drop` frees columns that nobody reads any more; those of at most 64 bytes a lane are freed with their table, after
+# `drop` frees columns that are not read again; those of at most 64 bytes a lane are freed with their table, after
 # its last visit. A pass runs the operators listed first as one loop over the lanes, by registers r; what it alone reads
 # has no column. `deferred` steps wait for those of other waves, in tables of fewer lanes. `host` columns are looked at
 # by the schedule, `lanes` by kernels only.

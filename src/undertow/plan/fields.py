@@ -1,4 +1,4 @@
-"""The table of fields: what stands in the rows that the core reads, in which order. The classes of `plan` are it.
+"""The table of fields: the layout of the rows that the core reads, derived from the classes of `plan`.
 
 A record is its fields, one after the other; a tuple is a count and then its members, unless its type says how many; a
 word out of several is its number among them; an item is the number of its kind, and then its fields.
@@ -47,7 +47,7 @@ def fields_of(record: type[Any]) -> list[Field]:
 
 
 def members_of(type_: str) -> tuple[str, int | None] | None:
-    """Of a tuple: the type of its members, and how many there are, if that is known; None where it is no tuple.
+    """For a tuple: the type of its members, and their number if known; None for anything else.
 
     >>> members_of("tuple[tuple[SlotNumber, ...], ...]"), members_of("tuple[Operand, Operand]"), members_of("int")
     (('tuple[SlotNumber, ...]', None), ('Operand', 2), None)

@@ -1,4 +1,4 @@
-"""Operators that run together, in one pass over their lanes.
+"""Fuses operators that run together in one pass over their lanes.
 
 The straight run of a stage is put into another order that suits its operands: what cannot be fused goes first, as far
 as possible, and then as many of the others as fit together, until nothing is left. What the host runs stays where it is
@@ -208,7 +208,7 @@ class _Pass:
         return True
 
     def must_wait(self, item: Op, role: _Role) -> bool:
-        """Must an operator wait until the pass is done? Rows side by side are no register, nor is a part of one."""
+        """Must an operator wait until the pass is done? Concatenated rows are not a register, nor is part of one."""
         if self.joined and any(x in self.joined for x in item.inputs):
             return True
         if role.kind != "part":

@@ -1,4 +1,4 @@
-"""Where values live: with the host, which decides, or with the lanes, which may one day be on a device.
+"""Homes of values: host memory, for what schedules read, or lane memory, which could be on a device.
 
 The host looks at predicates, at indexes, at numbers that become part of a shape, and at what it computes with itself;
 and at the whole numbers and booleans that those are made of. A float that is compared is not looked at: what comes of
@@ -60,7 +60,7 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
 
 
 def _hoists(plan: Plan) -> dict[int, list[_Value]]:
-    """What entries are given, by index: whoever reads one of these may read any of them."""
+    """Entry arguments by index: a reader of one may read any of them."""
     values: dict[int, list[_Value]] = {}
     for number, region in enumerate(plan.regions):
         for item in items_in(region):
@@ -71,7 +71,7 @@ def _hoists(plan: Plan) -> dict[int, list[_Value]]:
 
 
 def _flows(plan: Plan, region: int, item: Item, hoists: dict[int, list[_Value]]) -> Iterator[tuple[_Value, _Value]]:
-    """Which values come from which, where an item is no operator."""
+    """Which values come from which, for items that are not operators."""
     if isinstance(item, Read):
         for source in [(0, item.index)] if item.is_shared else hoists.get(item.index, []):
             yield (region, item.to), source

@@ -1,4 +1,4 @@
-"""What happens in a region of a static graph, as items: operators, and what is entered (branches, calls, loops, maps).
+"""The items of a region of a static graph: operators, and what is entered (branches, calls, loops, maps).
 
 A call item stands for all operators between tags of one site and phase, a branch item for the switches and merges of
 one visit. `lower` writes items as those of a plan; `order` puts them in order.
@@ -39,7 +39,7 @@ class GraphItem:
         self.key = key
         self.region = region
         self.phase = phase
-        self.turn = 0  # of the branch that it stands in
+        self.turn = 0  # of the enclosing branch
         self.nodes: list[int] = []  # of a branch: its switches and merges
         self.needs: list[Port] = []  # ports of its region that come before it
         self.orders: list[Port] = []  # those of these that it only waits for
@@ -214,7 +214,7 @@ class Items:
         return node.op == "merge" and not self.index.is_parameter(node)
 
     def pair_of(self, merge: Node) -> tuple[Port, int]:
-        """The predicate of the branch that a merge ends, and the region that it stands in."""
+        """The predicate of the branch that a merge ends, and its enclosing region."""
         first = merge.inputs[0]
         assert isinstance(first, Port)
         region = self.graph.regions[self.index.region_of(first)]

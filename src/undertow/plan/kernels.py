@@ -1,4 +1,4 @@
-"""What the passes of a plan must know of kernels; the core says it, see `engines.native.traits_of`."""
+"""Traits of kernels that plan passes need; the core provides them, see `engines.native.traits_of`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long columns are needed: what nobody reads any more goes, and its memory is found in the cache by who comes next.
+"""Liveness of columns: one that is not read again is dropped, and its memory is reused while it is still in the cache.
 
 On the way back through a tree, every level is still on the stack; without this, the columns of all levels would be
 alive at the leaves. The last reader of a slot drops it: a stage behind its straight run, or the call or branch that is
@@ -79,7 +79,7 @@ def _dropping(stage: Stage, drops: Iterable[int], entered: dict[int, list[int]])
 
 
 def _lasts(plan: Plan) -> list[list[_Last]]:
-    """Of each slot of each region, who reads it last."""
+    """The last reader of each slot of each region."""
     lasts = [[_Last() for _ in region.slots] for region in plan.regions]
 
     def read(region: int, x: int, time: _Time, item: Entered | None = None) -> None:
@@ -120,7 +120,7 @@ def _lasts(plan: Plan) -> list[list[_Last]]:
             for step in singly(run_of(stage)):
                 if isinstance(step, Read):
                     if step.is_shared:
-                        pin(0, (step.index,))  # anybody may read what main shares
+                        pin(0, (step.index,))  # any region may read what main shares
                 else:
                     for x in reads(step):
                         read(number, x, (p, s))

@@ -106,7 +106,7 @@ class _Lowering:
                 self.note_ends(number, node)
 
     def find_taken(self) -> set[Port]:
-        """The outputs of switches that somebody uses."""
+        """The outputs of switches that are used."""
         nodes = self.graph.nodes
         ports = [x for node in nodes for x in node.inputs if x.__class__ is Port]
         ports += [region.pred for region in self.graph.regions if region.pred is not None]
@@ -279,7 +279,7 @@ class _Lowering:
         )
 
     def hoisted(self, hoist: Node) -> int:
-        """What an entry is given; an order token has a place among these too, which nobody reads."""
+        """The arguments of an entry; an order token has a place among them too, which is never read."""
         return self.slot(_NOTHING if hoist.types[0] == CTL else hoist.inputs[0])
 
     def outers(self, site: int) -> tuple[Transfer, ...]:
@@ -301,7 +301,7 @@ class _Lowering:
             (source,) = ports_of(nodes[at].inputs)
             if Port(at) in self.slots:
                 exits.append(Exit(self.slot(nodes[source.node].inputs[1]), self.slots[Port(at)]))
-        # Next values stand in the branch in which the loop goes on.
+        # Next values are in the branch that continues the loop.
         pred = self.graph.regions[nodes[self.index.nexts[number][0]].region].pred
         assert pred is not None
         own = number, self.site_numbers[number], body, self.branch_numbers[pred, body]

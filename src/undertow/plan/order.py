@@ -1,4 +1,4 @@
-"""In which order things happen: items become stages, so that as many calls as possible are made together.
+"""Orders items into stages, so that as many calls as possible are made together.
 
 An item is *blocking* if a call stands behind it. Items that need no call's result come before the first point where
 calls are made, those that need only results of these calls before the second, and so on. Branches, loops and maps
@@ -60,7 +60,7 @@ def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) 
     last: dict[int, int] = {}  # of each level of calls: the last stage before them
     done = _sorted(before)
     if len(done) != len(items):
-        raise GraphError(f"region {plan.regions[region].name} waits for itself")
+        raise GraphError(f"region {plan.regions[region].name} depends on itself")
     for n in done:
         level = (0, 0)
         for m in before[n]:
@@ -180,7 +180,7 @@ def _number_asks(plan: Plan) -> Plan:
 def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
     """By site and later phase: the phase of the function that asks for it, and the number of the point.
 
-    Points where a phase waits for calls are numbered, regions inside of others between those around them.
+    Points where a phase waits for calls are numbered, regions inside others between those around them.
     """
     order = [(region, number) for region, number, _ in places(plan)]
     length: dict[Place, int] = {}
@@ -188,7 +188,7 @@ def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
         stages = plan.regions[region].programs[number].stages
         length[region, number] = sum(_length(stage.entered, length) for stage in stages)
     begin: dict[Place, int] = {}
-    phases: dict[Place, int] = {}  # of what stands inside: the phase of the function
+    phases: dict[Place, int] = {}  # of nested places: the phase of the function
     points: dict[int, dict[int, tuple[int, int]]] = {}
     for at in order:
         program = plan.regions[at[0]].programs[at[1]]

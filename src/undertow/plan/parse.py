@@ -31,14 +31,14 @@ _Key = TypeVar("_Key")
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> Plan:
     """The plan that a text says. `constants` holds the arrays that it refers to by their digests."""
     if not isinstance(text, str):
-        raise GraphError(f"{brief(text)} is not the text of a plan", hint="give what str(f.plan(...)) is")
+        raise GraphError(f"{brief(text)} is not a plan", hint="pass the text of str(f.plan(...))")
     lines = [Line(number, line) for number, line in enumerate(text.splitlines(), 1)]
     lines = [line for line in lines if line.tokens]
     if not lines:
-        fail(1, "there is no plan here")
+        fail(1, "the text is empty")
     first = lines[0]
     if first.past("plan").integer() != VERSION:
-        fail(first.number, f"it is no plan of version {VERSION}", first.text)
+        fail(first.number, f"expected a plan of version {VERSION}", first.text)
     name = first.name()
     first.end()
     return _Reader(name, lines[1:], constants or {}).run()
@@ -95,13 +95,13 @@ class _Reader:
 
     def run(self) -> Plan:
         if not self.blocks:
-            fail(1, "a plan has no regions")
+            fail(1, "the plan has no regions")
         regions = tuple(_RegionReader(self, number).read() for number in range(len(self.blocks)))
         return Plan(self.name, tuple(self.constants), tuple(self.kernels), tuple(self.groups), regions)
 
     def group(self, line: Line) -> None:
         if line.past("group").integer() != len(self.groups):
-            fail(line.number, "groups are numbered in order", line.text)
+            fail(line.number, "groups must be numbered in order", line.text)
         schedule = line.expect(*get_args(data.Schedule))
         marks = {}
         while mark := line.take("narrow", "parallel", "scalar"):
@@ -121,7 +121,7 @@ class _Reader:
                 block.hoisted = line.past("=").integer()
         line.end()
         if block.name in self.regions:
-            fail(line.number, "there are two regions of this name", line.text)
+            fail(line.number, "duplicate region name", line.text)
         self.regions[block.name] = len(self.blocks)
         self.blocks.append(block)
 
@@ -133,7 +133,7 @@ class _Reader:
         kind = line.take(*get_args(data.SlotKind)) or "value"
         line.end()
         if name in block.numbers:
-            fail(line.number, "there are two columns of this name", line.text)
+            fail(line.number, "duplicate column name", line.text)
         block.numbers[name] = len(block.slots)
         block.slots.append(Slot(name, type_, kind, home, is_shared, is_passed))  # type: ignore[arg-type]
 
@@ -181,7 +181,7 @@ class _RegionReader:
         while (line := self.next()) is not None:
             if block.kind == "branch":
                 if line.past("visit").integer() != len(programs):
-                    fail(line.number, "visits are numbered in order", line.text)
+                    fail(line.number, "visits must be numbered in order", line.text)
                 phase = line.past("in", "phase").integer()
             else:
                 phase = line.past("phase").integer()
@@ -354,11 +354,9 @@ class _RegionReader:
             fail(line.number, wrong.what, line.text, wrong.hint)
         for to, type_ in zip(outputs, types, strict=False):
             if to != NO_SLOT and not self.type_of(to).accepts(type_):
-                fail(
-                    line.number, f"{op} gives {type_} here, which {self.block.slots[to].name} does not hold", line.text
-                )
+                fail(line.number, f"{op} returns {type_}, which does not fit {self.block.slots[to].name}", line.text)
         if len(outputs) != len(types):
-            fail(line.number, f"{op} gives {len(types)} results", line.text)
+            fail(line.number, f"{op} returns {len(types)} results", line.text)
 
     def type_of(self, x: int) -> Type:
         return self.reader.constants.listed[~x].type if x < 0 else self.block.slots[x].type
@@ -373,7 +371,7 @@ class _RegionReader:
         outputs: list[data.FusedOutput] = []
         while self.take("end") is None:
             if (line_ := self.next()) is None:
-                fail(line.number, "a pass has no end", line.text)
+                fail(line.number, "the pass is not closed", line.text)
             if self.is_register(line_) and line_.peek(1) == "=":
                 self.register(line_, len(inputs) + len(instructions))
                 is_step = line_.past("=").peek() in get_args(data.InstructionKind)
@@ -431,7 +429,7 @@ class _RegionReader:
     def register(self, line: Line, expected: int | None = None) -> int:
         number = line.read("a register such as r0", "word", lambda word: int(word.removeprefix("r")))
         if expected is not None and number != expected:
-            fail(line.number, "registers are numbered in order, inputs first", line.text)
+            fail(line.number, "registers must be numbered in order, inputs first", line.text)
         return number
 
     def input(self, line: Line) -> data.FusedInput:
@@ -514,14 +512,14 @@ class _RegionReader:
         return data.Loop(site, number, body, branch, variables, outers, after, self.exits(line, body))
 
     def going_on(self, line: Line, body: int, branch: int) -> int:
-        """The region in which a loop goes on: the body's own lines say which."""
+        """The region that continues a loop, found from the lines of its body."""
         for other in self.reader.blocks[body].lines:
             words = [token.group() for token in other.tokens]
             if words[:2] == ["branch", f"#{branch}"] and "then" in words:
                 inner = Line(other.number, other.text)
                 inner.at = words.index("then") + 1
                 return self.reader.region(inner)
-        fail(line.number, "nothing decides whether the loop goes on", line.text)
+        fail(line.number, "no branch decides whether the loop continues", line.text)
 
     def map(self, line: Line) -> data.Map:
         number, site = self.numbered(line, "map"), self.site(line)

@@ -303,7 +303,7 @@ class Plan:
     constants: tuple[Const, ...]
     kernels: tuple[Kernel, ...]
     groups: tuple[Group, ...]
-    regions: tuple[Region, ...]  # the first is main; what stands inside of another comes after it
+    regions: tuple[Region, ...]  # the first is main; what stands inside another comes after it
 
     def __str__(self) -> str:
         from undertow.plan.dump import dump  # which is written in terms of this file

@@ -1,4 +1,4 @@
-"""Collects of a product that sums over rows, x.T @ g: those of all lanes become one product of matrices.
+"""Collected products that sum over rows, x.T @ g: those of all lanes become one matrix product.
 
 An outer product of vectors is one, a row for each lane. It may have been given another shape, or transposed. What was
 computed for the collect alone is not computed any more.
@@ -32,7 +32,7 @@ def find_products(plan: Plan) -> Plan:
 
 
 def _without(program: Program, absorbed: Set[str]) -> Program:
-    """A program without some operators. They computed and did nothing else, so nobody need wait for them."""
+    """A program without some operators. They are pure, so nothing else has to wait for them."""
     kept = [n for n, item in enumerate(program.unordered) if not (isinstance(item, Op) and item.node in absorbed)]
     place = {n: k for k, n in enumerate(kept)}
     after = tuple((place[a], place[b]) for a, b in program.after if a in place and b in place)
@@ -44,7 +44,7 @@ class _Products:
         self.plan = plan
         self.region = region
         self.uses = uses
-        self.absorbed: set[str] = set()  # nodes that nobody computes any more
+        self.absorbed: set[str] = set()  # nodes that are no longer computed
         ops = (item for item in items_in(plan.regions[region]) if isinstance(item, Op))
         self.makers = {to: op for op in ops for to in op.outputs}
 

@@ -1,4 +1,4 @@
-"""How each group of functions runs.
+"""Chooses the schedule of each group of functions.
 
 *Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, and an
 *agenda* takes all lanes that have come to a stage, whatever they wait for otherwise. A group is *narrow* if it works on
@@ -38,7 +38,7 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
 
 
 def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
-    """Groups that have not got something, or enter one that has not."""
+    """Groups that lack a property, or enter one that lacks it."""
     closed = set(without)
     while more := {group for group, inner in entered.items() if group not in closed and inner & closed}:
         closed |= more

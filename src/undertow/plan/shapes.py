@@ -1,4 +1,4 @@
-"""What operators do to the places of elements: which results are parts of operands, or operands side by side."""
+"""How operators move elements: which results are parts of operands, or concatenated operands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_row(kernel: Kernel, result: Type) -> bool:
 
 
 def part_at(kernel: Kernel, operand: Type) -> int:
-    """Where the result is a part of the operand, as it stands there: how many elements come before it; else -1."""
+    """If the result is a contiguous part of the operand, the number of elements before it; else -1."""
     if kernel.op in COPIES:
         return 0
     if kernel.op != "slice":

@@ -1,4 +1,4 @@
-"""Which values all lanes share, in every wave below an entry: weights, and what is made of them alone.
+"""Finds values that all lanes below an entry share: weights, and what is computed from them alone.
 
 What is read from outside is such a value, and what is made of such values. (An entry for each lane may hold values of
 its own: who makes entries counts them.)

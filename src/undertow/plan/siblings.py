@@ -1,4 +1,4 @@
-"""Calls whose lanes stand between each other, and values that only calls read.
+"""Calls whose lanes are interleaved, and values that only calls read.
 
 concat([f(left), f(right)]) is rows of the results of both calls, in turn. So if lane 2k of the wave is the left call of
 lane k, and lane 2k + 1 the right one, that is the column of the results itself, in rows of twice the length; and on the

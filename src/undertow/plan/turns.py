@@ -22,19 +22,19 @@ from typing import TypeVar
 
 from undertow.ir.graph import Port, StaticGraph
 
-Pair = tuple[Port, int]  # a branch: its predicate, and the region that it stands in
+Pair = tuple[Port, int]  # a branch: its predicate and its enclosing region
 
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """Something that happens in a region, and is no branch; or a switch or merge, at the end of one."""
+    """An item of a region that is not a branch; or a switch or merge at the boundary of one."""
 
     region: int
     phase: int
     end_of: Pair | None = None
     leaves: bool = False  # is it a merge, which brings a value out of a branch?
     needs: list[Element] = field(default_factory=list)
-    turn: int = 0  # of the branch that it stands in, or is an end of
+    turn: int = 0  # of the enclosing branch, or the one that it starts or ends
 
 
 class Turns:
@@ -65,7 +65,7 @@ class Turns:
         return self.around.get((pair, phase, turn), inherited)
 
     def _circles(self, standing: Sequence[Element]) -> set[Pair | Element]:
-        """Who waits for itself, if branches are entered once. What stands in them waits only for what comes in."""
+        """Items that wait for themselves if branches are entered once. Items inside wait only for its inputs."""
         here = set(standing)
         before: dict[Pair | Element, set[Pair | Element]] = {}
         for element in standing:
@@ -121,7 +121,7 @@ def _in_circles(before: Mapping[T, set[T]]) -> set[T]:
         sorter, left = TopologicalSorter(edges), set(edges)
         with suppress(CycleError):
             sorter.prepare()
-        while ready := sorter.get_ready():  # goes on until circles block it
+        while ready := sorter.get_ready():  # until cycles block it
             left.difference_update(ready)
             sorter.done(*ready)
         turned: dict[T, set[T]] = {name: set() for name in left}

@@ -1,4 +1,4 @@
-"""Ways to look around a plan: what an item reads, writes and enters. A new kind of item is added here first.
+"""Queries on a plan: what an item reads, writes and enters. A new kind of item is added here first.
 
 `core/src/plan/items.h` is the same for C++.
 """
@@ -110,7 +110,7 @@ def writes(item: Item) -> tuple[int, ...]:
 
 
 def enters(item: Item) -> tuple[Place, ...]:
-    """The regions inside of its own that an item enters, and which program of each; a call enters another body."""
+    """The regions inside its own that an item enters, and which program of each; a call enters another body."""
     if isinstance(item, data.Branch):
         return tuple([(side, item.visit) for side in item.regions])
     if isinstance(item, data.Loop):
@@ -156,7 +156,7 @@ def inner_reads(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
 
 
 def going_on(plan: Plan, loop: data.Loop) -> int:
-    """The region of the branch in which a loop goes on."""
+    """The region of the branch that continues a loop."""
     for item in items_of(plan.regions[loop.body].programs[0]):
         if isinstance(item, data.Branch) and item.branch == loop.branch:
             return item.regions[0]

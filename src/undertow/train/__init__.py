@@ -1,4 +1,4 @@
-"""Training of the models that label trees, or grow them: recipes, the loop, checkpoints, logs, curves and reports."""
+"""Training of models that label or generate trees: recipes, the loop, checkpoints, logs, curves and reports."""
 
 from undertow.train.checkpoint import Checkpoint, load, save
 from undertow.train.curve import curve_png

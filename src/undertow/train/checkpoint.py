@@ -1,6 +1,6 @@
 """Checkpoints: a model, its parameters and the state of its training in one safetensors file.
 
-The file is replaced at once or not at all, so there is always a whole one. Nothing in it is ever run.
+The file is replaced atomically, so it is always complete. Nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Checkpoint:
 
     @property
     def params(self) -> Params:
-        """The best parameters there are."""
+        """The best parameters so far."""
         return self.state.params if self.state.best is None else self.state.best
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint. Until all of it is there, the file that was there before stays."""
+    """Write a checkpoint, atomically: until it is complete, the old file stays."""
     state = checkpoint.state
     arrays = {f"params/{name}": value for name, value in state.params.items()}
     arrays |= {f"best/{name}": value for name, value in (state.best or {}).items()}
@@ -76,15 +76,15 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read what `save` wrote."""
+    """Read a file written by `save`."""
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = json.loads((file.metadata() or {})["undertow"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is not a mapping
         if metadata["format"] != FORMAT:
             raise LoadError(
-                f"{os.fspath(path)!r} has format {metadata['format']}, and this version knows {FORMAT}",
-                hint="use the version that wrote it, or train anew",
+                f"{os.fspath(path)!r} has format {metadata['format']}, but this version reads {FORMAT}",
+                hint="use the version that wrote it, or train again",
             )
         return _unpacked(metadata, arrays)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as fault:
@@ -99,7 +99,7 @@ def _unpacked(metadata: Any, arrays: dict[str, Any]) -> Checkpoint:
     if {name: value.shape for name, value in arrays.items() if name.startswith("params/")} != {
         f"params/{name}": shape for name, shape in model.shapes().items()
     }:
-        raise ValueError("its arrays are not those of its model")
+        raise ValueError("its arrays do not fit its model")
 
     def below(start: str) -> dict[str, Any]:
         # As `init` orders them: gradients, and so sums over all of them, come in that order.

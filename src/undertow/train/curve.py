@@ -1,4 +1,4 @@
-"""A learning curve as a PNG picture. Only this file imports matplotlib, and only when a picture is asked for."""
+"""A learning curve as a PNG picture. Only this file imports matplotlib, and only to draw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKED = 40  # up to this many epochs get a marker each; with more, the markers
 def curve_png(history: Sequence[Record], nodes: tuple[float, float] | None = None) -> bytes:
     """Loss and accuracy by epoch, of the training and the dev set, as the bytes of a PNG file. Needs matplotlib.
 
-    A model that grows trees has no accuracy. Then perplexity is shown, if `nodes` says how many nodes a tree of the
+    A model that generates trees has no accuracy. Then perplexity is shown, if `nodes` is how many nodes a tree of the
     training and of the dev set has on average; else loss alone.
     """
     try:
@@ -49,7 +49,7 @@ def curve_png(history: Sequence[Record], nodes: tuple[float, float] | None = Non
 
 
 def write_curve(path: Path, history: Sequence[Record], nodes: tuple[float, float] | None = None) -> str:
-    """Write the picture, and return its name; where matplotlib is missing, how to get it."""
+    """Write the picture and return its name; if matplotlib is missing, how to install it."""
     try:
         path.write_bytes(curve_png(history, nodes))
     except UndertowError as error:

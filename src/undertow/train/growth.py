@@ -1,4 +1,4 @@
-"""A report on a model that grows trees: how well it knows trees that it has not seen, and some that it grows."""
+"""A report on a model that generates trees: its perplexity on unseen trees, and some samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINES = 30  # of a drawn tree
 
 @dataclass(frozen=True)
 class Growth:
-    """The mean loss of given trees, and trees that were drawn from the model."""
+    """The mean loss of given trees, and trees sampled from the model."""
 
     loss: float  # of a tree
     nodes: float  # of a given tree, on average
@@ -24,11 +24,11 @@ class Growth:
 
     @property
     def perplexity(self) -> float:
-        """Among how many equally likely choices it seems to decide at each node, of word and shape together."""
+        """The perplexity per node, of word and shape together."""
         return perplexity(self.loss, self.nodes)
 
     def __str__(self) -> str:
-        lines = [f"perplexity {self.perplexity:.2f} of a node; trees have {self.nodes:.1f} nodes on average"]
+        lines = [f"perplexity {self.perplexity:.2f} per node; trees have {self.nodes:.1f} nodes on average"]
         for number, tree in enumerate(self.samples):
             drawn = tree.text().splitlines()
             more = [f"... and {len(drawn) - _LINES} more nodes"] if len(drawn) > _LINES else []
@@ -37,12 +37,12 @@ class Growth:
 
 
 def perplexity(loss: float, nodes: float) -> float:
-    """Of a node, where trees have this loss and so many nodes on average."""
+    """The perplexity per node of trees with this loss and this many nodes on average."""
     with np.errstate(over="ignore"):  # infinite, where it is too large to be told
         return float(np.exp(loss / nodes))
 
 
 def growth(model: TreeGenerator, params: Params, forest: Forest, samples: int = 3) -> Growth:
-    """Look at every tree, and grow some."""
+    """Score every tree, and generate some."""
     grown = tuple(model.sample(params, seed, forest.vocabulary) for seed in range(samples))
     return Growth(score(model, params, forest).loss, forest.size / max(len(forest), 1), grown)

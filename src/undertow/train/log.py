@@ -13,7 +13,7 @@ from undertow.train.loop import Record
 
 
 def write_log(folder: Path, history: Sequence[Record]) -> tuple[Path, Path]:
-    """Write `log.csv` and `log.jsonl`. They are short and written whole, so going on repeats and loses nothing."""
+    """Write `log.csv` and `log.jsonl`. They are short and rewritten each time, so resuming loses nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     table, lines = folder / "log.csv", folder / "log.jsonl"
     with open(table, "w", newline="", encoding="utf-8") as file:
@@ -25,5 +25,5 @@ def write_log(folder: Path, history: Sequence[Record]) -> tuple[Path, Path]:
 
 
 def _plain(record: Record) -> dict[str, float | None]:
-    """JSON has no nan: what is not known is null."""
+    """JSON has no nan: unknown values are null."""
     return {name: None if math.isnan(value) else value for name, value in asdict(record).items()}

@@ -1,7 +1,7 @@
-"""The training loop: an iterator of what happens, which whoever drives it may show, log, save, or leave.
+"""The training loop: an iterator of events, which the caller may show, log, save, or stop.
 
-All that goes on from one step to the next is a `State`. The order of trees and the seed of dropout follow from the
-recipe's seed and the number of the step, so a run that goes on from a saved state gives the same bits as one that was
+A `State` is everything that one step passes to the next. The order of trees and the seed of dropout derive from the
+recipe's seed and the step number, so a run resumed from a saved state gives the same bits as one that was
 never interrupted.
 """
 
@@ -27,7 +27,7 @@ _DIVERGED = 1e30  # a loss above it never comes back, and numbers overflow soon
 
 @dataclass(frozen=True)
 class Record:
-    """What came out of an epoch: a row of the log."""
+    """The results of an epoch: a row of the log."""
 
     epoch: int
     steps: int
@@ -52,7 +52,7 @@ class Record:
 
 @dataclass(frozen=True)
 class State:
-    """Where training is. With `step` events its arrays are only good until the next step, which writes over them."""
+    """The state of training. In `Step` events its arrays are only valid until the next step, which overwrites them."""
 
     params: Params
     optimizer: ut.optim.State
@@ -69,7 +69,7 @@ class State:
 
     @property
     def best_record(self) -> Record | None:
-        """The epoch that the dev set liked best; of equals, the first."""
+        """The epoch with the best dev score; the first of equals."""
         return max(self.history, key=lambda record: record.quality, default=None)
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch is complete, and the dev set was looked at."""
+    """An epoch is complete, and the dev set was evaluated."""
 
     state: State
     record: Record
@@ -103,12 +103,12 @@ def start(model: Model, recipe: Recipe, params: Params | None = None) -> State:
 
 
 def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State | None = None) -> Iterator[Step | Epoch]:
-    """Train until the epochs are over or patience is; the last `Epoch` has the state in the end.
+    """Train until the epochs or the patience run out; the last `Epoch` has the final state.
 
-    The arrays of `state` are given away. Options of `with ut.options(...)` hold, such as the number of threads.
+    The arrays of `state` are consumed. `with ut.options(...)` applies, e.g. to the number of threads.
     """
     if not len(train) or not len(dev):
-        raise DataError("there are no trees to train on, or none to see how good it is", hint="give both some trees")
+        raise DataError("training needs trees to train on and trees to evaluate on", hint="add trees to both")
     _check_alike(train, dev)
     for forest in (train, dev):
         model.check(forest)
@@ -124,7 +124,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
             try:
                 (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
             except FrameLimit as fault:
-                fault.hint += f"; smaller batches than {recipe.batch} trees need less: Recipe(batch=), or --batch"
+                fault.hint += f"; batches of fewer than {recipe.batch} trees need less: Recipe(batch=), or --batch"
                 raise
             _check_loss(loss, f"in step {state.step + 1} of epoch {state.epoch + 1}")
             with np.errstate(all="ignore"):  # what overflows here is told by the next loss
@@ -153,7 +153,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
 
 
 def hash_of(*numbers: int) -> int:
-    """A seed that depends on all of these numbers, the same everywhere."""
+    """A seed derived from all of these numbers, the same on every machine."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
@@ -161,28 +161,28 @@ def _check_loss(loss: Any, where: str) -> None:
     if not abs(loss) <= _DIVERGED:
         raise RunError(
             f"training diverged: the loss is {loss:.4g} {where}",
-            hint="learn at a smaller rate (--rate), or clip gradients more (--clip)",
+            hint="lower the learning rate (--rate), or clip gradients more (--clip)",
         )
 
 
 def _check_alike(train: Forest, dev: Forest) -> None:
-    """Refuse dev trees in whose numbers other words or labels are meant, where both say what they mean."""
+    """Reject dev trees whose vocabulary or label names differ from the training trees'."""
     for name in ("vocabulary", "labels"):
         one, other = getattr(train, name), getattr(dev, name)
         if one is not None and other is not None and one != other:
             what = "words" if name == "vocabulary" else "labels"
-            raise DataError(f"the dev trees have other {what}", hint=f"make them with {name}=train.{name}")
+            raise DataError(f"the dev trees have different {what}", hint=f"create them with {name}=train.{name}")
 
 
 def _check_labels(model: Model, forest: Forest, at: str) -> None:
-    """Refuse trees of which nothing can be learnt, or nothing seen: all losses would be zero."""
+    """Reject trees without labels: all losses would be zero."""
     places = slice(None) if at == "nodes" else forest.roots
     if isinstance(model, TreeClassifier) and not (forest.label[places] >= 0).any():
-        raise DataError(f"no {at.removesuffix('s')} has a label", hint="trees to learn from and dev trees need labels")
+        raise DataError(f"no {at.removesuffix('s')} has a label", hint="training trees and dev trees need labels")
 
 
 def is_over(state: State, recipe: Recipe) -> bool:
-    """Were there as many epochs as patience has, and none better?"""
+    """Have `patience` epochs passed without improvement?"""
     best = state.best_record
     return recipe.patience is not None and best is not None and state.epoch - best.epoch >= recipe.patience
 
@@ -199,7 +199,7 @@ def _pulled(grads: Any, params: Params, l2: float) -> Any:
 def _updated(
     optimizer: ut.optim.Optimizer, grads: Any, state: State, rate: float, embed_rate: float
 ) -> tuple[Params, ut.optim.State]:
-    """Parameters and memory after a step; embeddings take one at a rate of their own."""
+    """Parameters and optimizer state after a step; embeddings have their own rate."""
     if embed_rate == 1:
         return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
     before, made = state.optimizer, []

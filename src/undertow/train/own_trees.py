@@ -1,7 +1,7 @@
-"""One's own trees to train on: a file that is split, or a folder of files; words and labels mean the same in all parts.
+"""Training on the user's own trees: a file that is split, or a folder of files, with shared words and labels.
 
-Files are read each as it is. Then all take the words of the trees to train on, whatever the format: what occurs only in
-the others has never been seen.
+Each file is read as it is. Then all use the vocabulary of the training trees, in any format: words that occur only in
+the others are unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Parts = tuple[Forest, Forest, Forest]  # to train on, to choose by, to report on
 
 
 def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
-    """The trees of a file or folder. `binary` insists on two children or none; of ListOps it takes the pairs."""
+    """The trees of a file or folder. `binary` requires 0 or 2 children; for ListOps it reads the binary form."""
     if not path.is_dir():
         return _split(_alike([_read(path, binary)], path)[0], path, seed, min_count)
     files = _files(path)
@@ -35,7 +35,7 @@ def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
 def some(forest: Forest, path: str | Path) -> Forest:
     """The same trees, if there are any."""
     if not len(forest):
-        raise DataError(f"{str(path)!r} holds no trees", hint="each of the files needs at least one")
+        raise DataError(f"{str(path)!r} holds no trees", hint="each file needs at least one")
     return forest
 
 
@@ -50,11 +50,11 @@ def named(forest: Forest) -> Forest:
 
 
 def _split(forest: Forest, path: Path, seed: int, min_count: int) -> Parts:
-    """A tenth of the trees is for dev and a tenth for the test, each at least one."""
+    """Hold out a tenth of the trees for dev and a tenth for test, each at least one."""
     few = max(len(forest) // 10, 1)
     if len(forest) < 3:
         raise DataError(
-            f"{str(path)!r} holds {len(forest)} trees", hint="give 3 at least: to train on, to choose by, to report on"
+            f"{str(path)!r} holds {len(forest)} trees", hint="at least 3 are needed: for training, validation and test"
         )
     order = np.random.default_rng(seed).permutation(len(forest))
     dev, test, train = (forest.batch(chosen) for chosen in np.split(order, [few, 2 * few]))
@@ -68,18 +68,16 @@ def _files(folder: Path) -> list[Path]:
     for part in ("train", "dev", "test"):
         files = sorted(p for p in folder.iterdir() if p.stem == part and p.suffix[1:].lower() in ENDINGS)
         if len(files) > 1:
-            raise DataError(
-                f"{str(folder)!r} has {' and '.join(file.name for file in files)}", hint="leave one of them there"
-            )
+            raise DataError(f"{str(folder)!r} has {' and '.join(file.name for file in files)}", hint="keep one of them")
         if not files and part != "test":
             raise DataError(
-                f"{str(folder)!r} has no file {part} of trees",
-                hint="it needs train and dev, such as train.txt and dev.txt; trees:FILE splits one file",
+                f"{str(folder)!r} has no {part} file",
+                hint="it needs train and dev files, such as train.txt and dev.txt; trees:FILE splits one file",
             )
         found += files
     if len({format_of(file, None) for file in found}) > 1:
         names = " and ".join(file.name for file in found)
-        raise DataError(f"{names} are not of one format", hint="`undertow data convert` writes any of them")
+        raise DataError(f"{names} have different formats", hint="`undertow data convert` converts between formats")
     return found
 
 
@@ -87,27 +85,27 @@ def _read(path: Path, binary: bool) -> Forest:
     check_file(path)
     if path.suffix[1:].lower() not in ENDINGS:
         raise DataError(
-            f"the name {path.name!r} does not say what format it has",
+            f"cannot tell the format from the name {path.name!r}",
             hint=f"undertow data convert {path.name} trees.npz --from brackets",
         )
     format = format_of(path, None)
     forest = some(read(path, format, **({"binary": binary} if format == "listops" else {})), path)
     if binary and not forest.is_binary:
         raise DataError(
-            f"{path}: {first_odd(np.diff(forest.offsets), forest.roots)}, and two or none are asked for",
-            hint="the models childsum and drnn take any number of children; in Python, binary=False does",
+            f"{path}: {first_odd(np.diff(forest.offsets), forest.roots)}, but 0 or 2 are required",
+            hint="the models childsum and drnn accept any number of children; in Python, use binary=False",
         )
     return replace(named(forest), fields={})  # no model looks at other fields
 
 
 def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
-    """The words that occur often enough; all of them, where there is none that stands for others."""
+    """The words that occur often enough; all of them, if there is no unknown word."""
     known = train.vocabulary
     assert known is not None
     if known.unknown is None:
         if min_count != 1:
             raise DataError(
-                f"min_count is {min_count}, and {str(path)!r} has a fixed set of words", hint="leave min_count out"
+                f"min_count is {min_count}, but {str(path)!r} has a fixed vocabulary", hint="leave min_count out"
             )
         return known
     names = np.array(known.words, object)[train.word[train.word >= 0]]
@@ -121,7 +119,7 @@ def _alike(parts: Sequence[Forest], path: Path) -> list[Forest]:
         return list(parts)
     if any(found is None for found in names):
         raise DataError(
-            f"{str(path)!r} has files with numbers as labels, and others have names", hint="write all in one way"
+            f"{str(path)!r} has files with numeric labels and files with named labels", hint="use one kind in all files"
         )
     every = Vocabulary(tuple(dict.fromkeys(name for found in names if found for name in found)), unknown=None)
     return [

@@ -1,4 +1,4 @@
-"""A recipe: everything that decides how a model is trained, but the model and the trees.
+"""A recipe: everything that determines training, except the model and the trees.
 
 >>> recipe = Recipe(rate=0.1, epochs=10, warmup=1, decay="linear")
 >>> [round(float(recipe.rate_at(step, 100)), 3) for step in (0, 49, 99, 549, 999)]
@@ -43,7 +43,9 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, known in (("optimizer", OPTIMIZERS), ("decay", DECAYS), ("at", ("nodes", "root"))):
             if getattr(self, name) not in known:
-                raise UndertowError(f"{name} is {brief(getattr(self, name))}", hint=f"choose from {', '.join(known)}")
+                raise UndertowError(
+                    f"unknown {name} {brief(getattr(self, name))}", hint=f"choose from {', '.join(known)}"
+                )
         check_ranges(**vars(self))
 
     def make_optimizer(self) -> optim.Optimizer:
@@ -51,7 +53,7 @@ class Recipe:
         return OPTIMIZERS[self.optimizer](self.rate)
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The rate of update number `step`, where an epoch has so many steps."""
+        """The rate of update number `step`, for epochs of this many steps."""
         rising = self.warmup * steps
         if step + 1 < rising:
             return self.rate * (step + 1) / rising

@@ -1,4 +1,4 @@
-"""A report on a trained model: accuracy by the length of sentences, and which classes are taken for which."""
+"""A report on a trained model: accuracy by sentence length, and a confusion matrix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 40  # classes of a table
 
 @dataclass(frozen=True)
 class Report:
-    """What a model says of trees whose labels are known; trees without a label are left out."""
+    """A model's predictions for labelled trees; trees without a label are left out."""
 
     actual: Any  # [trees]: the labels that they have
     predicted: Any  # [trees]: those that the model gives them
@@ -31,13 +31,13 @@ class Report:
 
     @property
     def majority(self) -> float:
-        """The accuracy of always naming the most frequent class."""
+        """The accuracy of always predicting the most frequent class."""
         counts = np.bincount(self.actual, minlength=1)
         return float(counts.max() / max(counts.sum(), 1))
 
     @property
     def confusion(self) -> Any:
-        """How many trees of the class of the row were given the class of the column."""
+        """The number of trees by true class (row) and predicted class (column)."""
         return self._table(np.arange(self.classes))
 
     def _table(self, some: Any) -> Any:
@@ -73,7 +73,7 @@ class Report:
             "leaves          trees   right",
             *(f"{least:5} - {most:<5} {trees:8,}   {right:5.1%}" for least, most, trees, right in self.by_length()),
             "",
-            f"rows: what it is; columns: what the model says{cut}",
+            f"rows: true class; columns: predicted class{cut}",
         ]
         names = [self.names[k] if k < len(self.names) else str(k) for k in shown.tolist()]
         table = self._table(shown)
@@ -86,7 +86,7 @@ class Report:
 
 
 def report(model: TreeClassifier, params: Params, forest: Forest) -> Report:
-    """Look at every tree."""
+    """Predict every tree."""
     label = forest.label[forest.roots]
     leaves = np.concatenate([[0], np.cumsum(np.diff(forest.offsets) == 0)])
     lengths = leaves[forest.ends] - leaves[forest.roots]

@@ -1,4 +1,4 @@
-"""How good a model is on some trees: the loss; and for those that label trees, accuracy at roots and at all nodes."""
+"""Scores of a model on some trees: the loss, and for labelling models the accuracy at roots and at all nodes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from undertow.models.ranges import check_ranges
 from undertow.train.own_trees import parts_of, some
 
 SOURCES = "trees:PATH, sst:FOLDER, listops, listops:FILE or grammar"
-TREES = 2000  # that are made by rule, if nobody says how many
+TREES = 2000  # default number of generated trees
 _MANY, _SPARSE = 1000, 10  # more classes than this, and so many for each that occurs: a label is no number of a class
 INNER = "·"  # the word of nodes that have none
 
@@ -50,8 +50,8 @@ class Source:
         found = len(np.unique(np.concatenate([part.label[part.label >= 0] for part in parts])))
         if top + 1 > _MANY and top + 1 > _SPARSE * found:
             raise DataError(
-                f"the largest label is {top}, and only {found} different ones occur",
-                hint="a model has a class for every number up to it: number labels from 0 on, or write names",
+                f"the largest label is {top}, but only {found} different ones occur",
+                hint="a model has a class for every number up to it: number labels from 0, or use names",
             )
         return top + 1
 
@@ -89,8 +89,8 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
     kind, _, path = spec.partition(":")
     if kind in ("trees", "sst") and trees is not None:
         raise DataError(
-            f"trees is {trees}, and {kind}:{path} has as many as it has",
-            hint="leave it out: it is how many to make by rule; a shorter file has fewer",
+            f"trees is {trees}, but {kind}:{path} has a fixed number of trees",
+            hint="leave it out: it applies to generated trees",
         )
     trees = TREES if trees is None else trees
     if kind in ("trees", "sst") and path:
@@ -98,7 +98,7 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
             _check_treebank(Path(path))
         return Source(*parts_of(Path(path), seed, binary, min_count))
     if min_count != 1:
-        raise DataError(f"min_count is {min_count}, and {spec} has a fixed set of words", hint="leave min_count out")
+        raise DataError(f"min_count is {min_count}, but {spec} has a fixed vocabulary", hint="leave min_count out")
     more = trees + 2 * max(trees // 10, 1)
     if kind == "listops":
         test = some(read(path, "listops", binary=binary), path) if path else None
@@ -106,7 +106,7 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
     elif spec == "grammar":
         made, test = sentiment(more, seed=seed), None
     else:
-        raise DataError(f"there is no source {brief(spec)}", hint=f"write {SOURCES}")
+        raise DataError(f"unknown source {brief(spec)}", hint=f"write {SOURCES}")
     cuts = np.cumsum([trees, (more - trees) // 2])
     parts = [made.batch(some) for some in np.split(np.arange(more), cuts)]
     return Source(parts[0], parts[1], parts[2] if test is None else test)

@@ -1,8 +1,8 @@
-"""Where everything goes in a picture of a static graph: nodes in layers, regions as boxes, edges as paths.
+"""The layout of a picture of a static graph: nodes in layers, regions as boxes, edges as paths.
 
-A region is laid out by itself, the regions inside of it first, as one level: items (nodes, inner boxes, and the
+A region is laid out by itself, the regions inside it first, as one level: items (nodes, inner boxes, and the
 points where edges pass its border) in layers from top to bottom. igraph's Sugiyama layout finds the order within the
-layers; coordinates are our own, because items have sizes. Bodies stand in a row. What changes tags runs outside of
+layers; coordinates are our own, because items have sizes. Bodies stand in a row. What changes tags runs outside
 them: calls leave their body sideways and come in from above, results leave below and come back sideways.
 
 Boxes nest only so far and big graphs get a plain grid, so the work stays near linear; nothing recurses.
@@ -27,7 +27,7 @@ LARGEST = 2_000  # nodes; above that a layered picture is neither quick nor read
 _DEEPEST = 24  # boxes in boxes; what is deeper is drawn in the last of them
 _GAP, _SPACE = 30.0, 20.0  # between layers, between items of a layer
 _LANE = 9.0  # between parallel edges
-_PAD, _HEAD = 16.0, 20.0  # inside of a box, and above its content for the name
+_PAD, _HEAD = 16.0, 20.0  # inside a box, and above its content for the name
 _MARGIN = 24.0
 _TALL = 60.0  # a layer with such a box in it is aligned at the top
 _SWEEPS = 12
@@ -149,7 +149,7 @@ class _Stretch:
 
 @dataclass(slots=True)
 class _Level:
-    """What is inside of one box."""
+    """What is inside one box."""
 
     narrowest: float = 0.0
     items: list[_Item] = field(default_factory=list)
@@ -334,7 +334,7 @@ class _Level:
 
 
 class _Picture:
-    """Levels inside of levels, bodies side by side, and the edges between bodies around them."""
+    """Levels inside levels, bodies side by side, and the edges between bodies around them."""
 
     def __init__(self, graph: StaticGraph, sizes: Sequence[tuple[float, float]], heads: Sequence[float]) -> None:
         self.graph = graph

@@ -40,9 +40,9 @@ def test_an_order_is_for_the_reference_engine() -> None:
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "reference"])
 def test_an_order_for_another_engine_is_an_error(engine: str) -> None:
-    with pytest.raises(ut.UndertowError, match="scheduler='lifo' is for the engine reference"):
+    with pytest.raises(ut.UndertowError, match="scheduler='lifo' applies to the engine reference"):
         fib.run(3, engine=engine, scheduler="lifo")
-    with ut.options(engine=engine), pytest.raises(ut.UndertowError, match="schedule_seed=1 is for the engine"):
+    with ut.options(engine=engine), pytest.raises(ut.UndertowError, match="schedule_seed=1 applies to the engine"):
         fib.run(3, schedule_seed=1)
 
 
@@ -65,7 +65,7 @@ def test_what_waves_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "said"), [({"scheduler": "lilo"}, "no scheduler 'lilo'"), ({"frames": -1}, "frames=-1")]
+    ("option", "said"), [({"scheduler": "lilo"}, "unknown scheduler 'lilo'"), ({"frames": -1}, "frames=-1")]
 )
 def test_options_are_checked(option: dict[str, Any], said: str) -> None:
     with pytest.raises(ut.UndertowError, match=said):

@@ -237,7 +237,7 @@ def test_a_chain_of_undeclared_functions_that_is_too_long_says_so():
         return link
 
     functions += [define(k) for k in range(2000)]
-    with pytest.raises(ut.CaptureError, match=r"too many functions") as caught:
+    with pytest.raises(ut.CaptureError, match=r"too many undeclared functions") as caught:
         functions[0](1)
     assert "Declare" in caught.value.hint
 
@@ -247,7 +247,7 @@ def test_a_failed_body_leaves_the_graph_usable():
     def bad(x):
         return x if x > 0 else -x
 
-    with pytest.raises(ut.CaptureError, match="Python cannot test a tensor"):
+    with pytest.raises(ut.CaptureError, match="cannot be tested in Python"):
         bad(3)
     assert run(tf.constant(1) + 1) == 2
 
@@ -380,7 +380,7 @@ def test_declared_after_it_was_traced():
         return x / 2
 
     assert run(late(3)) == 1.5
-    with pytest.raises(ut.GraphError, match=r"declared with results \(tf.int32\), but defined in line \d+ with"):
+    with pytest.raises(ut.GraphError, match=r"declared with results \(tf.int32\), but defined on line \d+ with"):
         function.Declare("Late", [("x", tf.int32)], [("y", tf.int32)])
     tf.reset_default_graph()
     assert run(late(3)) == 1.5

@@ -311,9 +311,9 @@ def test_the_module_holds_itself():
         ("train.Saver", "savez"),
         ("reduce_summ", "did you mean tf.reduce_sum"),
         ("nn.relu6", "did you mean tf.nn.relu"),
-        ("nn.conv2d", "undertow.compat.v1 has no nn.conv2d; .* lists what there is"),
+        ("nn.conv2d", "undertow.compat.v1 has no nn.conv2d; .* lists what is supported"),
         ("float16", "the dtypes are"),
-        ("no_such_thing_at_all", "lists what there is"),
+        ("no_such_thing_at_all", "lists what is supported"),
     ],
 )
 def test_names_that_are_not_here(name, says):

@@ -62,16 +62,16 @@ def test_feeds(dtype, shape, value):
         (tf.int32, [2], 3, r"has the shape \[2\]"),
         (tf.float32, [None, 3], np.ones((2, 2)), r"has the shape \[None, 3\], but is fed a value of shape \[2, 2\]"),
         (tf.bool, [], 1, "is bool, but is fed 1"),
-        (tf.int32, [], "three", "is fed what is no value"),
-        (tf.int32, [None], [[1], [2, 3]], "is fed what is no value"),
-        (tf.int32, [], None, "is fed what is no value"),
+        (tf.int32, [], "three", "cannot be fed this"),
+        (tf.int32, [None], [[1], [2, 3]], "cannot be fed this"),
+        (tf.int32, [], None, "cannot be fed this"),
     ],
 )
 def test_feeds_that_do_not_fit(dtype, shape, value, says):
     x = tf.placeholder(dtype, shape, name="x")
     with tf.Session() as session, pytest.raises(ut.TypeMismatch, match=says) as caught:
         session.run(x + x if dtype != tf.bool else x, {x: value})
-    assert "placeholder `x` of line" in caught.value.what
+    assert "placeholder `x` on line" in caught.value.what
     assert caught.value.span is not None and caught.value.span.file == __file__
     assert caught.value.hint
 
@@ -104,7 +104,7 @@ def test_names():
     assert [t.name for t in (x, a, b)] == ["x:0", "more:0", "more_1:0"]
     with tf.Session() as session:
         assert session.run(["more:0", "more_1:0", "more"], {"x:0": 5}) == [6, 7, None]
-        with pytest.raises(ut.GraphError, match="there is no 'less:0'"):
+        with pytest.raises(ut.GraphError, match="this graph has no 'less:0'"):
             session.run("less:0")
     assert tf.get_default_graph().get_tensor_by_name("more_1:0").op.type == "add"
 
@@ -152,7 +152,7 @@ def test_options_of_a_session_and_around_it():
         assert events
     with tf.Session(max_depth=5) as session, pytest.raises(ut.RecursionLimit):
         session.run(result)
-    with pytest.raises(ut.UndertowError, match="no option 'engin'"):
+    with pytest.raises(ut.UndertowError, match="unknown option 'engin'"):
         tf.Session(engin="demand")
     with pytest.raises(ut.UndertowError, match="the trace cannot be written"), tf.Session(trace="/no/such/x") as s:
         s.run(result)
@@ -161,7 +161,7 @@ def test_options_of_a_session_and_around_it():
 def test_config_and_target():
     with tf.Session("", config=tf.ConfigProto(allow_soft_placement=True)) as session:
         assert session.run(tf.constant(1)) == 1
-    with pytest.raises(ut.GraphError, match="no cluster"):
+    with pytest.raises(ut.GraphError, match="clusters are not supported"):
         tf.Session("grpc://localhost:2222")
 
 
@@ -200,7 +200,7 @@ def test_a_session_chooses_its_graph():
         inside = tf.constant(5)
         assert inside.graph is graph
         assert session.run(inside) == 5
-        with pytest.raises(ut.GraphError, match="reset_default_graph inside"):
+        with pytest.raises(ut.GraphError, match="reset_default_graph cannot be called inside"):
             tf.reset_default_graph()
     assert tf.constant(1).graph is not graph
 

@@ -60,6 +60,6 @@ def test_the_host_cannot_look_at_guarded_lanes() -> None:
     ids=["programs", "gradients"],
 )
 def test_programs_run_in_guarded_memory(tests: str, chosen: str) -> None:
-    """Some of what `make guarded` runs: a schedule that looks at floats outside of the interface crashes here."""
+    """Some of what `make guarded` runs: a schedule that looks at floats outside the interface crashes here."""
     found = guarded("-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/conformance/{tests}", "-k", chosen)
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]

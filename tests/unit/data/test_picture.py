@@ -65,7 +65,7 @@ def test_deep_branches_are_cut_in_text():
 
 
 def test_a_negative_number_of_trees_is_refused():
-    with pytest.raises(ut.DataError, match="the first -1 trees"):
+    with pytest.raises(ut.DataError, match="must not be -1"):
         ut.data.booleans(2).text(-1)
 
 

@@ -232,7 +232,7 @@ def test_a_hundred_thousand_arguments_that_wait_for_each_other() -> None:
 
 @ut.function
 def fails_before_it_is_endless(n: ut.i64) -> ut.i64:
-    assert n >= 0, "below zero"
+    assert n >= 0, "negative"
     if n == 0:
         return 1
     return n * fails_before_it_is_endless(n - 2)
@@ -240,7 +240,7 @@ def fails_before_it_is_endless(n: ut.i64) -> ut.i64:
 
 def test_what_comes_before_a_call_happens_before_the_call() -> None:
     """The result alone would never be known: its recursion has no end."""
-    with pytest.raises(ut.Fault, match="below zero") as caught:
+    with pytest.raises(ut.Fault, match="negative") as caught:
         fails_before_it_is_endless.run(5, engine="demand", timeout=20.0)
     assert len(caught.value.calls) == 4
 

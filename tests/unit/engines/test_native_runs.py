@@ -298,7 +298,7 @@ def lanes(ws: ut.f64[64], n: ut.i64) -> ut.f64[64]:
 
 @ut.function
 def spread(x: ut.f32[5], n: ut.i64) -> ut.f32[5]:
-    """Sums inside of lanes, not across them."""
+    """Sums inside lanes, not across them."""
     if n <= 1:
         return x / (1 + ut.sum(x * x))
     return ut.tanh(spread(x * 0.7, n - 1) + spread(x + 0.1, n - 2))

@@ -199,7 +199,7 @@ def test_a_join_that_is_first_read_in_the_test_of_a_loop() -> None:
 
 
 def test_a_loop_variable_begins_as_a_python_number() -> None:
-    """It takes a wider dtype where it meets one: on one path of the body, or in a loop inside of the loop."""
+    """It takes a wider dtype where it meets one: on one path of the body, or in a loop inside the loop."""
 
     @ut.function
     def one_path(n: ut.i64) -> ut.f64:

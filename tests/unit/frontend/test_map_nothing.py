@@ -82,6 +82,6 @@ def test_a_width_that_nobody_knows(engine: str) -> None:
         return row + ut.sum(ut.map(lambda x: x * row, by), axis=0)
 
     np.testing.assert_array_equal(total.run(TWO, np.ones(3), engine=engine), [6.0] * 3)
-    with pytest.raises(ut.Fault, match=r"add of shapes \[3\] and \[0\]") as fault:
+    with pytest.raises(ut.Fault, match=r"add: the shapes \[3\] and \[0\]") as fault:
         total.run(NONE, np.ones(3), engine=engine)
-    assert "over nothing" in str(fault.value) and "annotate" in str(fault.value)
+    assert "an empty ut.map" in str(fault.value) and "annotate" in str(fault.value)

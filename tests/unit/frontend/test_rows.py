@@ -141,21 +141,23 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit() -> None:
-    with pytest.raises(TypeMismatch, match=r"rows f64\[2,3\] at i64\[2\] of an array of shape \[5, 2\]") as error:
+    with pytest.raises(
+        TypeMismatch, match=r"rows f64\[2,3\] at indices i64\[2\] do not fit the shape \[5, 2\]"
+    ) as error:
         ut.IndexedRows([0, 1], np.zeros((2, 3)), (5, 2))
     assert "the rows must have the shape [2, 2]" in error.value.hint
     with pytest.raises(TypeMismatch, match="the indices of IndexedRows must be integers"):
         ut.IndexedRows([0.5], np.zeros((1, 2)), (5, 2))
-    with pytest.raises(TypeMismatch, match="the rows of IndexedRows are bool"):
+    with pytest.raises(TypeMismatch, match="the rows of IndexedRows must be numbers, not bool"):
         ut.IndexedRows([0], [True], (5,))
     with pytest.raises(TypeMismatch, match="index 5"):
         ut.IndexedRows([0, 5], np.zeros(2), (5,))
     for shape in ((), (-1,), ("n",), (2.0,)):
         with pytest.raises(TypeMismatch, match="shape"):
             ut.IndexedRows([0], np.zeros(1), shape)
-    with pytest.raises(TypeMismatch, match=r"IndexedRows of shapes \[5, 2\] and \[6, 2\] are added"):
+    with pytest.raises(TypeMismatch, match=r"IndexedRows of shapes \[5, 2\] and \[6, 2\] do not add"):
         some() + ut.IndexedRows([0], np.zeros((1, 2)), (6, 2))
-    with pytest.raises(TypeMismatch, match=r"IndexedRows are multiplied by f64\[5,2\]"):
+    with pytest.raises(TypeMismatch, match=r"IndexedRows cannot be multiplied by f64\[5,2\]"):
         some() * np.ones((5, 2))
 
     @ut.function

@@ -68,8 +68,8 @@ def test_valid_graphs_pass(name: str) -> None:
 
 # (text, what is replaced, by what, the rule that it breaks). A table: its rows have one shape.
 BROKEN = [
-    (LIBRARY, "main=main", "main=other", "the library has no other, which should be its main graph"),
-    (LIBRARY, "main=main", "main=fac", "fac, which a run enters, is not a main graph"),
+    (LIBRARY, "main=main", "main=other", "the library has no main graph other"),
+    (LIBRARY, "main=main", "main=fac", "fac is not a main graph"),
     # nodes
     (LIBRARY, "if1.else/fac: i64 ", "if1.else/fac: i64, i64 ", "the number of outputs is not that of the callee's"),
     (LIBRARY, "switch less_equal, n\n", "switch less_equal, n#7\n", "a node or output that is used is not there"),
@@ -119,7 +119,7 @@ BROKEN = [
      "the parameters of the phases are not the param nodes"),
     (LIBRARY, "-> (merge) @", "-> (merge) ^ @", "the body does not start at one start node for each phase"),
     (LIBRARY, "-> (merge)", "-> (merge#1)", "a result is not there"),
-    (LIBRARY, "-> (merge)", "-> (if1.else/fac)", "a result lives inside of a branch"),
+    (LIBRARY, "-> (merge)", "-> (if1.else/fac)", "a result lives inside a branch"),
     (LIBRARY, "-> (merge)", "-> (merge) carried=1", "only loops and maps have carried parameters"),
     (LOOPS, "  less: bool ", "  phase 1() -> ()\n  less: bool ", "a loop has several phases"),
     (LOOPS, "(y) carried=1", "(y) carried=3", "more parameters are carried than there are"),
@@ -310,7 +310,7 @@ BY_HAND = {
     "a node or output that is used is not there": lambda: static(nodes=at(3, inputs=(Port(99),))),
     "a node is in a region that is not there": lambda: static(nodes=at(3, region=9)),
     "a type names a dimension": lambda: static(nodes=at(1, types=(Type(f32, ("n",)),))),
-    "a start or param node is inside of a branch": lambda: library(
+    "a start or param node is inside a branch": lambda: library(
         lambda graph: replace(graph, nodes=at(1, region=1)(graph.nodes))
     ),
     "a body has a predicate": lambda: static(regions=at(0, pred=Port(7))),
@@ -327,8 +327,8 @@ BY_HAND = {
     "the graph calls itself f": lambda: library(lambda graph: replace(graph, name="f")),
     "the start of a map does not give a ctl token": lambda: _static_loops(at(6, types=(Type(f64), Type(f64)))),
     "a static graph has no region 0": lambda: StaticGraph((), ()),
-    "the predicate of a loop lives inside of a branch": lambda: _loop_predicate(),
-    "a shared value lives inside of a branch": lambda: _shared_in_a_branch(),
+    "the predicate of a loop lives inside a branch": lambda: _loop_predicate(),
+    "a shared value lives inside a branch": lambda: _shared_in_a_branch(),
     "a collect gives no order token": lambda: _collects_a_number(),
 }
 

@@ -145,9 +145,9 @@ def test_words_may_be_taken_as_they_are(name: str) -> None:
 
 
 def test_losses_elsewhere_are_refused() -> None:
-    with pytest.raises(ut.DataError, match="no losses at 'leaves'"):
+    with pytest.raises(ut.DataError, match="unknown place of losses 'leaves'"):
         classifier("treernn").loss("leaves")
-    with pytest.raises(ut.DataError, match="no losses at 'leaves'"):
+    with pytest.raises(ut.DataError, match="unknown place of losses 'leaves'"):
         classifier("treernn").total_loss("leaves")
 
 

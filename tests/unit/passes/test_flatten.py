@@ -192,7 +192,7 @@ def _loop_in_itself() -> Library:
         (library(main_of("main")), "cannot enter main, which is a main graph"),
         (library(main_of("fac", (I64, I64)), factorial().functions["fac"]), "takes 1 and gives 1, but this `call`"),
         (Library({}, "main"), "no 'main'"),
-        (_loop_in_itself(), "stands inside itself"),
+        (_loop_in_itself(), "contains itself"),
     ],
 )
 def test_what_is_refused(broken: Library, said: str) -> None:

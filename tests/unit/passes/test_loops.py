@@ -198,7 +198,7 @@ def test_a_loop_without_anything() -> None:
 
 
 def test_a_loop_without_branches_gets_them() -> None:
-    """while p: i, p = i, i > 0, with the next values outside of any branch, as `flatten` takes them too."""
+    """while p: i, p = i, i > 0, with the next values outside any branch, as `flatten` takes them too."""
     loop = Body("loop", "loop", carried=2)
     i, p = loop.param("i"), loop.param("p", BOOL)
     less = loop.op("subtract", i, const(1))
@@ -438,7 +438,7 @@ def test_a_loop_in_a_phase_of_a_caller() -> None:
 
 @ut.function
 def loops_that_print(n: ut.i64) -> ut.i64:
-    """One inside of the other, and one in a branch."""
+    """One inside the other, and one in a branch."""
     total = 0
     for i in range(n):
         print("outer", i)

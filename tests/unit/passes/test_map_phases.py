@@ -399,7 +399,7 @@ def test_a_fault_in_a_later_phase_shows_its_lane() -> None:
     library = read(SQUARES.replace("dx: f64 = multiply b, 2.0:f64", "dx: f64 = log b"))
     for engine in (Reference(), Waves(), Expand()):
         plan = engine.plan(flatten(library))
-        with pytest.raises(Fault, match="log gave nan") as error:
+        with pytest.raises(Fault, match="log returned nan") as error:
             plan.run([np.array([1.0, -1.0]), np.float64(1), np.ones(2)], Options(check_finite=True))
         assert [call.label for call in error.value.calls] == ["@1 lane 1"]
 

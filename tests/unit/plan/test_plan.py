@@ -154,7 +154,7 @@ def test_reading_a_dropped_column_is_a_checked_stop() -> None:
     plan = tree.plan(*ARGUMENTS)
     (line,) = [line for line in str(plan).splitlines() if " = flip" in line]
     gone = edited(plan, line, f"{line}\n      drop x\n    stage")
-    with pytest.raises(GraphError, match="a column that is not there"):
+    with pytest.raises(GraphError, match="a column that was dropped"):
         gone.run(*ARGUMENTS)
 
 
@@ -176,8 +176,8 @@ def test_a_node_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("", "there is no plan here"),
-        ("plan 2 f", "no plan of version 1"),
+        ("", "the text is empty"),
+        ("plan 2 f", "expected a plan of version 1"),
         ("plan 1 f\n", "no regions"),
         ("plan 1 f\ngroup 0 sideways: main", "expected `lockstep` or `agenda`"),
         ("plan 1 f\nmain main\n  phase 0() -> ()\n", "in no group"),
@@ -197,7 +197,7 @@ def test_bad_texts(text: str, what: str) -> None:
         ("both = tanh tree, tree_2", "takes 1 operands"),
         ("both = concat(axes=0) tree, tree_2", "has `axis`"),
         ("both = add tree, tree_2", "add gives f64"),
-        ("both = plus tree, tree_2", "no operator named 'plus'"),
+        ("both = plus tree, tree_2", "unknown operator 'plus'"),
     ],
 )
 def test_operators_on_what_they_do_not_take(line: str, what: str) -> None:
@@ -207,7 +207,7 @@ def test_operators_on_what_they_do_not_take(line: str, what: str) -> None:
 
 
 def test_main_stays_what_it_is() -> None:
-    with pytest.raises(GraphError, match="main takes or gives something else"):
+    with pytest.raises(GraphError, match="arguments or results of main have changed"):
         edited(fib.plan(5), "phase 0(n) -> (fib)", "phase 0(n) -> ()")
 
 

@@ -78,11 +78,11 @@ def test_a_folder(tmp_path: Path) -> None:
 
 
 FOLDERS = [
-    ({"train.txt": "(1 a)"}, r"has no file dev"),
-    ({"dev.sexp": "a"}, r"has no file train"),
+    ({"train.txt": "(1 a)"}, r"has no dev file"),
+    ({"dev.sexp": "a"}, r"has no train file"),
     ({"train.txt": "(1 a)", "train.sexp": "a", "dev.txt": "(1 a)"}, r"has train\.sexp and train\.txt"),
-    ({"train.txt": "(1 a)", "dev.sexp": "a"}, r"train\.txt and dev\.sexp are not of one format"),
-    ({"train.txt": "(1 a)", "dev.txt": "(x a)"}, "numbers as labels, and others have names"),
+    ({"train.txt": "(1 a)", "dev.sexp": "a"}, r"train\.txt and dev\.sexp have different formats"),
+    ({"train.txt": "(1 a)", "dev.txt": "(x a)"}, "files with named labels"),
     ({"train.txt": "(1 a)", "dev.txt": ""}, r"dev\.txt' holds no trees"),
 ]
 
@@ -100,7 +100,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         ut.train.open_source(f"trees:{tmp_path / 'none.txt'}")
     for name, text, told in (
         ("two.txt", "(1 a)\n(2 b)\n", "holds 2 trees"),
-        ("bad.txt", "(1 a\n", "misses 1"),
+        ("bad.txt", "(1 a\n", "lacks 1"),
         ("t.dat", "(1 a)\n", "undertow data convert"),
         ("bush.txt", BUSHES * 3, "node 1 of tree 0 has 3 children(?s:.*)childsum and drnn"),
         ("list.tsv", "3\t[MAX 2 3 ]\n" * 3, None),
@@ -128,7 +128,7 @@ def test_with_vocabulary() -> None:
     with pytest.raises(ut.DataError, match="'b' is not in the vocabulary"):
         forest.with_vocabulary(ut.data.Vocabulary(("a", "c"), unknown=None))
     numbered = ut.data.from_nested([(3, 4)])
-    with pytest.raises(ut.DataError, match="numbers without names"):
+    with pytest.raises(ut.DataError, match="no vocabulary"):
         numbered.with_vocabulary(other)
 
 
@@ -140,7 +140,7 @@ def test_with_vocabulary() -> None:
 def test_trained_from_the_command_line(tmp_path: Path) -> None:
     ut.data.write(REVIEWS, tmp_path / "reviews.txt")
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'reviews.txt'}", *SMALL, "-o", tmp_path / "a")
-    assert "24 trees" in told and "on 3 trees that it has not seen" in told
+    assert "24 trees" in told and "on 3 unseen trees" in told
     held = ut.train.load(tmp_path / "a" / "checkpoint.safetensors")
     assert held.source == {"data": f"trees:{tmp_path / 'reviews.txt'}", "trees": None, "min_count": 1}
     assert held.labels is None
@@ -153,7 +153,7 @@ def test_labels_have_their_names(tmp_path: Path) -> None:
     (tmp_path / "dev.txt").write_text(BUSHES)
     options = ["--data", f"trees:{tmp_path}", *SMALL, "--embedding", "3", "--rate", "0.05", "--epochs", "20"]
     told = invoke("train", "childsum", *options, "-o", tmp_path / "a")
-    assert "on the 2 dev trees, by which it was chosen" in told
+    assert "on the 2 dev trees, which also selected the best epoch" in told
     report = (tmp_path / "a" / "report.txt").read_text()
     names = ut.train.load(tmp_path / "a" / "checkpoint.safetensors").labels.words
     assert set(names) == {"S", "NP", "VP"} and all(f"{name:>5}" in report for name in names)
@@ -209,7 +209,7 @@ def test_resumed_with_nothing_but_the_folder(tmp_path: Path) -> None:
     assert "of roots" in told and "of nodes" not in told and "nan" not in told
     before = ut.train.load(folder / "checkpoint.safetensors")
     assert before.source["data"].endswith("reviews.txt") and before.source["min_count"] == 2
-    assert "had its 2 epochs" in invoke("train", "--resume", "-o", folder)
+    assert "All 2 epochs are done" in invoke("train", "--resume", "-o", folder)
     told = invoke("train", "--resume", "-o", folder, "--epochs", "3")
     assert "epoch 3" in told and "epoch 2 " not in told
     invoke("train", *options, "--epochs", "3", "-o", tmp_path / "whole")
@@ -219,7 +219,7 @@ def test_resumed_with_nothing_but_the_folder(tmp_path: Path) -> None:
     )  # fmt: skip
     assert all(np.array_equal(one.state.params[name], other.state.params[name]) for name in one.state.params)
     told = invoke("train", "--resume", "-o", folder, "--epochs", "4", "--rate", "0.5", "--width", "9", code=1)
-    assert "trained otherwise: --width 3 before, 9 now; --rate 0.02 before, 0.5 now" in told
+    assert "trained with other options: --width 3 before, 9 now; --rate 0.02 before, 0.5 now" in told
     assert "holds another model: treelstm" in invoke("train", "rntn", "--resume", "-o", folder, code=1)
     other_words = invoke("train", "treelstm", "--resume", "-o", folder, "--min-count", "1", code=1)
     assert "--min-count 2 before, 1 now" in other_words
@@ -245,7 +245,7 @@ def test_what_is_missing_to_train_or_to_go_on(tmp_path: Path) -> None:
     ut.train.save(
         tmp_path / "checkpoint.safetensors", ut.train.Checkpoint(model, recipe, ut.train.start(model, recipe))
     )
-    assert "does not say what it was trained on" in invoke("train", "--resume", "-o", tmp_path, code=1)
+    assert "does not record its training data" in invoke("train", "--resume", "-o", tmp_path, code=1)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -265,10 +265,10 @@ def test_unknown_words_are_drawn_as_they_are_typed(tmp_path: Path) -> None:
     (tmp_path / "numbers.jsonl").write_text("[1, 2]")
     assert "1 (unknown word)" in invoke("predict", tmp_path / "c", tmp_path / "numbers.jsonl")
     ut.train.save(tmp_path / "d", ut.train.Checkpoint(model, recipe, held.state, None))
-    assert "holds no words" in invoke("predict", tmp_path / "d", "(a film)", code=1)
+    assert "has no vocabulary" in invoke("predict", tmp_path / "d", "(a film)", code=1)
     fixed = ut.data.Vocabulary(("a", "b", "c"), unknown=None)
     ut.train.save(tmp_path / "e", ut.train.Checkpoint(model, recipe, held.state, fixed))
-    assert "no word 'zany'" in invoke("predict", tmp_path / "e", "(a zany)", code=1)
+    assert "unknown words: 'zany'" in invoke("predict", tmp_path / "e", "(a zany)", code=1)
 
 
 @pytest.mark.slow
@@ -276,7 +276,7 @@ def test_more_epochs_under_decay_are_told(tmp_path: Path) -> None:
     options = ["--trees", "20", *SMALL, "-o", tmp_path / "a"]
     invoke("train", "treernn", *options, "--decay", "cosine")
     told = invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2")
-    assert "rate falls (cosine) over 2 epochs now, and fell over 1 before: not as in one run of 2" in told
+    assert "rate now decays (cosine) over 2 epochs, before over 1: results differ from a single run of 2" in told
     assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2")
     invoke("train", "treernn", *options[:-1], tmp_path / "b")
     assert "rate falls" not in invoke("train", "--resume", "-o", tmp_path / "b", "--epochs", "2")
@@ -315,7 +315,9 @@ def test_nodes_without_a_label_are_told(tmp_path: Path) -> None:
     (tmp_path / "signs.txt").write_text("(-1 (-1 a) (1 b))\n(1 (1 b) (-1 a))\n" * 6)
     (tmp_path / "names.txt").write_text("(S (A a) b)\n" * 6)
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'signs.txt'}", *SMALL, "-o", tmp_path / "a")
-    assert "of 30 nodes have no label (-1 says so; if it is meant as a label, write 0 and 1 for -1 and 1)" in told
+    assert (
+        "of 30 nodes have no label (marked by -1; if -1 is meant as a label, use 0 and 1 instead of -1 and 1)" in told
+    )
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 'names.txt'}", *SMALL, "-o", tmp_path / "b")
     assert "4 of 12 nodes have no label" in told and "-1 says so" not in told
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "-o", tmp_path / "c")
@@ -326,7 +328,7 @@ def test_labels_that_are_no_numbers_of_classes(tmp_path: Path) -> None:
     """One large number must not make a model of millions of classes."""
     (tmp_path / "t.txt").write_text("(1 (0 a) (1 b))\n" * 9 + "(1000000 (0 a) (1 b))\n")
     source = ut.train.open_source(f"trees:{tmp_path / 't.txt'}")
-    with pytest.raises(ut.DataError, match=r"largest label is 1000000, and only 3 different(?s:.*)from 0 on, or write"):
+    with pytest.raises(ut.DataError, match=r"largest label is 1000000, but only 3 different(?s:.*)from 0, or use"):
         print(source.classes)
     (tmp_path / "t.txt").write_text("".join(f"({k} (0 a) (1 b))\n" for k in range(0, 5000, 5)))
     assert ut.train.open_source(f"trees:{tmp_path / 't.txt'}").classes == 4996
@@ -336,7 +338,7 @@ def test_reports_of_many_classes() -> None:
     """What occurs is shown; no table has a place for every pair of classes."""
     wanted = np.array([7, 7, 900_000, 3])
     told = str(ut.train.Report(wanted, np.array([7, 3, 900_000, 3]), np.ones(4, int), 1_000_000))
-    assert "what the model says; 3 of 1,000,000 classes" in told
+    assert "predicted class; 3 of 1,000,000 classes" in told
     assert [line.split() for line in told.splitlines()[-4:]] == [
         ["3", "7", "900000"], ["3", "1", "0", "0"], ["7", "1", "1", "0"], ["900000", "0", "0", "1"],
     ]  # fmt: skip
@@ -349,20 +351,22 @@ def test_reports_of_many_classes() -> None:
 def test_early_stopping_is_told(tmp_path: Path) -> None:
     options = ["--trees", "20", "--width", "3", "--rate", "1e-9", "--patience", "2", "-o", tmp_path / "a"]
     told = invoke("train", "treernn", *options, "--epochs", "9")
-    assert "stopped after epoch 3: no better for 2 epochs (best: epoch 1)" in told
+    assert "stopped after epoch 3: no improvement for 2 epochs (best: epoch 1)" in told
     told = invoke("train", "--resume", "-o", tmp_path / "a")
-    stopped = "It stopped after epoch 3: no better for 2 epochs (best: epoch 1): a larger --patience goes on"
-    assert stopped in told and told.count("no better") == 1
+    stopped = (
+        "Training stopped after epoch 3: no improvement for 2 epochs (best: epoch 1): continue with a larger --patience"
+    )
+    assert stopped in told and told.count("no improvement") == 1
     told = invoke("train", "--resume", "-o", tmp_path / "a", "--patience", "3")
-    assert "stopped after epoch 4: no better for 3 epochs" in told and "It stopped" not in told
+    assert "stopped after epoch 4: no improvement for 3 epochs" in told and "Training stopped" not in told
     assert "stopped" not in invoke("train", "--resume", "-o", tmp_path / "a", "--patience", "4", "--epochs", "5")
-    assert "Better:" in invoke("train", "--help")
+    assert "improvement" in invoke("train", "--help")
 
 
 def test_memory_may_be_limited(tmp_path: Path) -> None:
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "--memory", "1K", "-o", tmp_path / "a", code=1)
-    assert "FrameLimit" in told and "allow more `memory`" in told and "smaller batches than 25 trees" in told
-    assert "is not a number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
+    assert "FrameLimit" in told and "raise `memory`" in told and "batches of fewer than 25 trees" in told
+    assert "invalid number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
 
 
 def test_dev_trees_with_other_words_or_labels() -> None:
@@ -371,7 +375,7 @@ def test_dev_trees_with_other_words_or_labels() -> None:
     model = ut.models.TreeRNN(9, 9, width=2)
     for options, told in (({"labels": train.labels}, "words"), ({"vocabulary": train.vocabulary}, "labels")):
         dev = ut.data.parse_brackets("(a (b z) (a x))", **options)
-        with pytest.raises(ut.DataError, match=rf"dev trees have other {told}(?s:.*)=train\."):
+        with pytest.raises(ut.DataError, match=rf"dev trees have different {told}(?s:.*)=train\."):
             next(ut.train.fit(model, train, dev, ut.train.Recipe()))
     dev = ut.data.parse_brackets("(b (b z) (a x))", vocabulary=train.vocabulary, labels=train.labels)
     assert next(ut.train.fit(model, train, dev, ut.train.Recipe())).trees == 1
@@ -383,13 +387,13 @@ def test_trees_that_have_changed_since(tmp_path: Path) -> None:
     invoke("train", "treernn", "--data", f"trees:{tmp_path / 't.txt'}", *SMALL, "-o", tmp_path / "a")
     (tmp_path / "t.txt").write_text("(1 (0 a) (1 c))\n" * 5)
     told = invoke("train", "--resume", "-o", tmp_path / "a", "--epochs", "2", code=1)
-    assert "t.txt is no more what it was" in told and "--force" in told and "leave these options out" not in told
+    assert "t.txt has changed" in told and "--force" in told and "remove these options" not in told
 
 
 def test_files_have_as_many_trees_as_they_have(tmp_path: Path) -> None:
     ut.data.write(REVIEWS, tmp_path / "t.txt")
     told = invoke("train", "treernn", "--data", f"trees:{tmp_path / 't.txt'}", "--trees", "5", "-o", tmp_path, code=1)
-    assert "trees is 5, and trees:" in told and "has as many as it has" in told
-    with pytest.raises(ut.DataError, match="has as many as it has"):
+    assert "trees is 5, but trees:" in told and "has a fixed number of trees" in told
+    with pytest.raises(ut.DataError, match="has a fixed number of trees"):
         ut.train.open_source(f"sst:{tmp_path}", trees=5)
     assert len(ut.train.open_source("grammar").train) == 2000

@@ -120,7 +120,7 @@ def test_trees_that_do_not_fit() -> None:
     forest = ut.data.listops(3)
     with pytest.raises(ut.DataError, match="binary"):
         next(ut.train.fit(MODEL, forest, forest, RECIPE))
-    with pytest.raises(ut.DataError, match="no trees"):
+    with pytest.raises(ut.DataError, match="needs trees"):
         next(ut.train.fit(MODEL, forest[:0], forest, RECIPE))
     for wrong, told in (({"words": 3}, "has 3 words"), ({"classes": 2}, "2 classes")):
         with pytest.raises(ut.DataError, match=told):
@@ -167,7 +167,7 @@ def test_lines_keep_their_layout() -> None:
     no_roots = cli_train._line(ut.train.Epoch(some_state(), replace(first, dev_accuracy=nan), False), 3.0)
     assert "dev  40.0% of nodes" in no_roots and "perplexity" not in no_roots
     grown = replace(first, dev_accuracy=nan, dev_node_accuracy=nan, dev_loss=200.0)
-    assert "perplexity 8.97e+28 of" in cli_train._line(ut.train.Epoch(some_state(), grown, False), 3.0)
+    assert "perplexity 8.97e+28 per" in cli_train._line(ut.train.Epoch(some_state(), grown, False), 3.0)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_checkpoints_of_an_older_format(tmp_path: Path) -> None:
     ut.train.save(path, ut.train.Checkpoint(MODEL, RECIPE, some_state()))
     path.write_bytes(path.read_bytes().replace(b'format\\": 2', b'format\\": 1'))
     told = invoke("train", "--resume", "-o", tmp_path, code=1)
-    assert "has format 1, and this version knows 2" in told and "train anew" in told
+    assert "has format 1, but this version reads 2" in told and "train again" in told
 
 
 def test_report() -> None:
@@ -269,7 +269,7 @@ def test_sources() -> None:
     assert [len(part) for part in (source.train, source.dev, source.test)] == [20, 2, 2]
     assert (source.classes, source.train.is_binary) == (10, True)
     assert not ut.train.open_source("listops", trees=20, binary=False).train.is_binary
-    with pytest.raises(ut.DataError, match="no source 'lists'"):
+    with pytest.raises(ut.DataError, match="unknown source 'lists'"):
         ut.train.open_source("lists")
 
 
@@ -298,9 +298,11 @@ def test_commands(tmp_path: Path) -> None:
     assert [line.split()[-1] for line in (line.split("   (")[0] for line in tree)] == ["MAX", "2", "MIN", "4", "7"]
     assert "holds another model" in invoke("train", "rntn", *options, "--resume", code=1)
     otherwise = invoke("train", "childsum", "--embedding", "3", *options, "--l2", "1", "--resume", code=1)
-    assert "trained otherwise: --l2 0.0 before, 1.0 now" in " ".join(otherwise.split())
-    assert "had its 3 epochs" in invoke("train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume")
-    assert "12 is neither a digit nor one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
+    assert "trained with other options: --l2 0.0 before, 1.0 now" in " ".join(otherwise.split())
+    assert "All 3 epochs are done" in invoke(
+        "train", "childsum", "--embedding", "3", *options, "--epochs", "3", "--resume"
+    )
+    assert "12 is not a digit or one of" in invoke("predict", folder, "[MAX 2 12 ]", code=1)
     assert "`]` is missing" in invoke("predict", folder, "[MAX 2 3", code=1)
     deep = "[MAX 1 " * 70 + "2" + " ]" * 70
     assert "... and 20 more nodes below" in invoke("predict", folder, deep)
@@ -309,7 +311,7 @@ def test_commands(tmp_path: Path) -> None:
 
 def test_there_is_no_such_model() -> None:
     assert "choose from treernn" in invoke("train", "lstm", code=1)
-    assert "experts are for rows of numbers" in invoke("train", "experts", code=1)
+    assert "experts is trained on rows of numbers" in invoke("train", "experts", code=1)
 
 
 @pytest.mark.slow
@@ -326,7 +328,7 @@ def test_generators_on_the_command_line(name: str, data: str, tmp_path: Path) ->
     assert last["dev_loss"] > 0 and last["dev_accuracy"] is None
     assert f"{name} has no --dropout" in invoke("train", name, "--dropout", "0.5", *options, code=1)
     assert f"{name} has no --at" in invoke("train", name, "--at", "root", *options, code=1)
-    assert "grows trees and labels none" in invoke("predict", tmp_path, "(a b)", code=1)
+    assert "generates trees, it does not label them" in invoke("predict", tmp_path, "(a b)", code=1)
 
 
 @pytest.mark.slow
@@ -345,7 +347,7 @@ def test_generators_learn_and_keep_the_best() -> None:
     with pytest.raises(ut.DataError, match="a word at every node"):
         next(ut.train.fit(model, SOURCE.train, SOURCE.dev, RECIPE))
     bushes = ut.data.from_nested([("a", "b", "c")])
-    with pytest.raises(ut.DataError, match="is for binary trees"):
+    with pytest.raises(ut.DataError, match="needs binary trees"):
         next(ut.train.fit(model, bushes, bushes, RECIPE))
 
 
@@ -434,11 +436,11 @@ def test_stopped_saved_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert "Stopped and saved" in invoke(*options, "-o", tmp_path / "a", code=130)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert "holds a checkpoint already" in invoke(*options, "-o", tmp_path / "a", code=1)
+    assert "already has a checkpoint" in invoke(*options, "-o", tmp_path / "a", code=1)
     invoke(*options, "-o", tmp_path / "a", "--resume")
     whole, parts = (ut.train.load(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "a"))
     assert_equal(parts.state, whole.state)
-    for name, data, told in (("b.txt", b"(3 \xff)", "not text in UTF-8"), ("e.txt", b"", "holds no trees")):
+    for name, data, told in (("b.txt", b"(3 \xff)", "not UTF-8 text"), ("e.txt", b"", "holds no trees")):
         (tmp_path / name).write_bytes(data)
         assert told in invoke("predict", tmp_path / "a", tmp_path / name, code=1)
     monkeypatch.setattr(cli_train, "_TELL_SECONDS", 0.0)

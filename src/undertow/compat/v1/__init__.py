@@ -1,4 +1,4 @@
-"""The TensorFlow-1 face: programs written for it run when their import lines are changed.
+"""The TensorFlow 1 API: programs written for it run after changing their imports.
 
     import undertow.compat.v1 as tf
     from undertow.compat.v1 import function

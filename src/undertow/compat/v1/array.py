@@ -1,4 +1,4 @@
-"""Tensors made from nothing, rearranged and picked from: `tf.placeholder`, `tf.constant`, `tf.reshape`, `tf.gather`."""
+"""Creating, reshaping and indexing tensors: `tf.placeholder`, `tf.constant`, `tf.reshape`, `tf.gather`."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ __all__ = [
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that every run is fed. A dimension that may be anything is None; without a shape it is one number."""
+    """A tensor that every run must feed. A dimension of any size is None; without a shape it is a scalar."""
     graph = get_default_graph()
     builder = graph.ctx.open_builder
     if builder is not graph.main or builder.region != 0:
         raise TypeMismatch(
-            "a placeholder is made inside of a function, a branch or a loop", here(), hint="make it outside"
+            "a placeholder cannot be created inside a function, a branch or a loop", here(), hint="create it outside"
         )
     dims = () if shape is None else shape if isinstance(shape, (list, tuple)) else (shape,)
     for dim in dims:
@@ -58,7 +58,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
 
 def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Any:
-    """A tensor that a run may be fed; where it is not, its value is `input`."""
+    """A tensor that a run may feed; its default value is `input`."""
     with writing(input):
         return named(wrap(emit("identity", [as_tensor(input)])[0]), name or "PlaceholderWithDefault")
 
@@ -75,7 +75,7 @@ def constant(
             wanted = tuple(int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape]))
             if array.size not in (1, int(np.prod(wanted, dtype=np.int64))):
                 raise TypeMismatch(
-                    f"{array.size} values do not fill the shape {list(wanted)}", here(), hint="give as many, or one"
+                    f"{array.size} values do not fill the shape {list(wanted)}", here(), hint="pass as many, or one"
                 )
             array = np.broadcast_to(array, wanted) if array.size == 1 else array.reshape(wanted)
         return write_constant(array, name=name or "Const")
@@ -87,12 +87,16 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, pr
 
 
 def _sizes(shape: Any) -> Any:
-    """A shape that may be a tensor, or hold some: sizes, one by one."""
+    """The sizes of a shape that may be a tensor, or contain some."""
     sizes = given(shape)
     if isinstance(sizes, Traced) and sizes.type.rank:
         length = sizes.type.shape[0]
         if not isinstance(length, int):
-            raise TypeMismatch("a shape of unknown length", here(), hint="the number of dimensions must be known")
+            raise TypeMismatch(
+                "the length of the shape is unknown",
+                here(),
+                hint="the number of dimensions must be known when the graph is built",
+            )
         return tuple(getitem(sizes, k) for k in np.arange(length).tolist())
     return tuple(sizes) if isinstance(sizes, (list, tuple, np.ndarray)) else (sizes,)
 
@@ -140,7 +144,7 @@ def eye(num_rows: int, num_columns: int | None = None, dtype: Any = f32, name: s
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
-    """The numbers from `start` to `limit`, without the last one."""
+    """The numbers from `start` up to but not including `limit`."""
     with writing(start, limit, delta):
         first, last, step = given(start), given(limit), given(delta)
         if last is None:
@@ -152,7 +156,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 
 def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
-    """`num` numbers at equal distances, both ends included."""
+    """`num` evenly spaced numbers, both ends included."""
     with writing(start, stop):
         values = [given(start), given(stop)]
         if not any(isinstance(v, Traced) for v in values):
@@ -162,7 +166,7 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
 
 
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
-    """Random numbers, new ones in every run; `ut.options(seed=...)` makes runs alike."""
+    """Random numbers, new in every run; `ut.options(seed=...)` makes runs reproducible."""
     with writing(shape, a, b):
         return named(wrap(draw(_sizes(shape), given(a), given(b), dtype_of(dtype))), name)
 
@@ -179,7 +183,9 @@ def random_uniform(
 ) -> Any:
     """Uniform numbers, new ones in every run."""
     if dtype_of(dtype).kind != "float":
-        raise TypeMismatch("random_uniform gives floats", here(), hint="tf.cast them, or use tf.floor")
+        raise TypeMismatch(
+            "random_uniform returns only floats", here(), hint="convert them with tf.cast, or use tf.floor"
+        )
     return drawn(random.uniform, shape, float(minval), 1.0 if maxval is None else float(maxval), dtype, name)
 
 
@@ -201,7 +207,7 @@ to_float, to_double, to_int32, to_int64 = map(_cast_to, (f32, f64, i32, i64))
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
-    """The same elements in another shape; one size may be -1: what is left."""
+    """The same elements in another shape; one size may be -1, which is inferred."""
     return _shaped(functions.reshape, tensor, shape, name)
 
 
@@ -216,7 +222,7 @@ def _shaped(ours: Callable[..., Any], tensor: Any, shape: Any, name: str | None)
 
 
 def transpose(a: Any, perm: Any = None, name: str | None = None) -> Any:
-    """The axes in the opposite order, or in the one given."""
+    """The axes in reverse order, or in the given order."""
     return apply(functions.transpose, [a], name, axes=None if perm is None else tuple(perm))
 
 
@@ -232,19 +238,19 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
-    """The elements in the opposite order along some axes."""
+    """The elements reversed along some axes."""
     return apply(functions.flip, [tensor], name, axis=tuple(axis) if isinstance(axis, list) else axis)
 
 
 def concat(values: Any, axis: int, name: str | None = None) -> Any:
-    """Tensors end to end along an axis."""
+    """Tensors joined along an axis."""
     with writing(values):
         parts = values if isinstance(values, (list, tuple)) else [values]
         return named(wrap(functions.concat(operands(parts), axis=axis)), name)
 
 
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
-    """Tensors side by side along a new axis."""
+    """Tensors joined along a new axis."""
     with writing(values):
         return named(wrap(functions.stack(operands(list(values)), axis=axis)), name)
 
@@ -265,7 +271,7 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None, n
 
 
 def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
-    """Repeated so many times along each axis."""
+    """Repeated this many times along each axis."""
     with writing(input):
         found = as_tensor(input)
         for axis, times in enumerate(multiples):
@@ -274,7 +280,7 @@ def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
-    """The block that begins there and has that size; -1 means: up to the end."""
+    """The block that starts there and has that size; -1 means up to the end."""
     with writing(input_, begin, size):
         found = as_tensor(input_)
         for axis, (first, count) in enumerate(zip(_sizes(begin), _sizes(size), strict=True)):
@@ -299,9 +305,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     """Elements of `x` where the condition is true, of `y` elsewhere."""
     if x is None or y is None:
         raise TypeMismatch(
-            "tf.where without values gives indices, as many as the data says",
+            "tf.where without values returns indices, whose number depends on the data",
             here(),
-            hint="give both: tf.where(c, x, y)",
+            hint="pass both values: tf.where(c, x, y)",
         )
     with writing(condition, x, y):
         return named(wrap(functions.where(as_tensor(condition), *operands([x, y]))), name)

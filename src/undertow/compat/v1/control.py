@@ -1,4 +1,4 @@
-"""Control: `tf.cond`, `tf.while_loop`, `tf.map_fn`; blocks that order or place what is written in them."""
+"""Control flow: `tf.cond`, `tf.while_loop`, `tf.map_fn`; control dependencies and devices."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cond(
     fn1: Callable[[], Any] | None = None,
     fn2: Callable[[], Any] | None = None,
 ) -> Any:
-    """What one of the functions gives; only that one's operations run."""
+    """The result of one of the functions; only its operations run."""
     then, other = true_fn or fn1, false_fn or fn2
     for function in (then, other):
         if not callable(function):
@@ -81,7 +81,7 @@ def cond(
             builder.region = outside
         values = _same_defaults([side for side, _ in sides])
         differ = lambda a, b: (  # noqa: E731
-            f"this tf.cond gives {a} where the condition is true, but {b} where it is false",
+            f"this tf.cond returns {a} where the condition is true, but {b} where it is false",
             span,
         )
         merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
@@ -92,7 +92,7 @@ def cond(
 
 
 def _unpacked(value: Any, strict: bool) -> Any:
-    """A list of one is that one, as in TensorFlow 1."""
+    """A list of one element is that element, as in TensorFlow 1."""
     return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 and not strict else value
 
 
@@ -109,7 +109,7 @@ def _side(value: Any) -> tuple[Any, frozenset[int]]:
 
 
 def _same_defaults(sides: list[Any]) -> list[Any]:
-    """Numbers that stand on both sides have the dtypes of this face: int32, float32."""
+    """Numbers on both sides get the dtypes of this API: int32, float32."""
     flat = [tree.flatten(side, is_tensor_like) for side in sides]
     if flat[0][1] != flat[1][1]:
         return sides
@@ -132,10 +132,10 @@ def case(
     strict: bool = False,
     name: str | None = None,
 ) -> Any:
-    """What the first function gives whose condition is true; else what `default` gives."""
+    """The result of the first function whose condition is true; else of `default`."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     if not pairs:
-        raise TypeMismatch("tf.case has no cases", here(), hint="give pairs: [(x > 0, lambda: a)]")
+        raise TypeMismatch("tf.case needs at least one case", here(), hint="pass pairs: [(x > 0, lambda: a)]")
     if default is None:
         _, default = pairs.pop()  # as in TensorFlow, one of the conditions must be true
     chosen = default
@@ -161,7 +161,9 @@ def while_loop(
 ) -> Any:
     """Apply `body` to the loop variables while `cond` of them is true."""
     if isinstance(loop_vars, (list, tuple, dict)) and not loop_vars:
-        raise TypeMismatch("a tf.while_loop without variables", here(), hint="give them: tf.while_loop(c, b, [i])")
+        raise TypeMismatch(
+            "tf.while_loop needs at least one loop variable", here(), hint="write tf.while_loop(c, b, [i])"
+        )
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     with writing(*variables) as graph:
         leaves, structure = tree.flatten(variables, is_tensor_like)
@@ -189,9 +191,9 @@ def while_loop(
             found, shape = tree.flatten(after, is_tensor_like)
             if shape != structure:
                 raise TypeMismatch(
-                    f"the body of tf.while_loop gets {describe(variables)} and gives {describe(after)}",
+                    f"the body of tf.while_loop takes {describe(variables)}, but returns {describe(after)}",
                     here(),
-                    hint="it gives as many values as there are loop variables, in the same structure",
+                    hint="return as many values as there are loop variables, in the same structure",
                 )
             later = [  # numbers and arrays take the dtype of their loop variable
                 value if isinstance(value, Traced) or is_weak(value) else as_constant(value, param.dtype)[()]
@@ -226,7 +228,7 @@ def _variable_names(function: Callable[..., Any], variables: Sequence[Any]) -> l
 
 
 def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | None = None, **_: Any) -> Any:
-    """`fn` on every element along the leading axis, all in parallel; the results are stacked."""
+    """`fn` applied to every element along the leading axis, in parallel; the results are stacked."""
     with writing(elems) as graph:
         found = given(elems)
         whole = found if isinstance(found, (tuple, dict, Traced)) else as_constant(found)
@@ -255,13 +257,13 @@ def _tokens(values: Sequence[Any]) -> list[Traced]:
             found.append(given(value))
         else:
             raise TypeMismatch(
-                f"{brief(value)} is neither a tensor nor an operation", here(), hint="give what an operation returned"
+                f"{brief(value)} is neither a tensor nor an operation", here(), hint="pass tensors and operations"
             )
     return found
 
 
 class control_dependencies:
-    """What is written in the block happens after these; None forgets the blocks around it."""
+    """Operations created in the block run after these; None clears the enclosing blocks."""
 
     def __init__(self, control_inputs: Sequence[Any] | None) -> None:
         if control_inputs is not None and not isinstance(control_inputs, (list, tuple)):
@@ -290,13 +292,13 @@ class control_dependencies:
 
 
 def identity(input: Any, name: str | None = None) -> Any:
-    """The same value, after the control edges in force here."""
+    """The same value, after the current control dependencies."""
     with writing(input):
         return named(wrap(emit("identity", [as_tensor(input)])[0]), name)
 
 
 def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
-    """One operation that is done when all of these are."""
+    """One operation that finishes when all of these have."""
     flat = [item for value in inputs for item in (value if isinstance(value, (list, tuple)) else [value])]
     with writing(*(x.token if isinstance(x, Operation) else x for x in flat)) as graph:
         builder = graph.ctx.open_builder
@@ -307,14 +309,14 @@ def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
 
 
 def no_op(name: str = "no_op") -> Operation:
-    """Does nothing, after the control edges in force here."""
+    """Does nothing, after the current control dependencies."""
     return group(name=name)
 
 
 def Print(
     input_: Any, data: Sequence[Any], message: str = "", first_n: Any = None, summarize: Any = None, name: Any = None
 ) -> Any:
-    """The same value; when it is computed, the message and the data are printed."""
+    """The same value; computing it prints the message and the data."""
     with writing(input_, *data):
         shown = [as_tensor(value) for value in data]
         template = _plain(message or "") + "".join("[{}]" for _ in shown)
@@ -323,7 +325,7 @@ def Print(
 
 
 def Assert(condition: Any, data: Sequence[Any], summarize: Any = None, name: Any = None) -> Operation:
-    """An operation that fails where the condition is not true, showing the data."""
+    """An operation that fails if the condition is false, showing the data."""
     with writing(condition, *data):
         template = "assertion failed: " + " ".join(_plain(v) if isinstance(v, str) else "[{}]" for v in data)
         shown = [as_tensor(value) for value in data if not isinstance(value, str)]
@@ -340,7 +342,7 @@ _FIELD = re.compile(r"/(job|replica|task|device|cpu|gpu):([^/]*)", re.IGNORECASE
 
 
 def merged_device(outer: str, inner: str) -> str:
-    """A device inside of another: what the inner name leaves open is taken from the outer.
+    """A device inside another: parts that the inner name omits come from the outer.
 
     >>> merged_device("/job:local/task:0", "/task:1/device:CPU:0")
     '/job:local/task:1/device:CPU:0'
@@ -359,13 +361,13 @@ def merged_device(outer: str, inner: str) -> str:
 
 
 class device:
-    """What is written in the block is placed there; recorded in the graph. None forgets the blocks around it."""
+    """Operations created in the block are placed there; recorded in the graph. None clears the enclosing blocks."""
 
     def __init__(self, device_name_or_function: Any) -> None:
         name = device_name_or_function
         if name is not None and not isinstance(name, str):
             raise TypeMismatch(
-                f"a device is a name, not {brief(name)}", here(), hint='write tf.device("/job:local/task:1")'
+                f"a device must be a name, not {brief(name)}", here(), hint='write tf.device("/job:local/task:1")'
             )
         self._name = name
         self._before: list[tuple[Builder, str]] = []
@@ -382,5 +384,5 @@ class device:
 
 @contextlib.contextmanager
 def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
-    """Accepted; nodes are named after their operations and the branches that they stand in."""
+    """Accepted and ignored; nodes are named after their operations and enclosing branches."""
     yield f"{name or default_name or ''}/"

@@ -1,6 +1,6 @@
-"""What a run asks for, and the program for it: the part of a graph that the fetches need, made ready for engines.
+"""Fetches and feeds of a run, and the program for them: the part of a graph that the fetches need.
 
-A program is made once for each combination of what is fetched and fed, and kept by the graph.
+A program is built once for each combination of fetches and feeds, and cached by the graph.
 """
 
 from __future__ import annotations
@@ -64,22 +64,22 @@ def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
 
 
 def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> None:
-    """Is it a tensor of the main graph, outside of branches?"""
+    """Is it a tensor of the main graph, outside branches?"""
     if tensor.builder.context is not graph.ctx:
         raise another_graph(tensor, span)
     builder = tensor.builder
     if builder is not graph.main:
         owner = f"the function `{builder.name}`" if builder.kind == "function" else f"the body of a {builder.kind}"
         raise GraphError(
-            f"{tensor!r} belongs to {owner}: there is one for each call, and none can be {what}",
+            f"{tensor!r} belongs to {owner}: each call has its own, so it cannot be {what}",
             span,
-            hint="return it, and use what the call gives",
+            hint="return it, and use the result of the call",
         )
     if builder.home(tensor.port) != 0:
         raise GraphError(
-            f"{tensor!r} stands in one branch of a tf.cond, and cannot be {what}",
+            f"{tensor!r} is inside a branch of a tf.cond and cannot be {what}",
             span,
-            hint="return it from both functions of the tf.cond, and use what that gives",
+            hint="return it from both functions of the tf.cond, and use the result",
         )
 
 
@@ -88,7 +88,7 @@ def by_name(graph: Graph, name: str, span: Span | None) -> Any:
     stem, colon, index = name.partition(":")
     number = graph.node_named(stem)
     if number is None or (colon and not index.isdigit()) or int(index or 0) >= len(graph.main.nodes[number].types):
-        raise GraphError(f"there is no {name!r} in this graph", span, hint='tensors are called "add:0": see x.name')
+        raise GraphError(f"this graph has no {name!r}", span, hint='tensors have names such as "add:0": see x.name')
     tensor = Tensor(graph.main, Port(number, int(index or 0)))
     return tensor if colon else Operation(tensor)
 
@@ -99,7 +99,7 @@ def program_of(graph: Graph, fetches: Any) -> Program:
 
 
 def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port]) -> Fetched:
-    """The program for tensors and operations of the graph, made when it is first asked for."""
+    """The program for tensors and operations of the graph, built on first use."""
     values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
     given = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
@@ -131,17 +131,19 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
 
 
 def feeds_of(graph: Graph, feed_dict: Any, span: Span | None) -> dict[Port, Any]:
-    """What is fed, by port, checked against the tensors that it is fed to."""
+    """The fed values by port, checked against their tensors."""
     if feed_dict is None:
         return {}
     if not isinstance(feed_dict, Mapping):
-        raise TypeMismatch(f"feed_dict is {brief(feed_dict)}, not a dict", span, hint="write feed_dict={x: 3}")
+        raise TypeMismatch(f"feed_dict must be a dict, not {brief(feed_dict)}", span, hint="write feed_dict={x: 3}")
     found: dict[Port, Any] = {}
     for key, value in feed_dict.items():
         tensor = by_name(graph, key, span) if isinstance(key, str) else key
         if not isinstance(tensor, Tensor):
             raise TypeMismatch(
-                f"{brief(tensor)} cannot be fed", span, hint="the keys of feed_dict are tensors, such as placeholders"
+                f"{brief(tensor)} cannot be fed",
+                span,
+                hint="the keys of feed_dict must be tensors, such as placeholders",
             )
         check_tensor(graph, tensor, "fed", span)
         found[tensor.port] = _fed(tensor, value, span)
@@ -151,7 +153,7 @@ def feeds_of(graph: Graph, feed_dict: Any, span: Span | None) -> dict[Port, Any]
 def _called(tensor: Tensor) -> str:
     node = tensor.builder.nodes[tensor.port.node]
     kind = "placeholder" if node.op == "param" else "tensor"
-    made = "" if node.span is None else f" of line {node.span.line}"
+    made = "" if node.span is None else f" on line {node.span.line}"
     return f"{kind} `{tensor.name.rsplit(':', 1)[0]}`{made}"
 
 
@@ -161,12 +163,12 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         raise TypeMismatch(
             f"{called} is fed {value!r}, which has no value yet",
             span,
-            hint="feed numbers and arrays; run the other tensor first, or build the graph on it",
+            hint="feed numbers and arrays: run the other tensor first, or use it in the graph",
         )
     try:
         array = np.asarray(as_numpy(value))
     except TypeMismatch as fault:
-        fault.what, fault.span = f"{called} is fed what is no value: {fault.what}", span
+        fault.what, fault.span = f"{called} cannot be fed this: {fault.what}", span
         raise
     found = type_of(array)
     if not np.can_cast(array.dtype, wanted.dtype.numpy, "same_kind") and not (array.size == 0 and array.ndim):
@@ -188,7 +190,7 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         raise TypeMismatch(
             f"{called} has the shape [{shape}], but is fed a value of shape {list(array.shape)}",
             span,
-            hint=f"feed that shape, or make it with shape={[None] * array.ndim}",
+            hint=f"feed that shape, or declare shape={[None] * array.ndim}",
         )
     with np.errstate(all="ignore"):
         return array.astype(wanted.dtype.numpy)[()]
@@ -197,4 +199,4 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
 def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:
     """The error of a placeholder that is needed, but not fed."""
     called = _called(Tensor(graph.main, port))
-    return GraphError(f"{called} is needed, but not fed", span, hint="put it into feed_dict: sess.run(y, {x: 3})")
+    return GraphError(f"{called} is needed, but not fed", span, hint="add it to feed_dict: sess.run(y, {x: 3})")

@@ -1,6 +1,6 @@
-"""`function.Declare` and `function.Defun`: functions by name, which may call each other before they are defined.
+"""`function.Declare` and `function.Defun`: named functions, which may call each other before they are defined.
 
-A call is written by the declared types; a body is traced when it is first needed. Arguments and results are scalars
+A call uses the declared types; a body is traced when it is first needed. Arguments and results are scalars
 unless a shape is given: `tf.float32[3]`.
 """
 
@@ -58,7 +58,7 @@ def _type(spec: Any, what: str, span: Span | None) -> Type:
         return Type(dtype_of(spec))
     except UndertowError:
         raise TypeMismatch(
-            f"{what} is {brief(spec)}, which is not a type", span, hint="write tf.int32, or tf.float32[3] for an array"
+            f"{what} must be a type, not {brief(spec)}", span, hint="write tf.int32, or tf.float32[3] for an array"
         ) from None
 
 
@@ -68,11 +68,11 @@ def _written(type: Type) -> str:
 
 
 def _line(span: Span | None, beside: Span | None) -> str:
-    """Where something else was said, told beside the place that an error shows."""
+    """The line of a conflicting declaration, as a suffix of an error message."""
     if span is None:
         return ""
     is_near = beside is not None and beside.file == span.file
-    return f" in line {span.line}" if is_near else f" in {span.file}:{span.line}"
+    return f" on line {span.line}" if is_near else f" in {span.file}:{span.line}"
 
 
 class Declare:
@@ -83,7 +83,7 @@ class Declare:
         self.number = next(_NUMBERS)
         if not isinstance(func_name, str) or not func_name:
             raise TypeMismatch(
-                f"a function is declared by its name, not by {brief(func_name)}",
+                f"the name of a declared function must be a string, not {brief(func_name)}",
                 self.span,
                 hint='write function.Declare("Fac", [("n", tf.int32)], [("ret", tf.int32)])',
             )
@@ -92,7 +92,7 @@ class Declare:
         self.result_names, self.results = self._pairs(outputs, "result")
         if not self.results:
             raise TypeMismatch(
-                f"`{func_name}` is declared without results", self.span, hint='name them: [("ret", tf.int32)]'
+                f"`{func_name}` is declared without results", self.span, hint='list them: [("ret", tf.int32)]'
             )
         declare_in(get_default_graph(), self)
 
@@ -101,9 +101,9 @@ class Declare:
             names, types = [str(name) for name, _ in pairs], [type for _, type in pairs]
         except (TypeError, ValueError):
             raise TypeMismatch(
-                f"the {what}s of `{self.name}` are declared by {brief(pairs)}",
+                f"the {what}s of `{self.name}` must be declared by a list of pairs, not {brief(pairs)}",
                 self.span,
-                hint='give a list of pairs, a name and a type: [("n", tf.int32)]',
+                hint='write names and types: [("n", tf.int32)]',
             ) from None
         return names, [_type(t, f"{what} `{n}` of `{self.name}`", self.span) for n, t in zip(names, types, strict=True)]
 
@@ -124,7 +124,7 @@ class Declare:
 
 
 def declare_in(graph: Graph, declared: Declare) -> None:
-    """A graph knows each name by one declaration."""
+    """Check that a graph has one declaration for each name."""
     known = graph.declared.get(declared.name, declared)
     if (known.params, known.results) != (declared.params, declared.results):
         where = _line(known.span, declared.span)
@@ -132,7 +132,7 @@ def declare_in(graph: Graph, declared: Declare) -> None:
             f"`{declared.name}` is declared as {_signature(declared.params, declared.results)}, but{where} "
             f"as {_signature(known.params, known.results)}",
             declared.span,
-            hint="make both alike, give one of them another name, or begin anew with tf.reset_default_graph()",
+            hint="make them equal, rename one of them, or start over with tf.reset_default_graph()",
         )
     defined = graph.defined.get(declared.name)
     if defined is not None:
@@ -163,18 +163,20 @@ class Defun:
         unknown = sorted(options.keys() - _OPTIONS)
         if unknown:
             raise TypeMismatch(
-                f"Defun has no option {unknown[0]!r}", self.span, hint="it has func_name, out_names, create_grad_func"
+                f"Defun has no option {unknown[0]!r}",
+                self.span,
+                hint="its options are func_name, out_names, create_grad_func",
             )
         own = [option for option in ("grad_func", "python_grad_func") if options.get(option) is not None]
         if own:
             raise GraphError(
-                f"Defun is given a gradient of its own, {own[0]}",
+                f"Defun does not take a custom gradient, {own[0]}",
                 self.span,
-                hint="leave it out: tf.gradients differentiates the body itself",
+                hint="remove it: tf.gradients differentiates the body",
             )
         if len(types) == 1 and isinstance(types[0], FunctionType):
             raise TypeMismatch(
-                "Defun is given a function, not the types of its arguments",
+                "Defun takes the types of the arguments, not a function",
                 self.span,
                 hint="write @function.Defun(tf.int32) above it; without types, @function.Defun()",
             )
@@ -223,7 +225,7 @@ class Defined:
                 f"`{self.name}` takes {takes} argument{'' if takes == '1' else 's'}, but Defun was given {count} "
                 f"type{'' if count == 1 else 's'}",
                 self.span,
-                hint="one type for each argument: @function.Defun(tf.int32, tf.int32)",
+                hint="write one type per argument: @function.Defun(tf.int32, tf.int32)",
             )
         parameters = inspect.signature(self.python).parameters.values()
         fixed = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
@@ -240,15 +242,15 @@ class Defined:
         self._join(graph)
 
     def _join(self, graph: Graph) -> str:
-        """Make the function known in a graph; gives the name that it has there."""
+        """Register the function in a graph, and return its name there."""
         name, count = self.name, 1
         while graph.defined.get(name, self) is not self:
             if self.is_named:
                 first = _line(graph.defined[name].span, self.span)
                 raise GraphError(
-                    f"`{name}` is defined a second time in this graph, first{first}",
+                    f"`{name}` is defined twice in this graph, first{first}",
                     self.span,
-                    hint="give one of them another func_name, or begin anew with tf.reset_default_graph()",
+                    hint="change one func_name, or start over with tf.reset_default_graph()",
                 )
             count += 1
             name = f"{self.name}~{count}"  # functions without a func_name may be called alike
@@ -286,7 +288,7 @@ class Defined:
     # -- the body ------------------------------------------------------------------------------------------
 
     def trace(self, graph: Graph) -> None:
-        """Run the Python of the body with tensors for its arguments: that writes its graph."""
+        """Run the Python body with tensors as arguments, which writes its graph."""
         known = self._join(graph)
         callee = graph.callee(known)
         builder = Builder(callee, "function", self.span, context=graph.ctx)
@@ -306,9 +308,9 @@ class Defined:
                 graph.writer.graphs[callee] = builder.finish([port_in(value, 0, graph.ctx) for value in results])
         except RecursionError:
             raise CaptureError(
-                f"the body of `{known}` cannot be traced: too many functions call each other, each inside the other",
+                f"the body of `{known}` cannot be traced: too many undeclared functions call each other",
                 self.span,
-                hint="declare them with function.Declare: a call of a declared function does not need its body",
+                hint="declare them with function.Declare: calling a declared function does not need its body",
             ) from None
         finally:
             builder.is_open = False
@@ -329,7 +331,7 @@ class Defined:
             raise GraphError(
                 f"`{self.name}` returns {_results(len(leaves))}, but has {len(self.out_names)} out_names",
                 self.span,
-                hint="give a name for each result",
+                hint="write one name per result",
             )
         return [given(leaf) for leaf in leaves]
 
@@ -339,14 +341,14 @@ class Defined:
                 f"`{self.name}` returns {_results(len(values))}, but is declared with {len(declared.results)}"
                 f"{_line(declared.span, self.span)}",
                 self.span,
-                hint="make function.Declare and the function agree",
+                hint="make function.Declare match the function",
             )
         if self.out_names is not None and self.out_names != declared.result_names:
             raise GraphError(
                 f"the results of `{self.name}` are called {', '.join(self.out_names)}, but declared as "
                 f"{', '.join(declared.result_names)}{_line(declared.span, self.span)}",
                 self.span,
-                hint="give the same names to out_names and to function.Declare",
+                hint="use the same names in out_names and function.Declare",
             )
         for name, wanted, value in zip(declared.result_names, declared.results, values, strict=True):
             if is_weak(value) and not wanted.shape and weak_dtype(value, wanted.dtype) == wanted.dtype:
@@ -379,7 +381,7 @@ def _check_params(declared: Declare, defined: Defined) -> None:
             f"`{declared.name}` is defined with arguments {_signature(defined.params)}, but declared"
             f"{_line(declared.span, defined.span)} with {_signature(declared.params)}",
             defined.span,
-            hint="give function.Declare and function.Defun the same types",
+            hint="use the same types in function.Declare and function.Defun",
         )
 
 
@@ -449,7 +451,7 @@ def _argument(value: Any, wanted: Type, what: str) -> Operand:
     found = value.type if isinstance(value, Traced) else numpy_type_of(np.asarray(value))
     if not wanted.accepts(found):
         raise TypeMismatch(
-            f"{what} is {_said(found)}, not {_written(wanted)}",
+            f"{what} must be {_written(wanted)}, not {_said(found)}",
             here(),
             hint=in_tensorflow_words(_how_to_fit(found, wanted)),
         )
@@ -460,7 +462,5 @@ def _how_to_fit(found: Type, wanted: Type) -> str:
     if found.dtype != wanted.dtype:
         return f"convert it with tf.cast(x, {_written(Type(wanted.dtype))})"
     if not wanted.shape:
-        return (
-            f"a type alone is one number; for arrays declare {_written(found)}, or tf.{wanted.dtype.numpy.name}[None]"
-        )
+        return f"a bare type is one number; for arrays declare {_written(found)}, or tf.{wanted.dtype.numpy.name}[None]"
     return f"change the argument, or declare {_written(found)}"

@@ -1,7 +1,7 @@
-"""`tf.gradients`: derivatives of tensors, written into the graph; a run computes those that its fetches need.
+"""`tf.gradients`: adds derivatives of tensors to the graph; a run computes those that its fetches need.
 
-What is written is one `derivative` node. When a program is made for fetches, `passes.markers` turns it into a call
-and its `gradient`, so that everything that is fetched beside it shares the values of that call.
+It adds one `derivative` node. When a program is built for fetches, `passes.markers` turns the node into a call
+and its `gradient`, so that other fetches share the values of that call.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def gradients(
     given = [None] * len(outs) if grad_ys is None else _cotangents(grad_ys, len(outs))
     if stop_gradients:
         raise GraphError(
-            "tf.gradients has no stop_gradients here", here(), hint="use tf.stop_gradient(x) where the graph is made"
+            "tf.gradients does not support stop_gradients", here(), hint="use tf.stop_gradient(x) in the graph"
         )
     with writing(*outs, *ins, *(g for g in given if g is not None)) as graph:
         tensors = [as_tensor(y) for y in outs]
@@ -64,12 +64,12 @@ def _listed(values: Any, what: str) -> list[Any]:
     for value in found:
         if not is_tensor_like(value) or isinstance(value, Operation):
             raise TypeMismatch(
-                f"{brief(value)} among the {what} of tf.gradients is no tensor",
+                f"the {what} of tf.gradients must be tensors, not {brief(value)}",
                 here(),
-                hint="give tensors and variables: tf.gradients(loss, [w, b])",
+                hint="pass tensors and variables: tf.gradients(loss, [w, b])",
             )
     if not found:
-        raise TypeMismatch(f"tf.gradients is given no {what}", here(), hint="write tf.gradients(y, x)")
+        raise TypeMismatch(f"tf.gradients needs {what}", here(), hint="write tf.gradients(y, x)")
     return found
 
 
@@ -77,9 +77,9 @@ def _cotangents(grad_ys: Any, count: int) -> list[Any]:
     found = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
     if len(found) != count:
         raise TypeMismatch(
-            f"tf.gradients is given {count} ys, but {len(found)} grad_ys",
+            f"tf.gradients gets {count} ys, but {len(found)} grad_ys",
             here(),
-            hint="give one for each y, or None for those whose derivative counts once",
+            hint="pass one for each y, or None for a weight of 1",
         )
     return found
 
@@ -87,14 +87,14 @@ def _cotangents(grad_ys: Any, count: int) -> list[Any]:
 def _check_float(y: Tensor) -> None:
     if y.type.dtype.kind != "float":
         raise TypeMismatch(
-            f"{y!r} is among the ys of tf.gradients: only floats have gradients",
+            f"the ys of tf.gradients must be floats, not {y!r}",
             here(),
-            hint="convert with tf.cast(x, tf.float32) before computing",
+            hint="convert with tf.cast(x, tf.float32) first",
         )
 
 
 def _cotangent(y: Tensor, given: Any) -> Any:
-    """What a y's derivative is multiplied by: as given, or ones."""
+    """The weight of a y's derivative: as given, or ones."""
     if given is None:
         if y.type.is_static:
             return np.ones([d for d in y.type.shape if isinstance(d, int)], y.type.dtype.numpy)
@@ -102,15 +102,15 @@ def _cotangent(y: Tensor, given: Any) -> Any:
     value = as_tensor(given, None if is_tensor_like(given) else y.dtype)
     if not y.type.accepts(value.type):
         raise TypeMismatch(
-            f"grad_ys has {said(value.type)} for {y!r}",
+            f"the grad_ys of {y!r} is {said(value.type)}",
             here(),
-            hint="give one of the same dtype and shape as the y",
+            hint="pass one of the same dtype and shape as the y",
         )
     return value
 
 
 def _summed(pairs: Sequence[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
-    """Each y once; the cotangents of one that is named twice add up."""
+    """Each y once; the cotangents of a repeated y add up."""
     found: dict[tuple[Builder, Port], tuple[Tensor, Any]] = {}
     for y, cotangent in pairs:
         before = found.get((y.builder, y.port))
@@ -216,9 +216,9 @@ def _own_port(x: Traced, builder: Builder) -> Port:
         if x.builder.context is not builder.context:
             raise another_graph(x, here())
         raise GraphError(
-            f"tf.gradients inside of `{builder.name}` with respect to {x!r}, which belongs to `{x.builder.name}`",
+            f"tf.gradients inside `{builder.name}` with respect to {x!r}, which belongs to `{x.builder.name}`",
             here(),
-            hint="call tf.gradients where x is made; or hand x over, as an argument or a loop variable",
+            hint="call tf.gradients where x is created, or pass x as an argument or a loop variable",
         )
     return x.port
 
@@ -231,7 +231,7 @@ def _check_outside(
         return
     if not set(origins).isdisjoint(_floats_above(builder, ys, seen)):
         raise GraphError(
-            f"a gradient inside of a tf.cond, with respect to {x!r}, goes through what stands outside of it",
+            f"a gradient inside a tf.cond, with respect to {x!r}, depends on operations outside it",
             here(),
-            hint="call tf.gradients outside of the tf.cond, and use what it gives inside",
+            hint="call tf.gradients outside the tf.cond, and use its result inside",
         )

@@ -1,6 +1,6 @@
-"""`tf.Graph`: a main graph that is written while Python runs, the functions that it knows, and the default graph.
+"""`tf.Graph`: a main graph that grows while Python runs, its functions, and the default graph.
 
-Functions are written natively: their Python simply runs, and what it does with tensors writes nodes. So there is no
+Function bodies run as plain Python, and operations on tensors write nodes. So there is no
 syntax to capture; conditions and loops are `tf.cond` and `tf.while_loop`. No order is added to what acts on
 variables but that of the user's own control edges.
 """
@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 
 
 class Stack(threading.local, Generic[Item]):
-    """What is the default now, the innermost last. As in TensorFlow, each thread has its own."""
+    """The stack of default graphs, innermost last. As in TensorFlow, each thread has its own."""
 
     def __init__(self, first: Callable[[], list[Item]]) -> None:
         self.items = first()
@@ -81,7 +81,7 @@ class Writer(CaptureSession):
     """The `Session` of a TensorFlow-1 graph, which is written whenever the user's Python does."""
 
     def resolve(self, value: Traced) -> Port:
-        """A tensor as seen where nodes are written now. A function sees from outside only constants."""
+        """A tensor as seen from the graph being written. From outside, a function sees only constants."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
@@ -93,7 +93,7 @@ class Writer(CaptureSession):
         raise GraphError(
             f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
             here(),
-            hint="hand it over as an argument; from outside, a function sees only constants and variables",
+            hint="pass it as an argument; from outside, a function sees only constants and variables",
         )
 
     @property
@@ -105,32 +105,32 @@ class Writer(CaptureSession):
         """A random key; functions of Defun have none, since their calls are written before their bodies."""
         if self.ctx.open_builder.kind == "function" and not self.is_capturing:
             raise GraphError(
-                f"`{self.ctx.open_builder.name}` draws random numbers, which functions of Defun cannot",
+                f"`{self.ctx.open_builder.name}` draws random numbers, which a Defun cannot do",
                 here(),
-                hint="draw them outside, and hand them over as an argument; or use @ut.function",
+                hint="draw them outside and pass them as an argument, or use @ut.function",
             )
         return super().draw()
 
     def effect_token(self) -> Port:
-        self._refuse("what acts in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
+        self._refuse("an effect in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
 
     def bound(self, value: Any) -> Any:
-        """What stands for a variable: itself, as no gradient is taken while a graph is being written."""
+        """The substitute for a variable: itself, as no gradient is taken while a graph is being written."""
         return value
 
     def uses_variable(self, variable: Any, writes: bool) -> bool:
         self._refuse(f"the ut.Variable `{variable.name}`", "tf.Variable")
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
-        raise GraphError(f"{what} has no place in a graph of compat.v1", here(), hint=f"use {instead}")
+        raise GraphError(f"{what} cannot be used in a graph of compat.v1", here(), hint=f"use {instead}")
 
 
 def another_graph(value: Any, span: Span | None) -> GraphError:
-    """The error of something that is used in a graph that it does not belong to."""
+    """The error for a value that is used in another graph than its own."""
     return GraphError(
         f"{value!r} belongs to another graph",
         span,
-        hint="make everything in one graph: `with graph.as_default():`; after tf.reset_default_graph() make it anew",
+        hint="build everything in one graph: `with graph.as_default():`; after tf.reset_default_graph(), rebuild it",
     )
 
 
@@ -189,7 +189,7 @@ class Graph:
         return self._callees[name]
 
     def unique_name(self, node: int) -> str:
-        """The name of a node of the main graph, with a number behind it where an earlier one has it."""
+        """The name of a node of the main graph, with a numeric suffix if it is taken."""
         for number in range(len(self._named), node + 1):
             name = full = self.main.nodes[number].name
             while full in self._taken:
@@ -283,11 +283,11 @@ def get_default_graph() -> Graph:
 
 
 def reset_default_graph() -> None:
-    """Start anew with an empty graph. Functions survive: they are added again where they are called."""
+    """Start over with an empty graph. Functions survive: calling one adds it again."""
     if len(_GRAPHS.items) > 1:
         raise GraphError(
-            "reset_default_graph inside of a `with` that chooses the graph",
+            "reset_default_graph cannot be called inside a `with` that sets the graph",
             here(),
-            hint="call it outside of `with graph.as_default():` and `with tf.Session():`",
+            hint="call it outside `with graph.as_default():` and `with tf.Session():`",
         )
     _GRAPHS.items[0] = Graph()

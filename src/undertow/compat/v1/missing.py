@@ -1,4 +1,4 @@
-"""What to say about names of TensorFlow that are not here."""
+"""Error texts for TensorFlow names that are not supported."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 _WHY = {
     "GradientTape": "that is TensorFlow 2: use tf.gradients",
-    "train.ClusterSpec": "there are no clusters yet: leave it out to run in this process",
-    "train.Server": "there are no clusters yet: leave it out to run in this process",
-    "train.Saver": "fetch the variables, and keep them with np.savez",
-    "layers": "there are no layers here: write them with tf.matmul and tf.Variable",
-    "keras": "there is no Keras here: write the model with tf.matmul and tf.Variable",
-    "contrib": "tf.contrib is not here",
-    "data": "there are no input pipelines here: feed NumPy arrays",
-    "summary": "there are no summaries here: `ut.options(trace=...)` records what a run does",
-    "string": "there are no tensors of text: use numbers",
+    "train.ClusterSpec": "clusters are not supported yet: leave it out to run in this process",
+    "train.Server": "clusters are not supported yet: leave it out to run in this process",
+    "train.Saver": "fetch the variables, and save them with np.savez",
+    "layers": "layers are not supported: write them with tf.matmul and tf.Variable",
+    "keras": "Keras is not supported: write the model with tf.matmul and tf.Variable",
+    "contrib": "tf.contrib is not supported",
+    "data": "input pipelines are not supported: feed NumPy arrays",
+    "summary": "summaries are not supported: `ut.options(trace=...)` records a run",
+    "string": "string tensors are not supported: use numbers",
     "boolean_mask": "its shape would depend on the data: use tf.where(mask, x, 0)",
     "py_func": "Python cannot be called from a graph",
     "TensorArray": "carry a tensor through tf.while_loop, or use tf.map_fn",
@@ -24,7 +24,7 @@ _DTYPES = ("int8", "int16", "uint8", "uint16", "uint32", "uint64", "float16", "h
 
 
 def explain(name: str, known: Sequence[str]) -> str:
-    """The text of the AttributeError for a name that is not here.
+    """The text of the AttributeError for an unsupported name.
 
     >>> explain("reduce_summ", ["reduce_sum"])
     'undertow.compat.v1 has no reduce_summ: did you mean tf.reduce_sum?'
@@ -36,5 +36,7 @@ def explain(name: str, known: Sequence[str]) -> str:
         return f"{what}: the dtypes are bool, int32, int64, float32 and float64"
     close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1, 0.75)
     return (
-        f"{what}: did you mean tf.{close[0]}?" if close else f"{what}; docs/reference/compat_v1.md lists what there is"
+        f"{what}: did you mean tf.{close[0]}?"
+        if close
+        else f"{what}; docs/reference/compat_v1.md lists what is supported"
     )

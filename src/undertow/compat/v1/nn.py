@@ -1,4 +1,4 @@
-"""`tf.nn`: what neural networks add to arithmetic."""
+"""`tf.nn`: activation functions, softmax, losses and lookups."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where the user's Python stands: the innermost frame that is not ours.
+"""The user's current source line: the innermost stack frame that is not ours.
 
-The TensorFlow-1 face runs functions as plain Python, so a node's place in the source is found on the host's stack.
+The TensorFlow 1 API runs functions as plain Python, so a node's source location is found on the host's stack.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Session.run(fetches, feed_dict)`: runs what the fetches need, and keeps the values of variables between runs.
 
-A run's writes are committed when it succeeds. Runs that write are serialised; those that only read wait for nobody
+A run's writes are committed when it succeeds. Runs that write are serialized; read-only runs never wait,
 and see the last committed values.
 """
 
@@ -43,13 +43,13 @@ def session_for(session: Session | None, what: Any) -> Session:
         raise GraphError(
             f"there is no session to run {what!r} in",
             here(),
-            hint="use `with tf.Session():`, or give one: x.eval(session=sess)",
+            hint="use `with tf.Session():`, or pass one: x.eval(session=sess)",
         )
     return found
 
 
 class ConfigProto:
-    """Accepted by sessions; how to run is said by `Session(engine=...)` and `ut.options`."""
+    """Accepted and ignored; use `Session(engine=...)` and `ut.options` instead."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
@@ -60,10 +60,10 @@ class Session:
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         self._options = options
-        self._settings()  # says so at once if there is no such option
+        self._settings()  # raises at once for an unknown option
         if target:
             raise GraphError(
-                f"there is no cluster behind {brief(target)}",
+                f"clusters are not supported: {brief(target)}",
                 here(),
                 hint="leave the target out to run in this process",
             )
@@ -107,15 +107,15 @@ class Session:
             raise GraphError(
                 "this session is closed",
                 here(),
-                hint="make another one; `with tf.Session() as sess:` closes it at its end",
+                hint="create another one; `with tf.Session() as sess:` closes it at its end",
             )
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """The values of the fetches: one, or lists, tuples and dicts of them, nested as you like."""
+        """The values of the fetches: one, or nested lists, tuples and dicts of them."""
         return copy_context().run(self._run, fetches, feed_dict)
 
     def behaviors(self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET) -> Behaviors:
-        """Every outcome that a run may have, whatever the order in which it fires; see `ut.behaviors`."""
+        """Every possible outcome of a run, over every order of firings; see `ut.behaviors`."""
         return copy_context().run(self._behaviors, fetches, feed_dict, budget)
 
     def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
@@ -187,7 +187,7 @@ class _Asked:
 
 
 class InteractiveSession(Session):
-    """A session that is the default one from when it is made until it is closed."""
+    """A session that is the default from its creation until it is closed."""
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         super().__init__(target, graph, config, **options)
@@ -209,5 +209,5 @@ def _frozen(value: Any) -> Any:
 
 
 def _own(value: Any) -> Any:
-    """A value that the user may change: never that of a variable or a constant."""
+    """A copy that the user may modify, never the value of a variable or a constant."""
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value

@@ -60,9 +60,9 @@ class Variable:
             builder = graph.ctx.open_builder
             if builder is not graph.main or builder.region != 0:
                 raise GraphError(
-                    "a variable is made inside of a function, a branch or a loop",
+                    "a variable cannot be created inside a function, a branch or a loop",
                     here(),
-                    hint="make it outside; it may be read and assigned there",
+                    hint="create it outside; it may be read and assigned there",
                 )
             self.graph = graph
             self.trainable = bool(trainable)
@@ -72,7 +72,7 @@ class Variable:
                 self.initial_value: Tensor = as_tensor(value, dtype if not is_tensor(value) else None)
                 if dtype is not None and self.initial_value.dtype != dtype_of(dtype):
                     raise TypeMismatch(
-                        f"variable `{self.name}` shall hold {dtype_of(dtype)}, but its initial value is "
+                        f"variable `{self.name}` is declared as {dtype_of(dtype)}, but its initial value is "
                         f"{self.initial_value.type}",
                         here(),
                         hint="convert it with tf.cast, or change dtype=",
@@ -90,9 +90,9 @@ class Variable:
         wanted = found.with_shape(tuple(None if d is None else int(d) for d in shape))
         if not wanted.accepts(found):
             raise TypeMismatch(
-                f"variable `{self.name}` shall hold {wanted}, but its initial value is {found}",
+                f"variable `{self.name}` is declared as {wanted}, but its initial value is {found}",
                 here(),
-                hint="give it that shape, or leave out shape=",
+                hint="change the value, or leave out shape=",
             )
         return wanted
 
@@ -158,15 +158,15 @@ class Variable:
         session_for(session, self).run(self.initializer, {self.initial_value: value})
 
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
-        """Replace the value; gives the new one."""
+        """Replace the value; returns the new one."""
         return named(self._assign("set", value), name)
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
-        """Add to the value, atomically; gives the new one."""
+        """Add to the value, atomically; returns the new one."""
         return named(self._assign("add", delta), name)
 
     def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
-        """Subtract from the value, atomically; gives the new one."""
+        """Subtract from the value, atomically; returns the new one."""
         return named(self._assign("subtract", delta), name)
 
     def updated(self, how: str, value: Any) -> Tensor:
@@ -185,7 +185,7 @@ class Variable:
         try:
             return convert(found, Type(dtype, (None,) * rank), what, {})[0]
         except TypeMismatch as fault:
-            fault.what = fault.what.replace(" is annotated", " is what it holds")
+            fault.what = fault.what.replace("but annotated as", "but it holds")
             fault.hint = f"convert it with tf.cast(x, tf.{dtype.numpy.name})"
             raise
 
@@ -204,7 +204,7 @@ def _free_name(graph: Graph, name: str) -> str:
 
 
 def _install() -> None:
-    """Whatever is done with a variable is done with its value there."""
+    """Operators on a variable apply to its current value."""
     binary = "add sub mul truediv floordiv mod pow matmul and or xor".split()  # noqa: SIM905
     compare = "lt le gt ge eq ne getitem".split()  # noqa: SIM905
     unary = "neg pos abs invert bool int float index len iter".split()  # noqa: SIM905
@@ -223,23 +223,23 @@ _install()
 
 
 def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
-    """Replace the value of a variable; gives the new one."""
+    """Replace the value of a variable; returns the new value."""
     return _variable(ref).assign(value, name=name)
 
 
 def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
-    """Add to a variable, atomically; gives the new value."""
+    """Add to a variable, atomically; returns the new value."""
     return _variable(ref).assign_add(value, name=name)
 
 
 def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
-    """Subtract from a variable, atomically; gives the new value."""
+    """Subtract from a variable, atomically; returns the new value."""
     return _variable(ref).assign_sub(value, name=name)
 
 
 def _variable(ref: Any) -> Variable:
     if not isinstance(ref, Variable):
-        raise TypeMismatch(f"{brief(ref)} is not a variable: nothing can be assigned to it", here(), "use tf.Variable")
+        raise TypeMismatch(f"{brief(ref)} is not a variable and cannot be assigned to", here(), "use tf.Variable")
     return ref
 
 
@@ -281,7 +281,7 @@ def _scoped(graph: Graph, name: str) -> str:
 
 @contextlib.contextmanager
 def variable_scope(name_or_scope: Any, default_name: str | None = None, reuse: Any = None, **_: Any) -> Iterator[str]:
-    """Names of variables made inside begin with this one; `reuse` lets get_variable find those that there are."""
+    """Prefixes the names of variables created inside; `reuse` lets get_variable find existing ones."""
     graph = get_default_graph()
     full = _scoped(graph, str(name_or_scope or default_name))
     inherited = graph.variable_scopes[-1][1] if graph.variable_scopes else False
@@ -301,7 +301,7 @@ def get_variable(
     trainable: bool = True,
     **_: Any,
 ) -> Variable:
-    """The variable of this name, made now; inside of a scope with `reuse`, the one that there is."""
+    """A new variable of this name; inside a scope with `reuse`, the existing one."""
     graph = get_default_graph()
     full = _scoped(graph, name)
     known: Variable | None = next((v for v in graph.variables if v.name == full), None)
@@ -309,15 +309,15 @@ def get_variable(
     if known is not None:
         if not reuses:
             raise GraphError(
-                f"there is a variable `{full}` already, made in line {known.span.line if known.span else '?'}",
+                f"variable `{full}` already exists, created on line {known.span.line if known.span else '?'}",
                 here(),
-                hint="get it with tf.variable_scope(..., reuse=True), or choose another name",
+                hint="reuse it with tf.variable_scope(..., reuse=True), or choose another name",
             )
         return known
     wanted = dtype_of(dtype)
     if callable(initializer) or initializer is None:
         if shape is None:
-            raise TypeMismatch(f"the shape of variable `{full}` is not given", here(), hint="write shape=[2, 3]")
+            raise TypeMismatch(f"variable `{full}` needs a shape", here(), hint="write shape=[2, 3]")
         size = [int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape])]
         make = initializer or (glorot_uniform_initializer() if wanted.kind == "float" else zeros_initializer())
         initializer = make(size, wanted)
@@ -353,7 +353,7 @@ def random_uniform_initializer(minval: float = 0.0, maxval: float = 1.0, seed: A
 
 
 def glorot_uniform_initializer(seed: Any = None) -> Initializer:
-    """Uniform numbers in a range that keeps the size of signals from layer to layer."""
+    """Uniform numbers in a range that preserves the variance of activations across layers."""
 
     def make(shape: Sequence[int], dtype: Any) -> Any:
         fans = (shape[-2], shape[-1]) if len(shape) > 1 else (sum(shape) or 1, sum(shape) or 1)

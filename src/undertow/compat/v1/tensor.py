@@ -1,6 +1,6 @@
-"""`tf.Tensor` and `tf.Operation`, and how what users hand to operations becomes tensors.
+"""`tf.Tensor` and `tf.Operation`, and the conversion of arguments to tensors.
 
-Python numbers and lists take the dtype of the tensor that they meet; alone they are int32, float32 and bool.
+Python numbers and lists take the dtype of the other operand; alone they are int32, float32 and bool.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Tensor(Traced):
 
     def __bool__(self) -> bool:
         raise self._unknown(
-            f"Python cannot test a tensor ({self.type}): its value is known only when the graph runs",
-            "choose with tf.cond(x, lambda: ..., lambda: ...), loop with tf.while_loop, combine with tf.logical_and",
+            f"a tensor ({self.type}) cannot be tested in Python: its value is known only when the graph runs",
+            "branch with tf.cond(x, lambda: ..., lambda: ...), loop with tf.while_loop, combine with tf.logical_and",
         )
 
     def _apply(self, name: str, *operands: Any) -> Any:
@@ -146,11 +146,11 @@ class Tensor(Traced):
             return wrap(super().__array_function__(func, types, args, kwargs))
 
     def set_shape(self, shape: Any) -> None:
-        """Accepted: shapes are found out by the graph itself."""
+        """Accepted and ignored: the graph infers shapes."""
 
 
 class Operation:
-    """A node that is run for what it does: fetched, it gives None."""
+    """A node that is run for its effect: fetching it returns None."""
 
     def __init__(self, token: Tensor) -> None:
         self.token = token  # arrives when the operation is done
@@ -248,7 +248,7 @@ def named(value: Any, name: str | None) -> Any:
     """Give the node of a tensor that was just written a name."""
     if name is not None and isinstance(value, Tensor):
         if not isinstance(name, str) or not name:
-            raise TypeMismatch(f"name={brief(name)} is not a name", here(), hint='write name="x"')
+            raise TypeMismatch(f"invalid name={brief(name)}", here(), hint='write name="x"')
         value.builder.rename(value.port, name)
     return value
 
@@ -256,9 +256,7 @@ def named(value: Any, name: str | None) -> Any:
 def given(value: Any) -> Any:
     """An argument with the variables in it read."""
     if isinstance(value, Operation):
-        raise TypeMismatch(
-            f"{value!r} has no value to compute with", here(), hint="use it in tf.control_dependencies, or fetch it"
-        )
+        raise TypeMismatch(f"{value!r} has no value", here(), hint="use it in tf.control_dependencies, or fetch it")
     if isinstance(value, (list, tuple, dict)):
         leaves, structure = tree.flatten(value, is_tensor_like)
         return tree.unflatten(structure, [read(leaf) for leaf in leaves])
@@ -291,7 +289,7 @@ def as_constant(value: Any, dtype: DType | None = None) -> Any:
         bounds = np.iinfo(wanted.numpy)  # type: ignore[type-var]
         for bound in (found.min(), found.max()):
             if not bounds.min <= bound <= bounds.max:
-                raise TypeMismatch(f"{bound} does not fit in {wanted}", here(), hint="give dtype=tf.int64, or a float")
+                raise TypeMismatch(f"{bound} does not fit in {wanted}", here(), hint="use dtype=tf.int64, or a float")
     if wanted is not None and _KINDS.index(type_of(found).dtype.kind) > _KINDS.index(wanted.kind):
         raise TypeMismatch(
             f"{brief(value)} cannot be {'an' if str(wanted)[0] == 'i' else 'a'} {wanted}",
@@ -314,7 +312,7 @@ def open_builder() -> Builder:
 
 
 def add_node(op: str, values: Sequence[Any], attrs: Attrs, name: str = "") -> Tensor:
-    """A node with one output, in no order but that of the control edges in force."""
+    """A node with one output, ordered only by the current control dependencies."""
     builder, inputs = open_builder(), [operand(value) for value in values]
     types = find(op).type([builder.type_of(port) for port in inputs], attrs)
     return Tensor(builder, Port(builder.add(op, inputs, types, attrs, here(), name)))

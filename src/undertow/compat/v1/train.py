@@ -1,7 +1,7 @@
-"""`tf.train`: optimizers. One takes gradients and gives the operation that updates the variables, once for each run.
+"""`tf.train`: optimizers. Each turns gradients into an operation that updates the variables, once per run.
 
 An update comes after every read of its variable in the same run, unless your control edges say otherwise: a loss that
-is fetched beside it is that of the old values. The rules and their defaults are those of TensorFlow 1.
+is fetched with it is that of the old values. The rules and their defaults are those of TensorFlow 1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Pairs = Sequence[tuple[Any, Variable]]
 
 
 class Optimizer:
-    """What optimizers share; those below are what to use."""
+    """The base class of optimizers."""
 
     learning_rate: Any
     name: str
@@ -74,7 +74,7 @@ class Optimizer:
     ) -> list[tuple[Any, Variable]]:
         """Pairs of a gradient and a variable, by default of all that are trainable; None where there is no gradient."""
         if not is_tensor_like(loss) or isinstance(loss, Operation):
-            raise TypeMismatch(f"the loss is {brief(loss)}, not a tensor", here(), hint="give a tensor")
+            raise TypeMismatch(f"the loss must be a tensor, not {brief(loss)}", here(), hint="pass a tensor")
         with writing(loss) as graph, graph.as_default():
             found = trainable_variables() if var_list is None else var_list
             variables = list(found) if isinstance(found, (list, tuple)) else [found]
@@ -92,9 +92,9 @@ class Optimizer:
             _check_variable(variable)
         if not pairs:
             raise GraphError(
-                "there is no gradient to apply",
+                "there are no gradients to apply",
                 here(),
-                hint="give pairs of a gradient and a variable, as compute_gradients does",
+                hint="pass (gradient, variable) pairs, as compute_gradients returns them",
             )
         with writing(*(variable for _, variable in pairs)) as graph, graph.as_default():
             self._prepare(graph)
@@ -110,11 +110,11 @@ class Optimizer:
         return self.name
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
-        """What it keeps about a variable between steps, such as "momentum"; None if there is none."""
+        """The slot of a variable, such as "momentum"; None if there is none."""
         return self._slots.get((var, name))
 
     def get_slot_names(self) -> list[str]:
-        """The names of what it keeps about variables."""
+        """The names of its slots."""
         return sorted({name for _, name in self._slots})
 
     def variables(self) -> list[Variable]:
@@ -140,7 +140,7 @@ class Optimizer:
                 raise GraphError(
                     f"{self.name} needs to know the shape of variable `{variable.name}`",
                     here(),
-                    hint="make the variable without shape= and validate_shape=False",
+                    hint="create the variable without shape= and validate_shape=False",
                 )
             filled = np.full(shape, initial, variable.dtype.numpy)
             with control_dependencies(None):
@@ -282,13 +282,13 @@ def get_global_step(graph: Graph | None = None) -> Variable | None:
 def create_global_step(graph: Graph | None = None) -> Variable:
     """A variable that counts steps, for `minimize(loss, global_step=...)`."""
     if get_global_step(graph) is not None:
-        raise GraphError("there is a global step already", here(), hint="use tf.train.get_or_create_global_step()")
+        raise GraphError("the graph already has a global step", here(), hint="use tf.train.get_or_create_global_step()")
     with (get_default_graph() if graph is None else graph).as_default():
         return Variable(np.asarray(0, i64.numpy), trainable=False, name=_STEP)
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:
-    """The variable that counts steps, made now if there is none."""
+    """The variable that counts steps, created if there is none."""
     known = get_global_step(graph)
     return create_global_step(graph) if known is None else known
 

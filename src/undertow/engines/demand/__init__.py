@@ -1,4 +1,4 @@
-"""The demand engine: eduction. A value is computed when it is asked for, once, and kept while it may be asked again.
+"""The demand engine: eduction. A value is computed once, when it is demanded, and kept while it may be demanded again.
 
 index (what can be known of a graph beforehand) <- plan (rows) <- store (frames) <- run (EVAL); story tells it in words.
 """

@@ -1,4 +1,4 @@
-"""What the demand engine knows of a graph before it runs: who may ask whom, and what is asked for certainly.
+"""What the demand engine derives from a graph before a run: possible and certain demands.
 
 *Plain* order tokens are those that no operator stands behind but start tokens. What is demanded stands in branches that
 were taken, so a plain token says nothing and is never demanded. All others are, which is what puts effects in order.
@@ -53,7 +53,7 @@ class DemandIndex(StaticIndex):
         users: list[list[int]] = [[] for _ in nodes]
         todo = [number for number, found in enumerate(is_plain) if not found]
         for number, node in enumerate(nodes):
-            # What decides a switch, or is counted by a map, is no order.
+            # The predicate of a switch and the length of a map are values, not order.
             before = {"switch": node.inputs[1:], "fan_start": ()}.get(node.op, node.inputs)
             for port in (*before, *node.controls):
                 if isinstance(port, Port):
@@ -130,7 +130,7 @@ class DemandIndex(StaticIndex):
         certain = {merge: frozenset((merge,)) for merge in nexts}
         through: dict[int, list[int]] = {}  # of each exit: the enters that it needs however often the loop goes round
         eager: dict[int, list[tuple[int, int]]] = {}
-        for body in sorted(exits, reverse=True):  # a loop inside of another comes after it
+        for body in sorted(exits, reverse=True):  # a loop inside another comes after it
             pred = self.preds[body].node
             back = [number for merge, number in nexts.items() if self.bodies[merge] == body]
             taken = {number: ports_of(nodes[number].inputs)[0].node for number in exits[body]}
@@ -171,7 +171,7 @@ class DemandIndex(StaticIndex):
         while todo:
             number, is_ready = todo.pop()
             node = self.graph.nodes[number]
-            # What comes from other frames is asked for there, and those may do without what this one gives them.
+            # Values from other frames are demanded there, and those may not need what this frame passes them.
             ports = node.controls if node.op in FAR else tuple(self.asks(number))
             near = [port.node for port in ports if not self.is_plain(port) and self.lands(port) == self.bodies[number]]
             near += through.get(number, ())

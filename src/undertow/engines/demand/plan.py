@@ -1,4 +1,4 @@
-"""The plan of the demand engine: for each value of a body, where to look for what it is made of.
+"""The plan of the demand engine: for each value of a body, where its inputs are found.
 
 A body's frames have one *slot* for each output of its nodes, for each constant, and for each element that a map
 hands to it. A row says how the value of a slot comes about: `needs` are the slots of the same frame that must be
@@ -22,7 +22,7 @@ from undertow.types import CTL
 NONE = object()  # a value that is not known yet
 BUSY = object()  # one that is being evaluated
 
-# How the value of a slot comes about, besides by kernels: from what is in the same frame ...
+# How the value of a slot is computed, besides by kernels: from values in the same frame ...
 FORWARD, SIGNAL, COUNT, FAN, INPUT = range(STATE + 1, 8)
 # ... or from one value more, which depends on the frame: the side that a branch takes, an argument, a result ...
 BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(8, 16)
@@ -36,7 +36,7 @@ _FAR = {op: {"call": RETURN, "loop": EXIT, "map": GATHER}.get(site, OUTER) for o
 
 
 class Row(NamedTuple):
-    """How the value of a slot comes about."""
+    """How the value of a slot is computed."""
 
     code: int
     number: int  # of the node in the graph
@@ -101,7 +101,7 @@ class Plan:
     def __init__(self, graph: StaticGraph) -> None:
         read = next((node for node in graph.nodes if node.op in ("hoist_read", *COLLECTS, *COLLECTED)), None)
         if read is not None:
-            what = f"{read.name}: demand looks for arguments where calls hand them on, but this one is hoisted"
+            what = f"{read.name} is hoisted, but the demand engine follows arguments through calls"
             raise GraphError(what, read.span, hint="flatten the library as it was before `hoist`")
         self.graph = graph
         self.index = index = DemandIndex(graph)

@@ -1,4 +1,4 @@
-"""EVAL: how a value comes about when it is asked for.
+"""EVAL: computes a value when it is demanded.
 
 EVAL(slot, frame) asks for what the row of the slot names: values of the same frame and then, where the row says so, one
 more: the side that the predicate of a branch chooses, the argument in the caller's frame, the result in the callee's.
@@ -39,7 +39,7 @@ class Demand:
 
     name = "demand"
     is_lazy = True
-    takes_hoisted = False  # an argument is asked for where it is needed, through the calls that hand it on
+    takes_hoisted = False  # an argument is demanded where it is needed, through the calls that pass it on
 
     def plan(self, graph: StaticGraph) -> DemandPlan:
         return DemandPlan(graph)
@@ -97,7 +97,7 @@ class Run(Store):
     def fetch(self, fetch: Fetch) -> Value:
         for slot, side in fetch.guards:
             if bool(self.eval(slot)) is not side:
-                raise RunError("a fetch is dead", hint="what is fetched must not stand in a branch")
+                raise RunError("a fetch is dead", hint="a fetch must not be inside a branch")
         return self.eval(fetch.slot)
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Run(Store):
                         if len(stack) > height:
                             continue
                     elif state is not BUSY:
-                        pop()  # somebody else has asked for it in the meantime
+                        pop()  # it was demanded elsewhere in the meantime
                         continue
                     if code == ONE:
                         inputs, kernel, attrs, want, dtype, rank = extra

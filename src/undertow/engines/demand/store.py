@@ -1,4 +1,4 @@
-"""The store of a run on demand: what is known, frame by frame, and when it can go.
+"""The store of a run on demand: computed values, frame by frame, and when they can be freed.
 
 A frame is the part of the store that belongs to one tag. It is dropped, with all frames below it, as soon as nobody can
 ask it for anything:
@@ -7,7 +7,7 @@ ask it for anything:
 - of an iteration: when every variable that the next one may use is known and there is one after that, or when every
   exit of the loop is known.
 
-A frame is entered through these alone, and each of them asks once. What is being evaluated inside of it was asked for
+A frame is entered through these alone, and each of them asks once. What is being evaluated inside it was asked for
 by one of them, which then is not known yet. So no frame goes too early. One goes later than it could where a result is
 never asked for: then it goes with the frame of its caller.
 """

@@ -1,7 +1,7 @@
-"""A run on demand, told line by line: what each EVAL asks for, and what it gives.
+"""A run on demand as a line-by-line log: what each EVAL demands, and its result.
 
 Lines are about *equations*: results of functions, parameters, loop variables, and whatever is used more than once or is
-too long to be written inside of another. Call, Return and Switch have no lines: what they do shows in the tags. An EVAL
+too long to be written inside another. Call, Return and Switch have no lines: what they do shows in the tags. An EVAL
 whose value is known at once has one line; any other has two, with what it asked for in between.
 """
 
@@ -25,7 +25,7 @@ _INFIX = {
     "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
     "logical_and": "and", "logical_or": "or", "matmul": "@",
 }  # fmt: skip
-_LONGEST = 60  # characters of an expression that is written inside of another
+_LONGEST = 60  # characters of an expression that is written inside another
 _DEEPEST = 20  # levels of indentation
 
 
@@ -57,7 +57,7 @@ class Story:
         self._uses = self._count_uses()
         self._made: dict[int, Expression] = {}  # what nodes compute, from what their equations are named
         self._equations: set[int] = set()
-        self._loose: set[int] = set()  # nodes whose expressions need parentheses inside of others
+        self._loose: set[int] = set()  # nodes whose expressions need parentheses inside others
         for number in self._in_order():
             self._made[number] = made = self._make(number)
             if self._is_equation(number, made):
@@ -81,7 +81,7 @@ class Story:
 
     def demanded(self, number: int, frame: Frame) -> None:
         if self._has_line(number, frame):
-            is_full = len(self.lines) >= self.longest  # tags are long: make none that nobody sees
+            is_full = len(self.lines) >= self.longest  # tags are long: build none that is not shown
             self._ask(*(("", "") if is_full else self._line(number, frame)))
 
     def known(self, number: int, frame: Frame, value: Value) -> None:
@@ -161,7 +161,7 @@ class Story:
     # -- expressions ---------------------------------------------------------------------------------------
 
     def _count_uses(self) -> Counter[int]:
-        """How often each node is used. Switches only hand on, and a result is used once however many return it."""
+        """How often each node is used. Switches only forward, and a result is used once however often it returns."""
         used = {
             (self._origin(port).node, "return" if self.nodes[number].op == "return" else number)
             for number, is_wanted in enumerate(self.index.wanted)
@@ -171,7 +171,7 @@ class Story:
         return Counter(number for number, _ in used)
 
     def _origin(self, port: Port) -> Port:
-        """Where a value comes from that switches hand on."""
+        """The source of a value that switches forward."""
         node = self.nodes[port.node]
         while node.op == "switch" and isinstance(node.inputs[1], Port):
             port = node.inputs[1]

@@ -1,4 +1,4 @@
-"""The expand engine: the graph-expanding rival (Jeong et al.). A call makes a copy of the callee's graph.
+"""The expand engine: graph expansion (Jeong et al.), for comparison. A call copies the callee's graph.
 
 `events` says what waits for what in one phase of a body, `templates` what a copy of it consists of, `encode` writes
 that down as rows of integers. The core makes copies, moves tokens one at a time, and keeps what later phases need in a

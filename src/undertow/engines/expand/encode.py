@@ -1,4 +1,4 @@
-"""Templates as rows of integers: what the core decodes. Names and attributes end here.
+"""Encodes templates as rows of integers for the core. Names and attributes go no further.
 
 `core/src/expand/decode.cpp` reads just what is written here, in the same order.
 """
@@ -38,9 +38,9 @@ class _Encoder(Writer):
         self.slots = {key: self._slots(template) for key, template in self.templates.found.items()}
         self.records = {body: self._arranged(values) for body, values in self.templates.records.items()}
         self.has_path = self.templates.has_path()
-        self.steps: dict[Event, int] = {}  # of the template at hand
+        self.steps: dict[Event, int] = {}  # of the current template
         self.counts: dict[Event, int] = {}  # of those steps that wait for several events: number of the count
-        self.tails: dict[Event, Event] = {}  # of an event: the step that goes on right after it
+        self.tails: dict[Event, Event] = {}  # of an event: the step that continues right after it
         self.template: Template
 
     def run(self) -> Encoded:
@@ -147,7 +147,7 @@ class _Encoder(Writer):
         return sum(found == region and event not in tails for event, found in self.template.regions.items())
 
     def program(self, event: Event | None) -> list[int]:
-        """What an event sets off, and the step that goes on."""
+        """What an event triggers, and the step that continues."""
         row: list[int] = []
         tail = None if event is None else self.tails.get(event)
         for action in self.template.programs.get(event, ()):
@@ -221,7 +221,7 @@ class _Encoder(Writer):
         for n in visit.arguments:
             if nodes[n].types[0] == CTL or nodes[n].op == "hoist":
                 continue
-            if site.kind == "map":  # if nobody reads it, it must have as many elements all the same
+            if site.kind == "map":  # even if it is not read, it must have as many elements
                 mapped.append((self.value(n), callee.get(templates.arguments[n], NO_SLOT)))
             elif templates.arguments.get(n) in callee:
                 arguments.append((self.value(n), callee[templates.arguments[n]]))

@@ -1,4 +1,4 @@
-"""When things happen in a copy of a body: the events of one phase, what each waits for, and what that implies.
+"""The order of events in a copy of a body: the events of one phase, what each waits for, and what that implies.
 
 A *step* is something that fires: an operator, a branch that is decided, an invocation. Most nodes of a static graph
 fire nothing of their own here. A switch hands on a value that is already there; a merge is whatever arrives at it;
@@ -42,7 +42,7 @@ class ExpandIndex(StaticIndex):
         order = in_order({number: before(number, node) for number, node in enumerate(self.nodes)})
         if len(order) < len(self.nodes):
             stuck = self.nodes[min({*range(len(self.nodes))}.difference(order))]
-            raise GraphError(f"{stuck.name} waits for itself", stuck.span)
+            raise GraphError(f"{stuck.name} depends on itself", stuck.span)
         return grouped((self.bodies[number], number) for number in order)
 
     def is_order_only(self, node: Node) -> bool:
@@ -169,7 +169,7 @@ class Timing:
         needs = self.waits | {event: frozenset().union(*sides) for event, sides in self.arrivals.items()}
         order = in_order(needs)
         if len(order) != len(needs):
-            raise GraphError(f"region {self.graph.regions[self.body].name} waits for itself")
+            raise GraphError(f"region {self.graph.regions[self.body].name} depends on itself")
         for number, event in enumerate(order):
             self.numbers[event] = number
             sides = self.arrivals[event] if event in self.arrivals else [self.waits[event]]

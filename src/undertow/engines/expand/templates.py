@@ -1,4 +1,4 @@
-"""Templates: what a copy of one phase of a body consists of, and what happens in it after what.
+"""Templates: the contents of a copy of one phase of a body, and the order of its steps.
 
 A *program* is what an event sets off: steps that become ready or have one thing less to wait for, values that come to a
 merge, results that go up to the caller. A merge is no step; what arrives there goes on to whoever waits for it, so the
@@ -26,7 +26,7 @@ FIRES = (kinds.NODE, kinds.ENTERED, kinds.DECIDED, kinds.AGAIN, kinds.PASSED)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A place of a caller that is no value of the graph: the entry that a site has made, or how many lanes it has."""
+    """A cell of a caller that is not a value of the graph: the entry that a site has made, or its number of lanes."""
 
     kind: str  # "entry" or "lanes"
     site: int
@@ -164,7 +164,7 @@ class Templates:
             template.regions[event] = region
 
     def _find_programs(self, template: Template) -> None:
-        """What each event sets off. Merges last: what arrives at one goes on at once."""
+        """What each event triggers. Merges last: what arrives at one is forwarded immediately."""
         timing, index = template.timing, self.index
         own: Programs = {}
 
@@ -198,7 +198,7 @@ class Templates:
                 template.programs[key] = list(_expanded(own[key], own))
 
     def _find_uses(self, body: int) -> None:
-        """Which values each phase reads, hands on, or keeps for later phases; the last phase first."""
+        """Liveness: which values each phase reads, passes on, or keeps for later phases; the last phase first."""
         needed: set[Port | Cell] = set()  # by later phases
         for phase in reversed(range(self.index.phase_count[body])):
             template = self.found[body, phase]
@@ -221,7 +221,7 @@ class Templates:
             needed.update(template.loads)
 
     def _operands(self, event: Event) -> Iterator[Place]:
-        """The values that a step reads, and the cells that it uses. Order tokens are no values."""
+        """The values that a step reads, and the cells that it uses. Order tokens are not values."""
         graph, index = self.graph, self.index
         if event[0] == kinds.NODE:
             node = graph.nodes[event[1]]
@@ -267,7 +267,7 @@ def _arrives(moves: dict[Port, list[Operand | None]], value: Port | Cell) -> lis
 
 
 def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
-    """A program with those of the merges that it reaches; what they hand on is named as what has arrived."""
+    """A program with those of the merges that it reaches; what they forward is named after what has arrived."""
     for action in program:
         yield action
         if not isinstance(action, Move):

@@ -123,7 +123,7 @@ def replay(
     program = _Program(graph, checks.check_inputs(graph, inputs), state, options or Options())
     end = program.replay(tuple(schedule))
     if not isinstance(end, Outcome):
-        raise RunError(f"the schedule ends before the run does; next could be {', '.join(map(str, end[0]))}")
+        raise RunError(f"the schedule ends before the run; the next step could be {', '.join(map(str, end[0]))}")
     return end
 
 
@@ -153,7 +153,7 @@ class _Program:
             self.steps |= {number: ("", False, True) for number in brings if number not in self.steps}
 
     def replay(self, schedule: tuple[Step, ...]) -> Outcome | tuple[list[Step], object]:
-        """Follow a schedule; gives the outcome or, where the run goes on, the steps possible next and the state."""
+        """Follow a schedule; returns the outcome or, if the run continues, the possible next steps and the state."""
         pool = _Pool(self, schedule)
         run = Run(self.rows, self.values, self.options, None, self.state, (pool, pool.popleft))
         pool.state = run.state
@@ -207,7 +207,7 @@ class _Pool(deque[Ready]):
         self.note()
         self.last = self.left.popleft()
         if self.last not in self.waiting:
-            raise RunError(f"the schedule does not fit the run: {self.last} cannot fire now")
+            raise RunError(f"the schedule does not fit the run: {self.last} is not ready to fire")
         return self.waiting.pop(self.last)
 
     def note(self) -> None:

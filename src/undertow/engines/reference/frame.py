@@ -1,4 +1,4 @@
-"""Frames: the storage of one tag; and what the frames of one loop or map share."""
+"""Frames: the storage of one tag, and the state shared by the frames of one loop or map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make rows of a static graph: numbers for nodes and slots, and for every port a list of who consumes it."""
+"""Encodes a static graph as rows: numbers for nodes and slots, and the consumers of every port."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class _Planner:
             edges.plain.append((at, slot + index))
 
     def connect_read(self, number: int, index: int, port: Port) -> None:
-        """Note who reads what entries are given, or main shares: the value is put there when a frame begins."""
+        """Record the readers of entry arguments and shared values, which are delivered when a frame is created."""
         layout, maker = self.layouts[self.home[number]], self.graph.nodes[port.node]
         at, slot = self.local[number], self.first[number]
         if maker.op != "hoist":

@@ -1,4 +1,4 @@
-"""What a run has to say when nothing can fire: what waits in a deadlock."""
+"""The message of a deadlock: which nodes wait for what."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def deadlock(rows: Rows, frames: Iterable[Frame], missing: Iterable[int]) -> Run
     """Nothing can fire and a fetch is missing: say what waits, what has some of its tokens first."""
     nodes = rows.graph.nodes
     names = ", ".join(nodes[rows.graph.fetches[number].node].name for number in missing)
-    lines = [f"deadlock: no node can fire, but {names} has not arrived. What waits:"]
+    lines = [f"deadlock: no node can fire, but {names} has not arrived. Waiting:"]
     count = 0
 
     def waiting() -> Iterator[tuple[bool, int, int, int, int, Frame]]:
@@ -35,4 +35,4 @@ def deadlock(rows: Rows, frames: Iterable[Frame], missing: Iterable[int]) -> Run
         lines.append(f"  {nodes[number].name} under {show_tag(frame.tag())}: {arrived} of {full} tokens")
     if count > _SHOWN:
         lines.append(f"  ... and {count - _SHOWN} more")
-    return RunError("\n".join(lines), hint="the graph is not valid: see that every input is produced")
+    return RunError("\n".join(lines), hint="the graph is not valid: make sure that every input is produced")

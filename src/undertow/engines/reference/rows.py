@@ -1,4 +1,4 @@
-"""Rows: a static graph as numbers, with no names and no attributes. What the planner writes and a run reads.
+"""Rows: a static graph as numbers, without names and attributes. Written by the planner, read by a run.
 
 How deadness is counted: a dead token takes one off a node's count and adds DEAD to it, so a node with any dead
 input is ready at a multiple of DEAD, and one with live inputs only at 0. A merge over branches is ready (at 0) with
@@ -78,7 +78,7 @@ class Row(NamedTuple):
     held: tuple[int, ...]  # those slots that may hold arrays
     outs: tuple[Out, ...]
     quiet: tuple[Quiet, ...]
-    extra: Any  # what the code needs besides: a kernel, a site, a type, the number of an input
+    extra: Any  # what else the code needs: a kernel, a site, a type, the number of an input
 
 
 @dataclass(slots=True, eq=False)

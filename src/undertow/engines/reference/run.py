@@ -235,7 +235,7 @@ class Run(Frames):
             lane = target.context
             assert lane is not None
             if phase >= target.kind.visits:
-                continue  # nobody asks for what that phase gives
+                continue  # the results of that phase are not used
             lane.cells[number][target.index] = value
             lane.lacking[number] -= 1
             if type(value) is np.ndarray:
@@ -302,7 +302,7 @@ class Run(Frames):
                 if not parent.pend[at] & COUNT:
                     push((parent, at))
         if is_fetch:
-            raise RunError("a fetch is dead", hint="what is fetched must not stand in a branch")
+            raise RunError("a fetch is dead", hint="a fetch must not be inside a branch")
 
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""

@@ -21,7 +21,7 @@ SCHEDULES = ("auto", "lockstep", "agenda")
 
 
 def usable_cores() -> int:
-    """How many threads a run takes where nobody says."""
+    """The default number of threads of a run."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 

@@ -1,4 +1,4 @@
-"""A plan as rows of integers, which the core decodes. `plan.fields` says what stands where; names end here.
+"""Encodes a plan as rows of integers for the core. `plan.fields` defines the layout; names go no further.
 
 Writers are Python source made from that table, as dataclasses make theirs: a plan has thousands of records, and a
 record is one line of code.
@@ -31,7 +31,7 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
         _writer()(plan, out, {name: number for number, name in enumerate(nodes)})
     except KeyError as error:
         what = f"the static graph has no node {error.args[0]!r}"
-        raise GraphError(what, hint="name one that it has, behind the item: `; node=NAME`") from None
+        raise GraphError(what, hint="name an existing one after the item: `; node=NAME`") from None
     return writer.encoded([VERSION, len(nodes)], out)
 
 

@@ -1,4 +1,4 @@
-"""The records of a plan as C++: core/include/undertow/fields.h, made of the table of fields.
+"""Generates the records of a plan in C++, core/include/undertow/fields.h, from the table of fields.
 
 `python -m undertow.engines.waves.header` writes it; a test sees to it that it is up to date.
 """

@@ -1,1 +1,1 @@
-"""Branches, loops and maps: what becomes of variables where control splits and joins."""
+"""Branches, loops and maps: how variables split and merge with control flow."""

@@ -1,4 +1,4 @@
-"""Loops and maps: nodes that enter a graph of their own, which is written here.
+"""Loops and maps: nodes that enter a body graph, which is written here.
 
 Values from outside become parameters, like those of functions (`Session.resolve`). Order tokens and random keys do not:
 a loop carries its token and counts its rounds, a map numbers its lanes. A body that turns out to need them is written
@@ -49,7 +49,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
     parent, span, session = ctx.open_builder, ctx.span, ctx.session
 
     def attempt() -> Work:
-        """The graph, and what it is given besides: for its hidden parameters, and for values from outside."""
+        """The graph, and its further arguments: for its hidden parameters, and for values from outside."""
         ctx.span = span
         name = session.fresh_name(f"{parent.name}.{body.kind}")
         inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body)
@@ -162,7 +162,7 @@ def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
             x = name or "x"
             hint = f"give it its final dtype before the loop: {x} = ut.astype({x}, ut.{after.dtype})"
         else:
-            hint = "a loop variable keeps its number of dimensions: give the result of the iteration another name"
+            hint = "the number of dimensions of a loop variable must not change: assign the new value to another name"
         raise TypeMismatch(
             f"{called} is {describe(initial)} before the loop and {said(after)} after one iteration", hint=hint
         )
@@ -200,10 +200,12 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
         if isinstance(array, Shared):
             structures.append((("static", tree.Identity(array.value)),))
             continue
-        if hasattr(array, "__undertow_types__"):  # its arrays have different lengths: nobody means to map over them
+        if hasattr(
+            array, "__undertow_types__"
+        ):  # its arrays have different lengths, so mapping over them makes no sense
             kind = type(array).__name__
-            hint = f"every call gets it whole if it is ut.shared({kind.lower()})"
-            raise TypeMismatch(f"ut.map over a whole {kind}", ctx.span, hint)
+            hint = f"wrap it in ut.shared({kind.lower()}) to pass all of it to every call"
+            raise TypeMismatch(f"ut.map cannot run over a {kind}", ctx.span, hint)
         held, structure = tree.flatten(array, is_traced)
         leaves += [leaf if isinstance(leaf, Traced) else constant(leaf) for leaf in held]
         names += tree.paths(array, f"x{number}" if len(arrays) > 1 else "x", is_traced)
@@ -226,15 +228,15 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
 
 def common_length(what: str, types: Sequence[Type], span: Span | None = None) -> Any:
     """The number of elements along the leading axis of all; None if it is known only at run time."""
-    hint = "wrap what every call gets whole in ut.shared(x)"
+    hint = "ut.shared(x) passes all of x to every call; map over something else"
     if not types:
         raise TypeMismatch(
-            f"{what} needs at least one array that is not shared", span, hint="give an array to map over"
+            f"{what} needs at least one array that is not shared", span, hint="pass an array to map over"
         )
     length: Any = None
     for type in types:
         if type.rank == 0:
-            raise TypeMismatch(f"{what} over {said(type)}, which is one number", span, hint)
+            raise TypeMismatch(f"{what} runs over arrays, not over {said(type)}", span, hint)
         if isinstance(type.shape[0], int):
             if length is not None and length != type.shape[0]:
                 raise TypeMismatch(f"{what} over arrays of different lengths: {length} and {type.shape[0]}", span, hint)

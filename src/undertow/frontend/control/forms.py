@@ -1,4 +1,4 @@
-"""Explicit control: `ut.cond`, `ut.while_loop`, `ut.map`. Outside of a capture they simply run."""
+"""Explicit control flow: `ut.cond`, `ut.while_loop`, `ut.map`. Outside a capture they simply run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from undertow.types import said
 
 
 def shared(value: Any) -> Shared:
-    """Mark an argument of `map` as not mapped: every call gets all of it."""
+    """Mark an argument of `map` as not mapped: every call gets the whole value."""
     return Shared(value)
 
 
@@ -54,9 +54,9 @@ def _cond(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env:
 
 
 def _apply(function: Any, args: Sequence[Any]) -> Any:
-    """Call a function of the user's, outside of any capture."""
+    """Call a function of the user's, outside any capture."""
     if not callable(function):
-        raise CaptureError(f"{brief(function)} is not a function", hint="give a function, as in lambda x: x + 1")
+        raise CaptureError(f"{brief(function)} is not a function", hint="pass a function, as in lambda x: x + 1")
     try:
         signature = inspect.signature(function)
     except ValueError:  # a function in C that does not say
@@ -68,7 +68,7 @@ def _apply(function: Any, args: Sequence[Any]) -> Any:
 def _is_true(value: Any) -> bool:
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeMismatch(
-            f"the condition is {said(leaf_type(value))}, not one truth value",
+            f"the condition must be a single bool, not {said(leaf_type(value))}",
             hint="reduce it with ut.any(x) or ut.all(x), or choose per element with ut.where",
         )
     return bool(value)
@@ -103,7 +103,7 @@ def _while_loop(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any]
         truth = interp.truth(value)
         if not isinstance(truth, Traced):
             raise CaptureError(
-                "the test of this loop does not depend on its value", hint="test the value: lambda x: x > 0"
+                "the test of this loop does not depend on the loop's value", hint="test the value: lambda x: x > 0"
             )
         return truth
 
@@ -112,8 +112,8 @@ def _while_loop(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any]
         found, after = tree.flatten(value, is_traced)
         if after != structure:
             raise TypeMismatch(
-                f"the body of ut.while_loop gets {describe(initial)} and gives {describe(value)}",
-                hint="the value keeps its structure",
+                f"the body of ut.while_loop takes {describe(initial)}, but returns {describe(value)}",
+                hint="return a value of the same structure",
             )
         return found
 
@@ -138,7 +138,7 @@ def _while_loop(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any]
 
 
 def map(function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` on every element along the leading axis of the arrays, all in parallel; results are stacked.
+    """`function` applied to every element along the leading axis of the arrays, in parallel; results are stacked.
 
     Over no elements, dimensions of a result that are known at capture stay, and those known only at run time are 0.
 
@@ -168,15 +168,14 @@ def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         rows.append(all_dense(_apply(function, args)))
     if not rows:
         raise TypeMismatch(
-            "ut.map over nothing, outside of a captured function, gives no type", hint="decorate it with @ut.function"
+            "ut.map over an empty array cannot tell the type of its result outside a captured function",
+            hint="decorate it with @ut.function",
         )
     structure = tree.flatten(rows[0])[1]
     try:
         return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
     except ValueError:
-        raise TypeMismatch(
-            "the results of ut.map have unequal structures or shapes", hint="pad them to one shape"
-        ) from None
+        raise TypeMismatch("the results of ut.map differ in structure or shape", hint="pad them to one shape") from None
 
 
 def _no_map() -> CaptureError:
@@ -197,13 +196,14 @@ def as_mapped(value: Any) -> Any:
         return np.arange(value.start, value.stop, value.step, dtype=np.int64)
     if isinstance(value, tuple) and value and all(isinstance(x, (bool, int, float, np.generic)) for x in value):
         raise TypeMismatch(
-            f"a map over the tuple {brief(value)}", hint="write a list: a tuple is several arguments in one"
+            f"ut.map cannot run over the tuple {brief(value)}",
+            hint="pass a list instead: a tuple counts as several arguments",
         )
     first = value[0] if isinstance(value, list) and value else value
     if isinstance(first, (str, bytes)) or isinstance(value, (Iterator, set, frozenset)):
         raise TypeMismatch(
-            f"a map over {brief(value)}, which is no array of numbers",
-            hint="give an array, a list of numbers or a range",
+            f"ut.map runs over arrays of numbers, not over {brief(value)}",
+            hint="pass an array, a list of numbers or a range",
         )
     if isinstance(value, (list, tuple)) and not isinstance(value, Shared):
         leaves, structure = tree.flatten(value, is_traced)
@@ -216,7 +216,7 @@ def as_mapped(value: Any) -> Any:
                 return np.asarray(value)
             except ValueError:
                 raise TypeMismatch(
-                    f"a map over {describe(value)}, whose rows have different lengths",
+                    f"ut.map cannot run over {describe(value)}: its rows differ in length",
                     hint="pad the rows to one length, or map over a tuple of arrays",
                 ) from None
     return value

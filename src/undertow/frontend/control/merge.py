@@ -1,4 +1,4 @@
-"""Where control joins, a variable has one value out of two: a Merge node for each of its leaves.
+"""Merging at control-flow joins: a variable with two possible values gets a Merge node for each leaf.
 
 A join is lazy: the Merge is written when the variable is read, not before.
 """
@@ -58,7 +58,7 @@ def join_values(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Contex
 
 
 def _the_if(span: Span | None) -> str:
-    return "an `if`" if span is None else f"the `if` in line {span.line}"
+    return "an `if`" if span is None else f"the `if` on line {span.line}"
 
 
 def force(value: Any, ctx: Context) -> Any:
@@ -98,7 +98,7 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
         return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span, differ)
     except TypeMismatch as fault:
         if not joined.name:
-            raise  # an item of a container: nobody would notice that it is undefined
+            raise  # an item of a container: its being undefined would go unnoticed
         return Undefined(fault.what, fault.hint, fault.span, TypeMismatch)
     finally:
         ctx.builder = builder
@@ -183,10 +183,10 @@ def by_return(first: Span | None, second: Span | None) -> Differ:
 
     def differ(a: str, b: str) -> tuple[str, Span | None]:
         if first is None or second is None or first.line == second.line:
-            return f"one path returns {a}, another one {b}", second or first
+            return f"one path returns {a}, another returns {b}", second or first
         if first.line < second.line:
-            return f"this `return` gives {b}, but the one in line {first.line} gives {a}", second
-        return f"this `return` gives {a}, but the one in line {second.line} gives {b}", first
+            return f"this `return` gives {b}, but the one on line {first.line} gives {a}", second
+        return f"this `return` gives {a}, but the one on line {second.line} gives {b}", first
 
     return differ
 
@@ -195,15 +195,15 @@ def _how_to_agree(a: Any, b: Any, pairs: list[tuple[Any, Any]], fits: list[Any])
     """What to do about sides that do not agree."""
     if not pairs:
         if a is None or b is None:
-            return "give it a value of the same type on both sides"
+            return "use the same type in both branches"
         if isinstance(a, (str, bytes)) or isinstance(b, (str, bytes)):
-            return "text cannot be chosen at run time: use a number, or print in each branch"
-        return "both sides must have the same structure"
+            return "strings cannot be selected at run time: use a number, or print in each branch"
+        return "both branches must give the same structure"
     x, y = next(pair for pair, fit in zip(pairs, fits, strict=True) if fit is MISFIT)
     types = leaf_type(x), leaf_type(y)
     if types[0].rank != types[1].rank:
-        return "both sides must have the same number of dimensions: see ut.sum, ut.broadcast_to, x[None]"
-    return f"convert one side: ut.astype(x, ut.{promote(types[0].dtype, types[1].dtype)})"
+        return "both branches must give the same number of dimensions: see ut.sum, ut.broadcast_to, x[None]"
+    return f"convert one of them: ut.astype(x, ut.{promote(types[0].dtype, types[1].dtype)})"
 
 
 MISFIT = "misfit"
@@ -212,7 +212,7 @@ MISFIT = "misfit"
 def _fit(a: Any, b: Any) -> Type | str:
     """The type that holds both leaves, or MISFIT."""
     if isinstance(a, Absent) and isinstance(b, Absent):
-        raise InternalError("a value that neither side gives")
+        raise InternalError("a value that neither branch gives")
     sample = b if isinstance(a, Absent) else a
     dtype = unify(sample, sample if isinstance(b, Absent) else b)
     if dtype is None:

@@ -1,4 +1,4 @@
-"""What a branch may change: variables, order, the contents of lists and dicts.
+"""The state that a branch may change: variables, order, the contents of lists and dicts.
 
 A branch on a traced value is captured by running both sides, each from the same state, and joining the two states
 afterwards.
@@ -88,7 +88,7 @@ def join_states(
         a = then.vars.get(name, Undefined("")) if then else ABSENT
         b = other.vars.get(name, Undefined("")) if other else ABSENT
         was = before.vars.get(name)
-        # What the only side that comes here has not changed is still there, outside of the branch.
+        # What the only side that comes here has not changed is still there, outside the branch.
         is_kept = (a is ABSENT and b is was) or (b is ABSENT and a is was)
         env.vars[name] = was if is_kept else join_values(name, a, b, regions, ctx)
     for key in _innermost_first([state for state in (before, then, other) if state is not None]):

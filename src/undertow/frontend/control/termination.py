@@ -1,4 +1,4 @@
-"""Refuses functions that can never return: all of whose paths call themselves again.
+"""Rejects functions that can never return because every path makes a recursive call.
 
 A region finishes if everything that it always does finishes: each call, the header of each loop, and at
 least one side of each branch. The least fixpoint over the library says which functions can finish at all.
@@ -66,5 +66,5 @@ def _endless(name: str, blocked: dict[str, Node], library: Library) -> CaptureEr
     return CaptureError(
         f"no path through `{shown[0]}` returns without calling it again: {' -> '.join(f'`{n}`' for n in shown)}",
         cycle[0].span if cycle else None,
-        hint="give it a base case: test for it first, and `return` there without a recursive call",
+        hint="add a base case: test for it first, and `return` there without a recursive call",
     )

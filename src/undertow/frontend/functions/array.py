@@ -1,4 +1,4 @@
-"""Functions that arrange and pick elements: shapes, joining, splitting, taking.
+"""Array manipulation: shapes, joining, splitting, taking elements.
 
 Shapes and indices may be traced integers; then the lengths that depend on them are known only at run time.
 """
@@ -60,7 +60,7 @@ def length(x: Any, /, axis: int = 0) -> Any:
 
 
 def reshape(x: Any, /, shape: Any) -> Any:
-    """The same elements, row by row, in another shape; one size may be -1: what is left.
+    """The same elements, in row-major order, in another shape; one size may be -1, which is inferred.
 
     >>> reshape([1, 2, 3, 4], (2, -1))
     array([[1, 2],
@@ -90,7 +90,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 
 def transpose(x: Any, /, axes: Any = None) -> Any:
-    """The axes in the opposite order, or in the one given.
+    """The axes in reverse order, or in the given order.
 
     >>> transpose([[1, 2], [3, 4]])
     array([[1, 3],
@@ -101,11 +101,13 @@ def transpose(x: Any, /, axes: Any = None) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged."""
+    """The last two axes swapped."""
     value = as_operand(x)
     rank = type_of(value).rank
     if rank < 2:
-        raise TypeMismatch(f"matrix_transpose of {type_of(value)}", hint="a matrix has at least two axes")
+        raise TypeMismatch(
+            f"matrix_transpose takes a matrix, not {type_of(value)}", hint="a matrix has at least two axes"
+        )
     return permute_dims(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
@@ -127,7 +129,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
 
 
 def squeeze(x: Any, /, axis: Any = None) -> Any:
-    """Without axes of length 1: those given, or all that are known to have it."""
+    """Without axes of length 1: the given ones, or all that are known to have length 1."""
     value = as_operand(x)
     sizes = type_of(value).shape
     if axis is None:
@@ -138,7 +140,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Any:
 
 
 def flip(x: Any, /, axis: Any = None) -> Any:
-    """In the opposite order along an axis, several, or all."""
+    """Reversed along an axis, several, or all."""
     value = as_operand(x)
     return emit("flip", [value], axes=some_axes(axis, type_of(value).rank, "flip"))[0]
 
@@ -149,16 +151,16 @@ def flip(x: Any, /, axis: Any = None) -> Any:
 def _arrays(arrays: Any, what: str) -> list[Any]:
     if isinstance(arrays, (list, tuple)):
         if not arrays:
-            raise TypeMismatch(f"{what} of nothing", hint="give at least one array")
+            raise TypeMismatch(f"{what} needs at least one array", hint="pass a list of arrays")
         return same_dtype(*arrays)
     value = as_operand(arrays)
     if not type_of(value).shape:
-        raise TypeMismatch(f"{what} of a scalar", hint=f"give a list: ut.{what}([x, y])")
+        raise TypeMismatch(f"{what} takes a list of arrays, not a scalar", hint=f"write ut.{what}([x, y])")
     return unstack(value)
 
 
 def concat(arrays: Any, /, axis: Any = 0) -> Any:
-    """Arrays one after the other along an axis; with axis=None, all their elements.
+    """Arrays joined along an axis; with axis=None, all their elements.
 
     >>> concat([[1, 2], [3]])
     array([1, 2, 3])
@@ -170,12 +172,12 @@ def concat(arrays: Any, /, axis: Any = 0) -> Any:
     if rank == 0 and not is_static_int(axis):
         raise TypeMismatch("concat takes its arrays in one list", hint="write ut.concat([x, y])")
     if rank == 0:
-        raise TypeMismatch("concat of scalars", hint="use ut.stack to make a vector of scalars")
+        raise TypeMismatch("concat takes arrays, not scalars", hint="ut.stack makes a vector of scalars")
     return emit("concat", values, axis=one_axis(axis, rank, "concat"))[0]
 
 
 def stack(arrays: Any, /, axis: int = 0) -> Any:
-    """Arrays of one shape side by side along a new axis.
+    """Arrays of one shape joined along a new axis.
 
     >>> stack([[1, 2], [3, 4]], axis=1)
     array([[1, 3],
@@ -191,7 +193,7 @@ def unstack(x: Any, /, axis: int = 0) -> list[Any]:
     count = dim(value, at)
     if isinstance(count, Traced):
         raise TypeMismatch(
-            f"the length of axis {at} of {type_of(value)} is known only at run time",
+            f"axis {at} of {type_of(value)} cannot be split: its length is known only at run time",
             hint="use ut.map to work on each part",
         )
     return [emit("index", [value, np.int64(k)], axes=(at,))[0] for k in range(count)]
@@ -211,7 +213,7 @@ def split(x: Any, parts: Any, /, axis: int = 0) -> list[Any]:
         if isinstance(total, Traced) or count < 1 or total % count:
             raise TypeMismatch(
                 f"axis {at} of {type_of(value)} cannot be split into {count} equal parts",
-                hint="give the indices to cut at: ut.split(x, [i, j])",
+                hint="name the indices to cut at: ut.split(x, [i, j])",
             )
         step = total // count
         cuts = [k * step for k in range(count)] + [total]
@@ -230,7 +232,7 @@ def slice_between(x: Any, start: Any, stop: Any, /, axis: int = 0, step: int = 1
     value, at = along(x, axis, "a slice")
     stride = static_int(step, "the step of a slice")
     if stride == 0:
-        raise TypeMismatch("the step of a slice is 0")
+        raise TypeMismatch("the step of a slice must not be 0")
     if all(b is None or is_static_int(b) for b in (start, stop)):
         fixed = [None if b is None else int(b) for b in (start, stop)]
         whole = (None,) * type_of(value).rank
@@ -247,7 +249,7 @@ def slice_between(x: Any, start: Any, stop: Any, /, axis: int = 0, step: int = 1
 
 
 def slice_at(x: Any, start: Any, size: int, /, axis: int = 0) -> Any:
-    """`size` elements of an axis from start on, which may be traced; a fault if they are not all there.
+    """`size` elements of an axis, from `start`, which may be traced; a fault if they are out of range.
 
     >>> slice_at([1, 2, 3, 4], 1, 2)
     array([2, 3])
@@ -258,7 +260,7 @@ def slice_at(x: Any, start: Any, size: int, /, axis: int = 0) -> Any:
 
 
 def take(x: Any, indices: Any, /, axis: Any = None) -> Any:
-    """The elements of an axis with these numbers; only a vector may leave the axis out.
+    """The elements of an axis at these indices; only vectors may omit the axis.
 
     >>> take([10, 20, 30], [2, 0, 2])
     array([30, 10, 30])
@@ -266,7 +268,7 @@ def take(x: Any, indices: Any, /, axis: Any = None) -> Any:
     value = as_operand(x)
     rank = type_of(value).rank
     if axis is None and rank != 1:
-        raise TypeMismatch(f"take from {type_of(value)} without an axis", hint="say along which: axis=0")
+        raise TypeMismatch(f"take needs an axis for {type_of(value)}", hint="name it, as in axis=0")
     at = one_axis(0 if axis is None else axis, rank, "take")
     which = integers(indices, "the indices of take")
     check_static_indices(which, type_of(value).shape[at], at)
@@ -286,7 +288,7 @@ def check_static_indices(indices: Any, size: Any, axis: int) -> None:
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
-    """For each place of `indices`, the element of x at that place, but with that number along the axis.
+    """For each index in `indices`, the element of x at the same position, but at that index along the axis.
 
     >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]])
     array([[2],
@@ -301,7 +303,7 @@ gather = take_along_axis
 
 
 def scatter_add(x: Any, indices: Any, updates: Any, /, axis: int = 0) -> Any:
-    """Updates added to x where `take` would look; what is added to one place several times adds up.
+    """Updates added to x at the elements that `take` reads; repeated indices add up.
 
     >>> scatter_add([0, 0, 0], [0, 2, 2], [1, 10, 100])
     array([  1,   0, 110])
@@ -319,7 +321,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, /, axis: int = 0) -> Any:
 
 
 def roll(x: Any, shift: Any, /, axis: Any = None) -> Any:
-    """Shifted along an axis, or through all elements; what leaves at the end comes back in front.
+    """Shifted along an axis, or through all elements; elements that leave at the end re-enter at the start.
 
     >>> roll([1, 2, 3], 1)
     array([3, 1, 2])
@@ -339,7 +341,9 @@ def roll(x: Any, shift: Any, /, axis: Any = None) -> Any:
 def _triangle(x: Any, k: int, keep: Any) -> Any:
     value = as_operand(x)
     if type_of(value).rank < 2:
-        raise TypeMismatch(f"a triangle of {type_of(value)}", hint="a matrix has at least two axes")
+        raise TypeMismatch(
+            f"a triangle is taken of a matrix, not of {type_of(value)}", hint="a matrix has at least two axes"
+        )
     rows, columns = (arange(n) for n in dims(value)[-2:])
     zero = type_of(value).dtype.numpy.type(0)
     return plain.where(keep(columns, plain.add(expand_dims(rows, 1), k)), value, zero)

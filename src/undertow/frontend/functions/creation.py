@@ -1,4 +1,4 @@
-"""Functions that make arrays: from lists, from nothing, and of random numbers.
+"""Array creation: from lists, constants and random numbers.
 
 Sizes may be traced integers; then they are known only at run time.
 """
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def asarray(x: Any, /, dtype: Any = None) -> Any:
-    """A list, number or array (that may hold traced values) as an array that traced values can index.
+    """A list, number or array (that may contain traced values) as an array that traced values can index.
 
     >>> asarray([1, 2], dtype="f32")
     array([1., 2.], dtype=float32)
@@ -81,7 +81,7 @@ def ones_like(x: Any, /, dtype: Any = None) -> Any:
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
-    """The numbers from start (or 0) to before stop.
+    """The numbers from start (or 0) up to but not including stop.
 
     >>> arange(2, 10, 3)
     array([2, 5, 8])

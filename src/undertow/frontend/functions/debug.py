@@ -18,10 +18,14 @@ def _fields(template: str) -> int:
     try:
         parts = list(Formatter().parse(template))
     except ValueError as problem:
-        raise TypeMismatch(f"{template!r} is not a template: {problem}", hint="write {{ for a brace") from None
+        raise TypeMismatch(
+            f"{template!r} is not a valid template: {problem}", hint="write {{ for a literal brace"
+        ) from None
     names = [field for _, field, _, _ in parts if field is not None]
     if any(name for name in names):
-        raise TypeMismatch(f"{template!r} names its fields", hint="use {} or {:.3f}, in the order of the values")
+        raise TypeMismatch(
+            f"the template {template!r} has named fields", hint="use {} or {:.3f}; values fill them in order"
+        )
     return len(names)
 
 
@@ -34,8 +38,8 @@ def _filled(template: str, values: Sequence[Any], what: str) -> list[Any]:
     wanted = _fields(template)
     if wanted != len(values):
         raise TypeMismatch(
-            f"{what} with the template {template!r} wants {wanted} values and gets {len(values)}",
-            hint="give one value for each {}, and write {{ for a brace",
+            f"the template {template!r} of {what} needs {wanted} values, but {len(values)} are given",
+            hint="pass one value for each {}, and write {{ for a literal brace",
         )
     return [as_operand(v) for v in values]
 
@@ -64,7 +68,8 @@ def assert_(condition: Any, message: str = "an assertion failed", /, *values: An
     """
     if not isinstance(message, str):
         raise TypeMismatch(
-            f"the message of assert_ is {brief(message)}, not a text", hint='write ut.assert_(x > 0, "x is {}", x)'
+            f"the message of assert_ must be a string, not {brief(message)}",
+            hint='write ut.assert_(x > 0, "x is {}", x)',
         )
     template = message if values else escaped(message)
     effect("assert", [*bools(condition), *_filled(template, values, "assert_")], template=template)

@@ -1,4 +1,4 @@
-"""Functions of each element: arithmetic, and the usual functions of floats. Booleans count as 0 and 1; where the
+"""Element-wise functions: arithmetic, and the usual functions of floats. Booleans count as 0 and 1; where the
 result is a float, integers become f64.
 
 Here are the functions that do more than apply one operator; the others are made from rows, in `plain`.
@@ -31,14 +31,15 @@ def pow(x: Any, y: Any, /) -> Any:
         return emit("power", [base, exponent])[0]
     if type_of(exponent).dtype.kind == "int" and np.any(exponent < 0):
         raise TypeMismatch(
-            f"an integer to the power of {y}", hint="make the base a float, as in 2.0 ** n or ut.astype(x, ut.f64) ** n"
+            f"an integer cannot be raised to the power {y}",
+            hint="make the base a float, as in 2.0 ** n or ut.astype(x, ut.f64) ** n",
         )
     # The exponent of a square is so common, and squaring so much cheaper, that it has a row.
     return (emit("square", [base]) if is_weak(y) and y == 2 else emit("power", [base, exponent]))[0]
 
 
 def stop_gradient(x: Any, /) -> Any:
-    """The same value, or container of values, taken for a constant by derivatives."""
+    """The same value, or container of values, treated as a constant by derivatives."""
     leaves, structure = tree.flatten(x, is_traced)
     return tree.unflatten(structure, [emit("stop_gradient", [as_operand(leaf)])[0] for leaf in leaves])
 
@@ -49,7 +50,7 @@ def positive(x: Any, /) -> Any:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Not below min, and not above max.
+    """Limited to the range from min to max.
 
     >>> clip([-1, 5, 99], 0, 10)
     array([ 0,  5, 10])
@@ -61,7 +62,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 
 def round(x: Any, /, decimals: int = 0) -> Any:
-    """The nearest number with so many decimals, halves to the even one; integers stay as they are.
+    """Rounded to this many decimals, halves to even; integers stay as they are.
 
     >>> round([0.5, 1.5, -2.7])
     array([ 0.,  2., -3.])

@@ -1,4 +1,4 @@
-"""The function that does no more than apply an operator to its arguments, made from the operator's row."""
+"""Builds functions that only apply an operator to their arguments, from the operator's row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices and tensors. All but matmul are lowered to it, to transposes, products and sums.
+"""Products of matrices and tensors. All except matmul are lowered to matmul, transposes, products and sums.
 
 `einsum` takes its operands from left to right. For each pair it sums away what nobody needs, arranges both as
 (batches, rows, inner) and (batches, inner, columns), and multiplies.
@@ -52,7 +52,7 @@ def outer(x: Any, y: Any, /) -> Any:
 
 
 def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Any:
-    """The sum of products over pairs of axes: the last `axes` of x with the first of y, or those named for each.
+    """The sum of products over pairs of axes: the last `axes` of x with the first of y, or the given axes of each.
 
     >>> tensordot([[1, 2], [3, 4]], [1, 10], axes=1)
     array([21, 43])
@@ -64,7 +64,7 @@ def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Any:
     else:
         pairs = [list(range(-axes, 0)), list(range(axes))]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
-        raise TypeMismatch(f"tensordot over axes {brief(axes)}", hint="name as many axes of x as of y")
+        raise TypeMismatch(f"tensordot cannot contract the axes {brief(axes)}", hint="list as many axes of x as of y")
     inner = [[one_axis(a, rank, "tensordot") for a in side] for side, rank in zip(pairs, ranks, strict=True)]
     labels = [f"x{a}" for a in range(ranks[0])], [f"y{a}" for a in range(ranks[1])]
     for a, b in zip(*inner, strict=True):
@@ -90,7 +90,7 @@ class _Term:
 
 
 def einsum(subscripts: str, /, *operands: Any) -> Any:
-    """Einstein's summation: a letter for each axis; letters that the result does not name are summed over.
+    """Einstein summation: a letter for each axis; letters missing from the result are summed over.
 
     >>> einsum("ij,j->i", [[1, 2], [3, 4]], [1, 10])
     array([21, 43])
@@ -109,7 +109,7 @@ def _wrong(subscripts: str, what: str) -> TypeMismatch:
 def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[str, ...]]:
     """The labels of the operands and of the result. The axes of an ellipsis are labelled ...1, ...2 from the end."""
     if not isinstance(subscripts, str):
-        raise TypeMismatch("the first argument of einsum is the subscripts, a string")
+        raise TypeMismatch("the first argument of einsum must be the subscripts, a string")
     inputs, arrow, result = subscripts.replace(" ", "").partition("->")
     parts = inputs.split(",")
     if len(parts) != len(values):
@@ -119,7 +119,7 @@ def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[s
         rank = type_of(value).rank
         hidden = rank - len(part.replace("...", "", 1))
         if hidden < 0 or ("..." not in part and hidden > 0):
-            raise _wrong(subscripts, f"{part!r} for an operand with {rank} ax{'i' if rank == 1 else 'e'}s")
+            raise _wrong(subscripts, f"{part!r} does not fit an operand with {rank} ax{'i' if rank == 1 else 'e'}s")
         terms.append(_Term(value, _labels(subscripts, part, hidden)))
     most = max((sum(1 for a in t.labels if len(a) > 1) for t in terms), default=0)
     if arrow:
@@ -127,7 +127,7 @@ def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[s
         known = {a for t in terms for a in t.labels}
         for label in output:
             if label not in known or output.count(label) > 1:
-                raise _wrong(subscripts, f"{label!r} of the result is not once in the operands, or is named twice")
+                raise _wrong(subscripts, f"{label!r} in the result must occur there once, and in some operand")
         return terms, output
     counts = Counter(inputs.replace("...", "").replace(",", ""))
     single = sorted(letter for letter, count in counts.items() if count == 1)
@@ -153,7 +153,7 @@ def _without_repeats(term: _Term) -> _Term:
             rank = len(labels)
             lengths = {a: dim(value, a) for a in (first, second)}
             if all(isinstance(d, int) for d in lengths.values()) and lengths[first] != lengths[second]:
-                raise TypeMismatch(f"the diagonal of axes of lengths {lengths[first]} and {lengths[second]}")
+                raise TypeMismatch(f"axes of lengths {lengths[first]} and {lengths[second]} have no diagonal")
             rows, columns = (
                 arrays.reshape(arange(lengths[a]), tuple(-1 if a == b else 1 for b in range(rank)))
                 for a in (first, second)
@@ -174,7 +174,7 @@ def _check_sizes(terms: Sequence[_Term], what: str) -> None:
     for term in terms:
         for label, size in zip(term.labels, type_of(term.value).shape, strict=True):
             if isinstance(size, int) and size != 1 and sizes.setdefault(label, size) != size:
-                raise TypeMismatch(f"{what}: axes of lengths {sizes[label]} and {size} meet")
+                raise TypeMismatch(f"{what}: axes of lengths {sizes[label]} and {size} must be equal")
 
 
 def _contract(terms: Sequence[_Term], output: tuple[str, ...]) -> Any:
@@ -189,7 +189,7 @@ def _contract(terms: Sequence[_Term], output: tuple[str, ...]) -> Any:
 
 
 def _reduced(term: _Term, needed: set[str]) -> _Term:
-    """The term summed over the axes that nobody needs."""
+    """The term summed over the axes that are not needed."""
     away = tuple(k for k, a in enumerate(term.labels) if a not in needed)
     return _Term(_sum(term.value, away), tuple(a for a in term.labels if a in needed))
 
@@ -204,7 +204,7 @@ def _without_ones(term: _Term, other: _Term) -> _Term:
 
 
 def _pair(left: _Term, right: _Term, needed: set[str]) -> _Term:
-    """The product of two terms, summed over the labels that both have and nobody needs."""
+    """The product of two terms, summed over their common labels that are not needed."""
     left, right = _without_ones(left, right), _without_ones(right, left)
     both = [a for a in left.labels if a in right.labels]
     batch = [a for a in both if a in needed]

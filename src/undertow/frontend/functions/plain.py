@@ -1,4 +1,4 @@
-"""The functions that do no more than apply an operator: each is made from the operator's row.
+"""The functions that only apply an operator, each built from the operator's row.
 
 What type checkers know of them is in plain.pyi, which `python docs/manual.py plain` writes.
 """

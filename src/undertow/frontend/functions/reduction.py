@@ -55,7 +55,7 @@ def prod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    """How many are not 0."""
+    """The number of nonzero elements."""
     return sum(as_bool(x), axis=axis, keepdims=keepdims)
 
 
@@ -107,7 +107,7 @@ def std(x: Any, /, axis: Any = None, correction: float = 0, keepdims: bool = Fal
 
 
 def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None) -> Any:
-    """The running sum along an axis, which only a vector may leave out.
+    """The running sum along an axis; only vectors may omit the axis.
 
     >>> cumulative_sum([1, 2, 3])
     array([1, 3, 6])
@@ -115,7 +115,7 @@ def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None) -> Any:
     value = _summable(numbers(x)[0], dtype)
     rank = type_of(value).rank
     if axis is None and rank != 1:
-        raise TypeMismatch(f"the running sum of {type_of(value)} without an axis", hint="say along which: axis=0")
+        raise TypeMismatch(f"cumulative_sum needs an axis for {type_of(value)}", hint="name it, as in axis=0")
     return emit("cumsum", [value], axis=one_axis(0 if axis is None else axis, rank, "cumulative_sum"))[0]
 
 

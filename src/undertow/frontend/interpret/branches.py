@@ -70,9 +70,9 @@ class StatementInterpreter(Statements):
         if isinstance(outcome, Return):
             return outcome.value
         raise CaptureError(
-            f"`{env.closure.name}` returns a value on some paths, and reaches its end without a `return` on others",
+            f"`{env.closure.name}` returns a value on some paths, but reaches its end without a `return` on others",
             self.span(node, env),
-            hint="end every path with `return` and a value",
+            hint="end every path with a `return` of a value",
         )
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
@@ -193,7 +193,7 @@ class StatementInterpreter(Statements):
         return Side(region, state, None if place is stop else place, outcome)
 
     def _behind(self, sides: list[Side], stop: Cell | None) -> tuple[int, Cell | None] | None:
-        """The side that must go on before they can join, and how far; None if they stand at one place."""
+        """The side that must advance before they can join, and how far; None if both are at the same place."""
         going = [n for n, side in enumerate(sides) if falls(side.outcome) and side.place is not None]
         if not going or (falls(sides[0].outcome) and falls(sides[1].outcome) and sides[0].place is sides[1].place):
             return None
@@ -214,7 +214,7 @@ class StatementInterpreter(Statements):
         raise InternalError("two sides of a branch are both ahead of each other")
 
     def _leave(self, leave: Leave, start: Cell | None, stop: Cell | None) -> Cell | Leave | None:
-        """Where `break` or `continue` goes on, if that is among the statements at hand; else the Leave itself."""
+        """The target of `break` or `continue`, if it is among the current statements; else the Leave itself."""
         at = start
         while at is not None and at is not stop:
             if isinstance(at.statement, Mark):
@@ -315,9 +315,9 @@ class StatementInterpreter(Statements):
         if mark.rounds > _UNROLL_LIMIT or nodes > _UNROLL_NODES[type(node)]:
             done = f"{mark.rounds:,} rounds" if mark.rounds > _UNROLL_LIMIT else f"writing {nodes:,} nodes"
             raise CaptureError(
-                f"this loop does not depend on traced values, so it is unrolled, and has not ended after {done}",
+                f"this loop does not depend on traced values, so it is unrolled, and has not finished after {done}",
                 self.span(node, env),
-                hint="let its condition depend on a traced value, as in `for i in range(n)` with an argument `n`",
+                hint="make its condition depend on a traced value, as in `for i in range(n)` with an argument `n`",
             )
         return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
 

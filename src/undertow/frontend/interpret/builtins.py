@@ -1,4 +1,4 @@
-"""What Python's own functions mean for traced values: `len`, `range`, `print`, those of `math`."""
+"""Python's built-in functions on traced values: `len`, `range`, `print`, and the module `math`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
                 inspect.signature(traced).bind(*args, **kwargs)
             except TypeError:
                 raise CaptureError(
-                    f"{function.__name__}() with such arguments cannot be captured for traced values",
+                    f"{function.__name__}() cannot be captured for traced values with these arguments",
                     hint=f"write it with the functions of ut, or {_TAKEN.get(function, 'with fewer arguments')}",
                 ) from None
             return traced(*args, **kwargs)
@@ -49,10 +49,10 @@ def _range(*args: Any) -> Any:
     for bound in (start, stop, step):
         if isinstance(bound, Traced) and (bound.dtype not in (i32, i64) or bound.type.shape):
             raise TypeMismatch(
-                f"a bound of range is {said(bound.type)}, not an integer", hint="convert it: ut.astype(x, ut.i64)"
+                f"the bounds of range must be integers, not {said(bound.type)}", hint="convert it: ut.astype(x, ut.i64)"
             )
         if not isinstance(bound, (Traced, int, np.integer)):
-            raise TypeMismatch(f"a bound of range is {brief(bound)}, not an integer", hint="bounds are integers")
+            raise TypeMismatch(f"the bounds of range must be integers, not {brief(bound)}", hint="write an integer")
     return TracedRange(start, stop, step)
 
 
@@ -110,7 +110,7 @@ def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[...
     def work(*values: Any) -> Any:
         for value in values:
             if isinstance(value, Traced) and value.type.shape:
-                raise TypeMismatch(f"{name}() of {said(value.type)}, not of one number", hint=f"use {instead}")
+                raise TypeMismatch(f"{name}() takes a single number, not {said(value.type)}", hint=f"use {instead}")
         return traced(*values)
 
     work.__signature__ = inspect.signature(traced)  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | 
     if unknown:
         raise CaptureError(
             f"print() with `{unknown[0]}` cannot be captured",
-            hint="a graph prints whole lines to standard output; put what belongs together into one f-string",
+            hint="a graph prints whole lines to standard output; join the parts in one f-string",
         )
     parts: list[str] = []
     held: list[Any] = []

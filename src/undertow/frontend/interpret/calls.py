@@ -80,9 +80,7 @@ class Interpreter(Containers):
         if any(function is f for f in _FRAME_FUNCTIONS) or (
             any(function is f for f in (super, vars, dir)) and not args
         ):
-            raise CaptureError(
-                f"{function.__name__}() cannot be captured", hint="name the variables that you need directly"
-            )
+            raise CaptureError(f"{function.__name__}() cannot be captured", hint="name the variables directly")
         span = self.ctx.span
         result = yield self.call(function, args, kwargs, env)
         self.ctx.span = span
@@ -117,7 +115,7 @@ class Interpreter(Containers):
         if not callable(function):
             shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
             raise CaptureError(
-                f"{shown} is not a function: it cannot be called", hint="look at the name before the parentheses"
+                f"{shown} is not a function and cannot be called", hint="check the name before the parentheses"
             )
         return self.call_native(function, args, kwargs)
 
@@ -140,7 +138,7 @@ class Interpreter(Containers):
         except StopIteration:
             # Not to be taken for the end of the generator that we are in.
             raise CaptureError(
-                "Python raised StopIteration: there is no next item", hint="give a default, as in next(items, None)"
+                "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
 
     def invoke(

@@ -73,7 +73,7 @@ class Containers(Expressions):
                 raise CaptureError(
                     f"this {type(value).__name__} cannot be indexed by a traced value: "
                     "it does not hold numbers, or arrays of one shape",
-                    hint="choose with `if`/`elif`, or keep what it holds in one array",
+                    hint="choose with `if`/`elif`, or keep the values in one array",
                 ) from None
         if isinstance(value, (np.ndarray, Traced)):
             return getitem(value, key)
@@ -175,21 +175,21 @@ class Containers(Expressions):
             self.refuse_outside(target.value, container, env)
             if isinstance(container, np.ndarray):
                 raise CaptureError(
-                    "an array that was there before the capture cannot be changed by a graph",
-                    hint="make a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+                    "a graph cannot change an array that was created before the capture",
+                    hint="create a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
                 )
             if not isinstance(container, (Traced, list, dict)):
                 is_variable = read(container) is not container
                 raise CaptureError(
                     f"assigning to an item of a {type(container).__name__} cannot be captured",
-                    hint="write v.assign(x) for all of it, v.assign_rows(i, rows) for rows"
+                    hint="write v.assign(x) for the whole variable, v.assign_rows(i, rows) for rows"
                     if is_variable
-                    else "make a new one, and assign it to a variable",
+                    else "create a new one, and assign it to a variable",
                 )
             if has_traced(key) and not isinstance(container, Traced):
                 raise CaptureError(
                     f"a {type(container).__name__} cannot be changed at a traced index",
-                    hint="make it an array x: then ut.where(ut.arange(n) == i, v, x) has v at i",
+                    hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
                 )
             if isinstance(key, TracedText):
                 raise _text_too_early(key)
@@ -199,7 +199,7 @@ class Containers(Expressions):
                 "assigning to an attribute cannot be captured" if isinstance(target, ast.Attribute) else
                 f"{syntax_name(target)} cannot be assigned to",
                 self.span(target, env),
-                hint="make a new object, e.g. with dataclasses.replace, and return it",
+                hint="create a new object, e.g. with dataclasses.replace, and return it",
             )  # fmt: skip
         return None
 
@@ -215,20 +215,20 @@ class Containers(Expressions):
         if in_attribute and id(container) not in contents(env):
             raise CaptureError(
                 f"a {type(container).__name__} in an attribute changes under a condition or in a loop",
-                hint="keep it in a variable: only what variables hold can have a value for each branch",
+                hint="keep it in a local variable: only those can have different values in different branches",
             )
         if isinstance(node, ast.Name) and not any(node.id in around.local for around in env.outwards()):
             raise CaptureError(
-                f"`{node.id}` is not of this function: a graph cannot change it under a condition or in a loop",
+                f"`{node.id}` is not local to this function: a graph cannot change it under a condition or in a loop",
                 hint="return the value instead, and change it where the function is called",
             )
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:
             raise CaptureError(
-                f"{said(value.type)} is one number: it cannot be unpacked into {len(target.elts)} variables",
+                f"{said(value.type)} is a single number and cannot be unpacked into {len(target.elts)} variables",
                 self.span(target, env),
-                hint="give a tuple, or an array of known length",
+                hint="unpack a tuple, or an array of known length",
             )
         items = list(self.iterate(value, self.span(target, env)))
         stars = [n for n, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
@@ -252,9 +252,9 @@ class Containers(Expressions):
 def _static(key: Any, what: str, span: Span) -> Any:
     if isinstance(key, Traced):
         raise CaptureError(
-            f"{what} must be known at capture, and this is a traced {key.type}",
+            f"{what} must be known at capture time, but this is a traced {key.type}",
             span,
-            hint="use strings or numbers as keys, and an array for what is looked up by a traced value",
+            hint="use strings or numbers as keys, and an array for lookups by traced values",
         )
     if isinstance(key, TracedText):
         raise _text_too_early(key, span)
@@ -263,17 +263,17 @@ def _static(key: Any, what: str, span: Span) -> Any:
 
 def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
     return CaptureError(
-        f"this text holds a traced {text.values[0].type}: what it says is known only at run time",
+        f"this f-string contains a traced {text.values[0].type}: its text is known only at run time",
         span,
-        hint="such an f-string can be printed, or be the message of an assert",
+        hint="it can only be printed, or be the message of an assert",
     )
 
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
 _FOREIGN = {  # attributes of arrays elsewhere
     **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
-    "at": "make a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
-    "backward": "write a function of what x is computed from, and differentiate it: ut.grad(f)",
+    "at": "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+    "backward": "write a function that computes x, and differentiate that: ut.grad(f)",
 }
 
 
@@ -294,11 +294,11 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         return CaptureError(f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has")
     if isinstance(value, Closure):
         return CaptureError(
-            f"the function `{value.name}` has no attribute `{name}`", span, "look at the name before the dot"
+            f"the function `{value.name}` has no attribute `{name}`", span, "check the name before the dot"
         )
-    hint = did_you_mean(name, dir(value)) or "look at the name before the dot"
+    hint = did_you_mean(name, dir(value)) or "check the name before the dot"
     if hasattr(type(value), "__undertow_read__"):
-        hint = f"write v.read().{name}, or use a function of ut: they read the variable"
+        hint = f"write v.read().{name}, or use a function of ut: these read the variable"
     return CaptureError(" ".join(str(fault).split()), span, hint)
 
 

@@ -1,4 +1,4 @@
-"""Runs generators that yield work, with the waiting ones on a list instead of the host's stack.
+"""A trampoline: runs generators that yield work, with the waiting ones on a list instead of the host's stack.
 
 A handler yields another generator and is sent its result, or yields a value and is sent that value back. So neither
 nested expressions nor nested helpers nor functions that call functions recurse in the host: depth is user data.

@@ -44,7 +44,7 @@ _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
 }  # fmt: skip
-_LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is a variable of that function"
+_LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is local to that function"
 MISSING = object()
 # Syntax to handler; the files that add handlers fill it.
 HANDLERS: dict[type, Any] = {}
@@ -90,7 +90,7 @@ class Expressions:
                 f"`{node.id}` is not defined",
                 self.span(node, env),
                 hint=did_you_mean(node.id, _visible_names(env))
-                or "define it, or import it, before the first call; functions may be defined in any order",
+                or "define or import it before the first call; functions may be defined in any order",
             )
         if isinstance(value, Undefined):
             raise value.error(self.span(node, env))
@@ -169,7 +169,7 @@ class Expressions:
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(left, Traced) or any(isinstance(v, Traced) for v in _items(right)):
                 raise CaptureError(
-                    "`in` cannot be captured for values that are known only at run time",
+                    "`in` cannot be captured for traced values",
                     hint="write `x == 1 or x == 2`, or ut.any(ut.asarray([1, 2]) == x)",
                 )
             return left in right if isinstance(op, ast.In) else left not in right
@@ -230,7 +230,7 @@ class Expressions:
             return bool(value)
         if value.type.shape != ():
             raise TypeMismatch(
-                f"the condition is a {value.type}, not one truth value",
+                f"the condition must be a single bool, not a {value.type}",
                 hint="reduce it with ut.any(x) or ut.all(x), or choose per element with ut.where",
             )
         return value if value.dtype == bool_ else functions.not_equal(value, 0)

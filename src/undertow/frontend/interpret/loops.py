@@ -46,7 +46,7 @@ from undertow.ir.graph import Const
 from undertow.types import i32, promote, weak_dtype
 
 _GO_ON, _RETURNED, _BROKE = 0, 1, 2
-_KEEPS_STRUCTURE = "a loop variable keeps its structure; to make a value for each iteration use ut.map"
+_KEEPS_STRUCTURE = "the structure of a loop variable must not change; ut.map collects a value for each iteration"
 
 
 def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: Env) -> Work:
@@ -87,17 +87,17 @@ def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell 
 
     if not isinstance(over.step, Traced) and over.step == 0:
         raise CaptureError(
-            "the step of a range must not be zero", interp.span(node.iter, env), hint="leave it out for a step of 1"
+            "the step of a range must not be zero", interp.span(node.iter, env), hint="the default step is 1"
         )
     if isinstance(over.step, Traced):
-        assert_(functions.not_equal(over.step, 0), "the step of a range is zero, and must not be")
+        assert_(functions.not_equal(over.step, 0), "the step of a range must not be zero")
     index = _Index(start, target, over.step, lambda index: env.vars.update({target: index}))
     return (yield _statement_loop(interp, node, test, after, env, index))
 
 
 def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | None, env: Env) -> Work:
     """`for ... in array` where the length is known only at run time: element by element, in order."""
-    hint = "write `for row in array:` and take `row` apart in the loop"
+    hint = "write `for row in array:` and unpack `row` in the loop"
     target = _target(interp, node, env, "an array whose length is known only at run time", hint)
     length = over.shape[0]
     index = _Index(np.int64(0), f"{target}.index", 1, lambda index: env.vars.update({target: over[index]}))
@@ -106,7 +106,7 @@ def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | N
 
 def _target(interp: Interpreter, node: ast.For, env: Env, over: str, hint: str) -> str:
     if not isinstance(node.target, ast.Name):
-        raise CaptureError(f"a loop over {over} has one variable", interp.span(node.target, env), hint)
+        raise CaptureError(f"a loop over {over} must have one variable", interp.span(node.target, env), hint)
     return node.target.id
 
 
@@ -190,7 +190,7 @@ def _statement_loop(
         raise CaptureError(
             "`else` of a loop whose length is known only at run time cannot be captured",
             interp.span(node, env),
-            hint="set a variable before `break`, and test it after the loop",
+            hint="set a flag before `break`, and test it after the loop",
         )
     interp.at(node, env)
     span = ctx.span
@@ -264,7 +264,7 @@ def _statement_loop(
     for name in assigned | set(own):
         if name not in carried.names and name not in fixed and name in env.local:
             env.vars[name] = Undefined(
-                f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop too"
+                f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop as well"
             )
     carried.put(results[first:last], env)
     if RETURN not in known.exits:
@@ -331,7 +331,7 @@ def _refuse_changed_containers(before: State, span: Span | None) -> None:
             raise CaptureError(
                 f"{name_of(container, before)}, a {type(container).__name__} made before the loop, changes inside it",
                 span,
-                hint="to make a value for each iteration use ut.map, which gives an array"
+                hint="ut.map collects a value for each iteration in an array"
                 if isinstance(container, list)
-                else "assign a new one to the variable instead: state = {**state, 'x': x}",
+                else "assign a new one to the variable: state = {**state, 'x': x}",
             )

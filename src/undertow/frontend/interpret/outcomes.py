@@ -1,4 +1,4 @@
-"""Where control goes: statements still to do, and how a list of them is left.
+"""Control flow during capture: statements still to run, and how a list of them is left.
 
 The statements to do are a linked list of cells, so that two sides of a branch can stand at places in one list.
 """
@@ -78,12 +78,12 @@ class Side:
 
     region: int
     state: State
-    place: Cell | None  # where it goes on, if it falls; None is the end of the statements at hand
+    place: Cell | None  # where control continues after it; None is the end of the current statements
     outcome: Outcome
 
 
 def cells(statements: list[ast.stmt], after: Cell | None = None) -> Cell | None:
-    """The statements as a list that goes on with `after`."""
+    """The statements as a list that continues with `after`."""
     for statement in reversed(statements):
         after = Cell(statement, after)
     return after
@@ -95,7 +95,7 @@ def falls(outcome: Outcome) -> bool:
 
 
 def keeps_state(outcome: Outcome) -> bool:
-    """Does anything in this function go on from here? (After `return` the variables are of no use.)"""
+    """Does control continue in this function? (After `return` the variables are not needed.)"""
     return falls(outcome) or any(isinstance(exit, Leave) for exit in exits_of(outcome))
 
 

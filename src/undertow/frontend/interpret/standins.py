@@ -31,7 +31,7 @@ class TracedRange:
     def _refuse(self) -> CaptureError:
         return CaptureError(
             "the length of this range is known only at run time",
-            hint="loop over it with a plain `for i in range(n):`, or use ut.map(f, ut.arange(n)) for a value of each i",
+            hint="use it in a plain `for i in range(n):`, or compute a value for each i with ut.map(f, ut.arange(n))",
         )
 
     def __iter__(self) -> Any:

@@ -66,12 +66,12 @@ class Statements(Interpreter):
         elif not truth:
             raise CaptureError(
                 f"assertion failed: {message or ast.unparse(node.test)}",
-                hint="it depends on no traced value, so it is tested while the graph is captured",
+                hint="it does not depend on traced values, so it is checked during capture",
             )
 
     def throw(self, node: ast.Raise, env: Env) -> Work:
         if self.ctx.open_builder.region != 0 or node.exc is None:
-            when = "" if node.exc is None else " under a condition that is known only at run time"
+            when = "" if node.exc is None else " under a condition known only at run time"
             raise CaptureError(f"`raise`{when} cannot be captured", self.span(node, env), hint=HINTS["Raise"])
         error = yield self.expr(node.exc, env)
         self.at(node, env)
@@ -92,12 +92,14 @@ class Statements(Interpreter):
                 if isinstance(key, Traced) and not isinstance(container, Traced):
                     raise CaptureError(
                         f"`del` at a traced index of a {type(container).__name__} cannot be captured",
-                        hint="keep the values in an array, and choose with ut.where",
+                        hint="keep the values in an array, and select with ut.where",
                     )
                 del container[key]
             else:
                 raise CaptureError(
-                    "`del` of an attribute cannot be captured", self.span(target, env), hint="make a new object instead"
+                    "deleting an attribute cannot be captured",
+                    self.span(target, env),
+                    hint="create a new object instead",
                 )
 
     def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> None:

@@ -1,4 +1,4 @@
-"""What an annotation says about arguments and results: a structure with a type at every leaf.
+"""Annotations of arguments and results: a structure with a type at every leaf.
 
 >>> import undertow.types as t
 >>> read(tuple[t.i64, t.f32[3]]).types
@@ -47,7 +47,7 @@ def read(note: Any) -> Annotation | None:
     for leaf in leaves:
         if not _is_leaf(leaf):
             raise CaptureError(
-                f"the annotation {brief(note)} holds {brief(leaf)}, which is not a type",
+                f"the annotation {brief(note)} contains {brief(leaf)}, which is not a type",
                 hint="write a type, as in ut.i64, ut.f32[3] or tuple[ut.i64, ut.bool]",
             )
     return Annotation(tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in leaves), structure)
@@ -63,7 +63,7 @@ def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
         args = typing.get_args(note)
         if Ellipsis in args:
             raise CaptureError(
-                f"the annotation {note} has no fixed length", hint="write out every element: tuple[ut.i64, ut.i64]"
+                f"the annotation {note} has no fixed length", hint="list every element: tuple[ut.i64, ut.i64]"
             )
         return ("tuple", len(args)), list(args)
     if isinstance(note, type) and dataclasses.is_dataclass(note):
@@ -103,7 +103,7 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
     if is_weak(value):
         if weak_dtype(value, wanted.dtype) != wanted.dtype:
             raise TypeMismatch(
-                f"{what} is {brief(value)}, but {wanted} is annotated", span, _how_to_convert(value, wanted)
+                f"{what} is {brief(value)}, but annotated as {wanted}", span, _how_to_convert(value, wanted)
             )
         if isinstance(value, int) and wanted.dtype.kind == "int":
             check_range(value, wanted.dtype, what, span)
@@ -112,7 +112,7 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
     fits = found.dtype == wanted.dtype or np.can_cast(found.dtype.numpy, wanted.dtype.numpy, "safe")
     if not fits or not wanted.erased().accepts(found.with_dtype(wanted.dtype)):
         hint = _how_to_shape(found, wanted) if fits else _how_to_convert(value, wanted)
-        raise TypeMismatch(f"{what} is {said(found)}, but {wanted} is annotated", span, hint)
+        raise TypeMismatch(f"{what} is {said(found)}, but annotated as {wanted}", span, hint)
     if found.dtype != wanted.dtype:
         value = emit("cast", [value], dtype=wanted.dtype.name)[0]
     for name, size in zip(wanted.shape, found.shape, strict=True):
@@ -122,7 +122,7 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
                 raise TypeMismatch(
                     f"the dimension {name!r} is {size} in {what}, but {known} in {owner}",
                     span,
-                    hint="dimensions with the same name must be equal; give them two names if they may differ",
+                    hint="dimensions with the same name must be equal; use two names if they may differ",
                 )
     return value, wanted.erased()
 
@@ -146,7 +146,7 @@ def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
         raise TypeMismatch(
             f"{what} is {describe(value)}, which is not an array",
             span,
-            hint="rows must have the same length, and hold only numbers",
+            hint="rows must have the same length and contain only numbers",
         ) from None
 
 
@@ -163,7 +163,7 @@ def _how_to_convert(value: Any, wanted: Type) -> str:
     change = f"change the annotation to {_written(wanted.with_dtype(other))}"
     if is_weak(value):
         kind = {"bool": "True or False", "int": "an integer", "float": "a number"}[wanted.dtype.kind]
-        return f"give {kind}, or {change}"
+        return f"use {kind}, or {change}"
     if isinstance(value, Traced):
         slashes = " (or divide with //)" if wanted.dtype.kind == "int" and other.kind == "float" else ""
         return f"convert it with ut.astype(x, ut.{wanted.dtype}){slashes}, or {change}"
@@ -173,10 +173,10 @@ def _how_to_convert(value: Any, wanted: Type) -> str:
 def _how_to_shape(found: Type, wanted: Type) -> str:
     """What to do about a value of the wrong shape."""
     if found.rank == wanted.rank:
-        return f"for any length write {_written(wanted.with_shape((None,) * found.rank))}"
+        return f"to accept any length, write {_written(wanted.with_shape((None,) * found.rank))}"
     written = _written(found.with_dtype(wanted.dtype))
     if wanted.rank == 0:
-        return f"ut.{wanted.dtype} alone is one number; this array is {written}"
+        return f"ut.{wanted.dtype} alone means a single number; this array is {written}"
     return f"change the value, or the annotation to {written}"
 
 

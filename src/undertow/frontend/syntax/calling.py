@@ -28,7 +28,7 @@ def refuse_unsupported(closure: Closure) -> None:
             raise CaptureError(
                 f"{syntax_name(node)} cannot be captured",
                 Span(closure.file, node.lineno, node.col_offset + 1, closure.name),
-                hint="return all values at once, in a tuple or an array",
+                hint="return all values at once in a tuple or an array",
             )
         if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
             stack.extend(reversed(list(ast.iter_child_nodes(node))))
@@ -54,7 +54,7 @@ def refuse_wrong_arguments(
     positional = [p for p in known.values() if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
     if problem == "too many positional arguments":
         takes = f"{len(positional)} argument{'' if len(positional) == 1 else 's'}"
-        problem = f"it takes {takes}, and {len(args)} are given"
+        problem = f"it takes {takes}, but {len(args)} are given"
     missing = re.fullmatch(r"missing a required (?:keyword-only )?argument: '(\w+)'", problem)
     if missing:
         problem = f"the argument `{missing[1]}` is missing"

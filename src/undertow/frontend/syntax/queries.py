@@ -1,4 +1,4 @@
-"""What capture asks about a piece of syntax."""
+"""Queries about pieces of syntax."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def syntax_name(node: ast.AST) -> str:
 
 # What to do instead of syntax that cannot be captured.
 HINTS = {
-    "Try": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
-    "TryStar": "test the condition with `if` before it can fail, or move the `try` outside of @ut.function",
-    "SubGraph": "define the SubGraph before the function, and call it here; what it needs is an input of it",
-    "With": "open files and locks outside of @ut.function, and pass what was read as an argument",
-    "AsyncWith": "move it outside of @ut.function",
+    "Try": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",
+    "TryStar": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",
+    "SubGraph": "define the SubGraph before the function and call it here, with what it needs as inputs",
+    "With": "open files and locks outside @ut.function, and pass their contents as arguments",
+    "AsyncWith": "move it outside @ut.function",
     "AsyncFor": "use an ordinary `for`",
-    "AsyncFunctionDef": "use an ordinary `def`: a graph runs in parallel by itself",
-    "Global": "return the new value instead, and assign it where the function is called",
+    "AsyncFunctionDef": "use an ordinary `def`: graphs run in parallel on their own",
+    "Global": "return the new value, and assign it in the caller",
     "Nonlocal": "return the new value instead: `total = add(total, x)`",
-    "ClassDef": "define the class outside of the function",
-    "Match": "use `if`/`elif`, or index a table of functions' results",
-    "Raise": 'state what must hold: `assert x > 0, "x must be positive"`, or ut.assert_',
+    "ClassDef": "define the class outside the function",
+    "Match": "use `if`/`elif`, or index an array of results",
+    "Raise": 'use `assert x > 0, "x must be positive"`, or ut.assert_',
 }

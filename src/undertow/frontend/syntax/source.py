@@ -1,4 +1,4 @@
-"""From a Python function to its syntax tree, and the closures that capture makes of both.
+"""From a Python function to its syntax tree, and the closures that capture builds from both.
 
 Python's own parser needs its recursion limit for deep sources; `parse` raises the limit for that moment only,
 on a thread with a stack that is large enough. Everything else here is loops.
@@ -100,7 +100,7 @@ class Closure:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.call is None:
-            raise CaptureError(f"`{self.name}` was made during a capture that is over", self.span)
+            raise CaptureError(f"`{self.name}` was created during a capture that has ended", self.span)
         return self.call(self, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -194,15 +194,15 @@ def closure_of(function: FunctionType) -> Closure:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise CaptureError(
-            f"the source of `{function.__name__}` cannot be found ({code.co_filename})",
-            hint="define it in a file or a notebook cell; functions made by exec or typed at a plain prompt "
+            f"cannot find the source of `{function.__name__}` ({code.co_filename})",
+            hint="define it in a file or a notebook cell; functions made by exec or at a plain prompt "
             "have no source to capture",
         )
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise CaptureError(
             f"`{function.__name__}` is an `async def`, which cannot be captured",
             _definition_span(function, lines),
-            hint="use an ordinary `def`: a graph runs in parallel by itself",
+            hint="use an ordinary `def`: graphs run in parallel on their own",
         )
     source = "".join(lines)
     try:
@@ -214,14 +214,14 @@ def closure_of(function: FunctionType) -> Closure:
         place = Span(code.co_filename, code.co_firstlineno)
         if matches:
             raise CaptureError(
-                f"two functions `{function.__name__}` in one line cannot be told apart",
+                f"two functions `{function.__name__}` on one line cannot be told apart",
                 place,
                 hint="put each lambda on its own line, or use `def`",
             )
         raise CaptureError(
-            f"the source of `{function.__name__}` is not where Python says that it is",
+            f"the source of `{function.__name__}` is not where Python says it is",
             place,
-            hint="if the file was edited after it was imported, import it again",
+            hint="if the file was edited after it was imported, reload it",
         )
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
@@ -249,9 +249,9 @@ def _module_of_block(lines: list[str], first: int, filename: str, name: str) -> 
         return _module(textwrap.dedent(block), filename, first)
     except (SyntaxError, RecursionError, ValueError, tokenize.TokenError) as fault:
         raise CaptureError(
-            f"the source of `{name}` cannot be read: {fault}",
+            f"cannot parse the source of `{name}`: {fault}",
             Span(filename, first),
-            hint="if the file was edited after it was imported, import it again",
+            hint="if the file was edited after it was imported, reload it",
         ) from None
 
 

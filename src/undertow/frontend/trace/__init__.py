@@ -1,1 +1,1 @@
-"""Writes function graphs into a library: the builder, and those who drive it."""
+"""Writes function graphs into a library: the builder and its callers."""

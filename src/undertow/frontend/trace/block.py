@@ -1,4 +1,4 @@
-"""A function that is written by a block of plain Python, which runs once: what is behind `ut.SubGraph`.
+"""The implementation of `ut.SubGraph`: a function written by a block of plain Python that runs once.
 
 The block is not captured from its source. What it does with traced values writes nodes, like a captured function does,
 and the functions that it hands to `ut.cond`, `ut.while_loop` and `ut.map` are captured. Calls of SubGraphs that are not
@@ -54,9 +54,9 @@ class Block(Definition):
             note = read(returns)
             if note is None:
                 raise CaptureError(
-                    f"{brief(returns)} says nothing about what a SubGraph gives",
+                    f"returns= must be a type or several types, not {brief(returns)}",
                     span,
-                    hint="give a type or several: returns=ut.i64, returns=(ut.f32[3], ut.f32[3])",
+                    hint="write returns=ut.i64, or returns=(ut.f32[3], ut.f32[3])",
                 )
             self._notes["return"] = note
         self.state = "declared"  # then "open", "written", "linked"; or "failed"
@@ -141,11 +141,11 @@ class Block(Definition):
     def enter(self) -> None:
         """The block begins: from here on traced values write into it."""
         if self.state != "declared":
-            said = {"open": "is open already", "failed": "ended in an error, and cannot be opened again"}
+            said = {"open": "is already open", "failed": "raised an error and cannot be opened again"}
             raise CaptureError(
-                f"the block of `{self.name}` {said.get(self.state, 'has been written already')}",
+                f"the block of `{self.name}` {said.get(self.state, 'is already complete')}",
                 here(),
-                hint="make a new one for another function: with ut.SubGraph() as ...",
+                hint="create a new SubGraph for another function: with ut.SubGraph() as ...",
             )
         current = context()
         session: BlockSession
@@ -180,7 +180,7 @@ class Block(Definition):
                     raise CaptureError(
                         f"the block of `{self.name}` ends without an output",
                         self.closure.span,
-                        hint=f"end it with {self.name}.output(...), and what it gives",
+                        hint=f"end it with {self.name}.output(...) and the results",
                     )
                 visible = [param for item in self._inputs for param in item.params]
                 self._written = WrittenBlock(self.specialization, self.builder, visible, self._ports, session)
@@ -225,21 +225,23 @@ class Block(Definition):
         note = read(spec)
         if note is None or not note.types:
             raise CaptureError(
-                f"{brief(spec)} says nothing about an input of `{self.name}`",
+                f"an input of `{self.name}` must be a type or a container of types, not {brief(spec)}",
                 here(),
-                hint="give a type, as in ut.i32 or ut.f32[3], or a container of types",
+                hint="write a type, as in ut.i32 or ut.f32[3]",
             )
         if self.state not in ("declared", "open") or self._ports is not None or self._specialization is not None:
             after = "its block" if self.state not in ("declared", "open") else "its output"
             after = after if self._specialization is None else "it was called"
             raise CaptureError(
-                f"an input of `{self.name}` is declared after {after}", here(), hint="declare all inputs first"
+                f"an input of `{self.name}` is declared after {after}",
+                here(),
+                hint="declare all inputs at the top of the block",
             )
         if name and (not name.isidentifier() or name in (item.name for item in self._inputs)):
             raise CaptureError(
-                f"{name!r} cannot be the name of an input of `{self.name}`",
+                f"{name!r} cannot name an input of `{self.name}`",
                 here(),
-                hint="names are like those of Python's variables, each taken once",
+                hint="use a Python identifier that no other input has",
             )
         self.learn_names()
         ports = [self.builder.param(type.erased(), f"x{len(self._inputs)}") for type in note.types]
@@ -256,11 +258,11 @@ class Block(Definition):
         session = self._session
         is_here = self.state == "open" and session is not None and session.ctx.builder is self.builder
         if not is_here or self.builder.region != 0 or self._ports is not None:
-            what = "has an output already" if self._ports is not None else "gets its output outside of its block"
+            what = "already has an output" if self._ports is not None else "is given an output outside its block"
             raise CaptureError(
                 f"`{self.name}` {what}",
                 here(),
-                hint="call output once, in the block itself, with all that it gives: output(a, b)",
+                hint="call output once, in the block itself, with all results: output(a, b)",
             )
         assert session is not None
         self.name_values()
@@ -286,7 +288,7 @@ class Block(Definition):
                 if not isinstance(what, str) and (session is not self._session or not what[0].is_open):
                     name = name_of(what)
                     raise CaptureError(
-                        f"`{self.name}` uses `{name}` of `{what[0].name}`, and is called outside of the block of that",
+                        f"`{self.name}` uses `{name}` of `{what[0].name}`, but is called outside that block",
                         hint=f"make `{name}` an input of `{self.name}`, or call it in the block",
                     )
             return self.specialization
@@ -294,8 +296,8 @@ class Block(Definition):
             raise self._unfinished()
         if self.specialization.results is None:
             raise CaptureError(
-                f"`{self.name}` is called before its block is over, so what it gives must be declared",
-                hint="write the type of its output: ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple of types",
+                f"`{self.name}` is called before its block ends, so its results must be declared",
+                hint="declare them: ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple of types",
             )
         session.unfinished[self.specialization.name] = self
         self.callers.add(session.blocks[-1])
@@ -305,7 +307,7 @@ class Block(Definition):
         return self._ready
 
     def _unfinished(self) -> CaptureError:
-        said = {"declared": "has no block", "failed": "ended in an error", "open": "is not over"}
+        said = {"declared": "has no block", "failed": "raised an error", "open": "has not ended"}
         missing = self if self.state in said else next(b for b in self._group() if b.state in said)
         through = "" if missing is self else f" calls `{missing.name}`, which"
         what = said[missing.state] if missing.state == "declared" else f"has a block that {said[missing.state]}"
@@ -314,9 +316,9 @@ class Block(Definition):
             self.closure.span,
             hint=f"fill it first: `with {missing.name}:`, and {missing.name}.output(...) in it"
             if missing.state == "declared"
-            else "in its block call it like a function, without `.run` or `.graph`"
+            else "in its block, call it like a function, without `.run` or `.graph`"
             if missing.state == "open"
-            else "write it anew, with the error corrected",
+            else "fix the error, and define it again",
         )
 
     # -- linking -------------------------------------------------------------------------------------------
@@ -351,7 +353,7 @@ class Block(Definition):
                 try:
                     refuse_endless(Library(reached, block.specialization.name))
                 except CaptureError as fault:
-                    fault.hint = "give it a base case: ut.cond(test, base, other), and only `other` calls it again"
+                    fault.hint = "add a base case: ut.cond(test, base, other), where only `other` calls it again"
                     raise
                 if all(isinstance(what, str) for what in block.specialization.hidden):
                     block._make_ready(reached)

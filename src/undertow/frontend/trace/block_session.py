@@ -1,4 +1,4 @@
-"""The session of SubGraphs: what the outermost block writes, with the blocks and functions inside of it.
+"""The session of SubGraphs: what the outermost block writes, with the blocks and functions inside it.
 
 The user's Python runs as it is, so Python itself knows the line that is running.
 """
@@ -25,11 +25,11 @@ numbers = itertools.count(1)
 
 _HOW_TO_INDEX = (
     "in the block of a SubGraph write ut.asarray(x)[i], and use the functions of ut; "
-    "a `def` that is given to ut.cond may index arrays and lists as they are"
+    "a `def` passed to ut.cond may index arrays and lists directly"
 )
 _HINTS = {
-    "truth": "the block of a SubGraph runs once, as plain Python: choose with ut.cond(test, then, other) or ut.where, "
-    "repeat with ut.while_loop",
+    "truth": "the block of a SubGraph runs once, as plain Python: branch with ut.cond(test, then, other) or ut.where, "
+    "loop with ut.while_loop",
     "index": _HOW_TO_INDEX,
     "array": _HOW_TO_INDEX,
 }
@@ -79,7 +79,7 @@ class BlockContext(Context):
 
 
 class BlockSession(CaptureSession):
-    """What the outermost block of a SubGraph writes, with the blocks and functions inside of it."""
+    """What the outermost block of a SubGraph writes, with the blocks and functions inside it."""
 
     ctx: BlockContext
 
@@ -96,7 +96,7 @@ class BlockSession(CaptureSession):
         return self.variables.setdefault(variable, f"{variable.name}~v{variable.number}")
 
     def uses_variable(self, variable: Any, writes: bool) -> bool:
-        """The block runs once, so whatever touches a variable stands in program order."""
+        """The block runs once, so all operations on a variable are in program order."""
         if writes:
             self.main.assigned |= {variable}
         return True

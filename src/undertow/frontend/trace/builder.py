@@ -1,4 +1,4 @@
-"""Writes one function graph, node by node: what every face of Undertow writes through.
+"""The builder: writes one function graph, node by node, for every API of Undertow.
 
 The builder knows regions. A value that is used inside a branch is brought there by a chain of Switch nodes,
 made once per branch and value; a node without inputs is triggered by its region's pivot; a value that
@@ -153,7 +153,7 @@ class Builder:
         return self._homes.get(port, self.nodes[port.node].region)
 
     def origin(self, port: Port) -> Port:
-        """What a port hands on: itself, or what came into the Switches before it."""
+        """The source of a port: itself, or the input of the Switches before it."""
         while self.nodes[port.node].op == "switch":
             given = self.nodes[port.node].inputs[1]
             assert isinstance(given, Port)
@@ -170,8 +170,8 @@ class Builder:
             parent = self.regions[at].parent
             if parent is None:
                 raise CaptureError(
-                    "a value made inside one branch is used outside of it",
-                    hint="return it from the branch, or assign it to a variable on both sides",
+                    "a value computed inside a branch is used outside it",
+                    hint="return it from the branch, or assign it to a variable in both branches",
                 )
             path.append(at)
             at = parent
@@ -215,7 +215,7 @@ class Builder:
                 del self._through[key]
                 self._homes.pop(seen, None)
         while self.forced and self.forced[-1][0] >= mark.nodes:
-            self.forced.pop()[1].clear()  # to be merged anew when read again
+            self.forced.pop()[1].clear()  # to be merged again when read again
         self._branches = {key: then for key, then in self._branches.items() if then < mark.regions}
         for number, region in enumerate(self.regions):
             if any(start.node >= mark.nodes for start in region.starts):
@@ -250,7 +250,7 @@ class Builder:
         return self._graph(order, range(len(self.regions)), params, results, carried)
 
     def extract(self, results: Sequence[Port], fed: Mapping[Port, Port] = NOTHING) -> tuple[FunctionGraph, list[int]]:
-        """What the results need of a graph that may go on growing, and which of the parameters that is.
+        """The part of a still growing graph that the results need, and the parameters among it.
 
         `fed` are values that are handed over instead of computed: the parameters that take their place.
         """
@@ -285,7 +285,7 @@ class Builder:
         carried: int,
         fed: Mapping[Port, Port] = NOTHING,
     ) -> FunctionGraph:
-        """These nodes and regions, numbered anew."""
+        """These nodes and regions, renumbered."""
         place = {old: new for new, old in enumerate(order)}
         region_of = {old: new for new, old in enumerate(kept)}
 

@@ -1,4 +1,4 @@
-"""Python functions become graphs: one for each signature, captured once.
+"""Capture: turns Python functions into graphs, once per signature.
 
 A session captures everything that one outer call needs. A function that is called while it is still being
 captured is recursive; its result annotation says what the call gives. What turns out during a capture
@@ -38,7 +38,7 @@ from undertow.ir.graph import Attrs, FunctionGraph, Port
 from undertow.types import CTL, Type, join
 
 # How many signatures one function may have, and how many of them one inside the other if none is smaller than the
-# one around it: a recursion that makes its arguments larger would go on for ever, and may double them each time.
+# one around it: a recursion that enlarges its arguments would never end, and may double them each time.
 _MOST_SPECIALIZATIONS = 64
 _MOST_GROWING = 12
 
@@ -116,8 +116,8 @@ class CaptureSession(Scope):
             if effectful:
                 name = callee.definition.name
                 raise CaptureError(
-                    f"`{name}` acts on the world (print, assert or assign): it cannot be called again",
-                    hint="leave ut.checkpoint out, or take what acts out of the function",
+                    f"`{name}` has side effects (print, assert or assign) and cannot be recomputed",
+                    hint="remove ut.checkpoint, or move the side effects out of the function",
                 )
             attrs = Attrs(callee=callee.name, checkpoint=True)
         number = builder.add(op, inputs, outputs, attrs, self.ctx.span, callee.definition.short_name, controls)
@@ -159,9 +159,9 @@ class CaptureSession(Scope):
             for variable, is_written in ready.variables.values():
                 if self.bound(variable) is not variable:
                     raise CaptureError(
-                        f"`{definition.name}` is a graph already: the gradient does not see its variable "
+                        f"`{definition.name}` is already a graph: the gradient does not see its variable "
                         f"`{variable.name}`",
-                        hint="hand the value over as an argument",
+                        hint="pass the value as an argument",
                     )
                 self.uses_variable(variable, is_written)
             variables = {known: self.variable_name(variable) for known, (variable, _) in ready.variables.items()}
@@ -257,9 +257,9 @@ class CaptureSession(Scope):
             leaves, structure = tree.flatten(value, is_traced)
             if note.structure != structure:
                 raise TypeMismatch(
-                    f"{called} is {describe(value)}, but {tree.show(note.structure, note.types)} is annotated",
+                    f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",
                     self.ctx.span,
-                    hint="end every path with `return` and a value" if value is None else how_to_return(value, note),
+                    hint="end every path with a `return` of a value" if value is None else how_to_return(value, note),
                 )
             dims: Dims = {}
             places = tree.paths(value, "result", is_traced)
@@ -291,26 +291,26 @@ class CaptureSession(Scope):
 
 
 def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) -> CaptureError:
-    """A function is called while it is being captured, inside of these, and nobody knows yet what it gives."""
+    """A function is called while it is being captured, inside these, so its result type is not known yet."""
     names = inside[inside.index(closure.name) :] if closure.name in inside else []
     through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
     if isinstance(closure.node, ast.Lambda):
         return CaptureError(
-            "a lambda that calls itself cannot say what it returns",
+            "a lambda that calls itself cannot annotate its result",
             span,
             hint="use a `def` with an annotated result: `def f(n: ut.i64) -> ut.i64:`",
         )
     taken = ", ".join(closure.signature.parameters)
-    said = ", and its annotation names no type" if "return" in closure.annotations else ""
+    said = ", but its annotation is not a type" if "return" in closure.annotations else ""
     return CaptureError(
         f"`{closure.name}` calls itself{through}, so its result must be annotated{said}",
         span,
-        hint=f"write what it returns: `def {closure.node.name}({taken}) -> ut.i64:`, or ut.f32[3], or a tuple",
+        hint=f"annotate the result: `def {closure.node.name}({taken}) -> ut.i64:`, or ut.f32[3], or a tuple",
     )
 
 
 def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
-    """Every call has arguments of yet another type: say which argument, and how it goes on."""
+    """The error for a recursion with arguments of a new type at each call: names the argument and its types."""
     shown: list[list[str]] = []
     for call in calls[:4]:
         rest = iter(call.types)
@@ -320,6 +320,6 @@ def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
     while len(types) > 2 and sum(map(len, types)) > 80:
         types = types[:-1]
     return CaptureError(
-        f"argument `{parameter}` of `{name}` has another type at each call: {', '.join(types)}, ...",
+        f"argument `{parameter}` of `{name}` has a different type at each call: {', '.join(types)}, ...",
         hint="a recursive call must keep the dtypes, ranks and structures of its arguments",
     )

@@ -28,7 +28,7 @@ from undertow.frontend.values.traced import context, is_traced
 from undertow.ir.graph import FunctionGraph
 from undertow.types import Type
 
-# What stands for variables and captured arrays, by identity: those that a gradient is taken with respect to.
+# Substitutes for variables and captured arrays, by identity: those that a gradient is taken with respect to.
 Binding = dict[int, tuple[Any, Any]]
 # Checks and converts what a function returns; None where nothing is annotated.
 Check = Callable[[Any], Any] | None
@@ -63,7 +63,7 @@ class Definition:
 
     @property
     def short_name(self) -> str:
-        """Its name without what it stands in: what calls of it are called."""
+        """Its name without the enclosing scopes, which names its calls."""
         return self.name.rsplit(".", 1)[-1]
 
     def note(self, name: str) -> Annotation | None:
@@ -94,7 +94,7 @@ def _not_a_function(decorated: Any) -> CaptureError:
     kind = type(decorated).__name__
     what, hint = brief(decorated), "decorate a `def` or a lambda"
     if isinstance(decorated, type):
-        what, hint = f"the class `{decorated.__name__}`", "decorate its methods one by one"
+        what, hint = f"the class `{decorated.__name__}`", "decorate its methods individually"
     elif isinstance(decorated, (staticmethod, classmethod, property)):
         what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
     elif isinstance(decorated, functools.partial):
@@ -102,7 +102,7 @@ def _not_a_function(decorated: Any) -> CaptureError:
     elif isinstance(decorated, MethodType):
         what, hint = f"the bound method `{decorated.__name__}`", "decorate the method where the class defines it"
     elif isinstance(decorated, BuiltinFunctionType):
-        what, hint = f"`{decorated.__name__}`, which has no Python source", "call it inside a `def` that is decorated"
+        what, hint = f"`{decorated.__name__}`, which has no Python source", "call it inside a decorated `def`"
     elif callable(decorated):
         what, hint = f"an object of class `{kind}`", "decorate its method `__call__`, or a `def` that calls it"
     return CaptureError(f"@ut.function works on Python functions, not on {what}", hint=hint)
@@ -174,7 +174,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         held, structure = tree.flatten(value, is_traced, definition.children)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
-                f"{called} is {describe(value)}, but {tree.show(note.structure, note.types)} is annotated",
+                f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",
                 span,
                 hint=_how_to_structure(value, note),
             )
@@ -206,16 +206,16 @@ def _is_list_for_array(value: Any, note: Annotation) -> bool:
 
 def how_to_return(value: Any, note: Annotation) -> str:
     if _is_list_for_array(value, note):
-        return "make an array of it with ut.stack, or change the annotation"
-    return "return what is annotated, or change the annotation"
+        return "convert it to an array with ut.stack, or change the annotation"
+    return "return the annotated type, or change the annotation"
 
 
 def _how_to_structure(value: Any, note: Annotation) -> str:
     """What to do about an argument of the wrong structure."""
     if _is_list_for_array(value, note):
-        return "make an array of it with ut.stack, or change the annotation"
+        return "convert it to an array with ut.stack, or change the annotation"
     if value is None or isinstance(value, (str, bytes)):
-        return "give a number or an array" if note.structure == (tree.LEAF,) else "give values of that structure"
+        return "pass a number or an array" if note.structure == (tree.LEAF,) else "pass values of that structure"
     if isinstance(value, np.ndarray) or (note.structure == (tree.LEAF,) and not isinstance(value, (tuple, list, dict))):
         return "use numbers and arrays of bool, i32, i64, f32 or f64"
-    return "give the same structure, or change the annotation"
+    return "pass the same structure, or change the annotation"

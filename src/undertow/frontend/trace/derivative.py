@@ -50,11 +50,11 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
     if isinstance(function, partial):
         raise CaptureError(
             f"{what} works on functions, not on a functools.partial",
-            hint=f"give a lambda that calls it: {what}(lambda x: f(2.0, x))",
+            hint=f"pass a lambda that calls it: {what}(lambda x: f(2.0, x))",
         )
-    hint = f"write {what}(f), and then call the result: {what}(f)(x)"
+    hint = f"write {what}(f), then call the result: {what}(f)(x)"
     if callable(function):
-        hint = f"give a lambda that calls it: {what}(lambda x: f(x))"
+        hint = f"pass a lambda that calls it: {what}(lambda x: f(x))"
     raise CaptureError(f"{what} works on functions, not on {brief(function)}", hint=hint)
 
 
@@ -187,7 +187,7 @@ class Derived(Wrapped):
             self._refuse_static(shapes[-1][1], n)
         wanted = [index for indices, _ in shapes for index in indices]
         if len(set(wanted)) < len(wanted):
-            raise CaptureError(f"argnums={brief(self.argnums)} names an argument twice", hint="name each argument once")
+            raise CaptureError(f"argnums={brief(self.argnums)} lists an argument twice", hint="list each argument once")
         call.refuse_integers(wanted)
         answer, aux = self._split(call.value)
         scalar = scalar_of(answer, self.inner.name)
@@ -222,9 +222,9 @@ class Derived(Wrapped):
             if isinstance(value, Variable):
                 verb = "is" if len(structure) == 1 else "holds"
                 what = f"{verb} the variable `{value.name}`, which has no gradient as an argument"
-                hint = f"write ut.{self.what}(f, variables=v), or give the value of the variable: v.read()"
+                hint = f"write ut.{self.what}(f, variables=v), or pass the value of the variable: v.read()"
             elif value is not None and len(structure) == 1:
-                what, hint = f"is {brief(value)}: only floats have gradients", "name another argument: argnums=1"
+                what, hint = f"is {brief(value)}: only floats have gradients", "choose another argument: argnums=1"
             else:
                 continue
             raise TypeMismatch(f"argument {number} of `{self.inner.name}` {what}", hint=hint)
@@ -234,14 +234,14 @@ class Derived(Wrapped):
             return value, None
         if not isinstance(value, tuple) or len(value) != 2:
             raise TypeMismatch(
-                f"`{self.inner.name}` returns {describe(value)}, but has_aux=True wants a pair",
-                hint="return the number and what else is to be given back: return loss, predictions",
+                f"`{self.inner.name}` returns {describe(value)}, but has_aux=True needs a pair",
+                hint="return the number and the auxiliary value: return loss, predictions",
             )
         return value
 
 
 class PulledBack(Adapted):
-    """From primals and cotangents to the cotangents of the primals: what `vjp` gives outside of a capture."""
+    """From primals and cotangents to the cotangents of the primals: what `vjp` gives outside a capture."""
 
     parameters = ("primals", "cotangents")
 
@@ -271,16 +271,16 @@ def flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
     for leaf in (*leaves, *static):
         if not isinstance(leaf, (Variable, np.ndarray)):
             raise TypeMismatch(
-                f"variables={brief(targets)}: {brief(leaf)} is neither a variable nor an array",
-                hint="name ut.Variables, or the NumPy arrays that the function uses, in any container",
+                f"variables={brief(targets)} contains {brief(leaf)}, which is neither a variable nor an array",
+                hint="list ut.Variables, or the NumPy arrays that the function uses, in any container",
             )
         type_ = leaf.type if isinstance(leaf, Variable) else leaf_type(leaf)
         if type_.dtype.kind != "float":
             what = f"variable `{leaf.name}`" if isinstance(leaf, Variable) else "an array in variables="
             raise TypeMismatch(
                 f"{what} is {said(type_)}: only floats have gradients",
-                hint="leave it out of variables=, or make it hold floats",
+                hint="remove it from variables=, or use floats",
             )
     if len({id(leaf) for leaf in leaves}) != len(leaves):
-        raise TypeMismatch("variables= names one variable twice", hint="name each variable once")
+        raise TypeMismatch("variables= lists a variable twice", hint="list each variable once")
     return leaves, structure

@@ -1,4 +1,4 @@
-"""Graphs that are already there, made part of a library that is being captured.
+"""Adds existing graphs to a library that is being captured.
 
 A `Ready` is a function at one signature with all graphs that it needs. It is made from a library whose main graph
 calls it: usually main only hands its parameters on, and the function behind it is called directly; any other main
@@ -34,7 +34,7 @@ class Ready:
     structures: tuple[Structure, ...]  # one per parameter
     results: Annotation
     callee: str
-    hidden: tuple[str, ...]  # what a call hands over besides: see Session.write_call
+    hidden: tuple[str, ...]  # further arguments of a call: see Session.write_call
     graphs: Mapping[str, FunctionGraph]
     # Variables by the name that its graphs know them by, and whether they are written.
     variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def make_ready(captured: Captured) -> Ready:
 
 
 def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | None:
-    """The function that main calls with just its parameters, and what else the call hands over; None if it does more.
+    """The function that main calls with just its parameters, and the hidden arguments; None if main does more.
 
     That is an order token, main's start, and a key, the first that is drawn from main's seed.
     """

@@ -1,4 +1,4 @@
-"""Libraries: a main graph that makes one outer call, and all graphs that it needs."""
+"""Builds libraries: a main graph that makes one outer call, and all graphs that it needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from undertow.types import Type
 _WORDS = {
     "Traced": "a traced value",
     "TracedRange": "a range of traced length",
-    "TracedText": "a text with traced values",
+    "TracedText": "a string with traced values",
     "Closure": "a function",
 }
 
@@ -92,12 +92,12 @@ def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
     return CaptureError(
         f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
         span,
-        hint="the line runs as plain Python while the graph is captured",
+        hint="the line runs as plain Python during capture",
     )
 
 
 def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:
-    """The graphs that main needs, callers before callees, numbered anew: some were captured more than once."""
+    """The graphs that main needs, callers before callees, renumbered: some were captured more than once."""
     needed = [main]
     names = {"main": "main"}
     uses = {"main": 1}

@@ -1,4 +1,4 @@
-"""Makes whole what the blocks of SubGraphs wrote: calls of functions that were not finished when they were called.
+"""Links the graphs of SubGraph blocks: completes calls of functions that were unfinished when they were called.
 
 A block runs once, so a call in it of a SubGraph that is still open cannot know which hidden arguments (design/0003)
 that one will turn out to take. It hands over an order token and a random key, in case they are needed. When the last of
@@ -21,7 +21,7 @@ from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.structure import ENTERS, SOURCES
 from undertow.types import CTL, Type, i64
 
-PROVISIONAL = ("effect", "key")  # what a call of an unfinished SubGraph hands over
+PROVISIONAL = ("effect", "key")  # hidden arguments of a call of an unfinished SubGraph
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +37,7 @@ class WrittenBlock:
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """The graph of a function, or of a loop or map inside of one."""
+    """The graph of a function, or of a loop or map inside one."""
 
     builder: Builder
     results: list[Port]
@@ -64,9 +64,9 @@ class _Member:
     """A function among those that are linked: a SubGraph, or an @ut.function that its block called."""
 
     function: Specialization
-    bodies: list[_Body]  # its own first, then loops and maps, each after the one that it stands in
+    bodies: list[_Body]  # its own first, then loops and maps, each after its enclosing body
     visible: list[int]
-    handed: list[Any]  # what calls hand over besides their arguments, before linking
+    handed: list[Any]  # hidden arguments of calls, before linking
     hidden: dict[Any, Port] = field(default_factory=dict)  # what it takes besides, and the parameter
     owner: Builder | None = None  # of a SubGraph: values of this builder are its own
 
@@ -219,7 +219,7 @@ def _resolve(body: _Body, what: Outer, member: _Member) -> Port:
 
 
 def _call_inputs(member: _Member, members: dict[str, _Member]) -> dict[_Body, dict[int, tuple[Operand, ...]]]:
-    """What each call of a member hands over, by body and node."""
+    """The hidden arguments of each call of a member, by body and node."""
     inputs_of: dict[_Body, dict[int, tuple[Operand, ...]]] = {}
     for body, number, callee in list(_group_calls(member, members)):
         node = body.builder.nodes[number]

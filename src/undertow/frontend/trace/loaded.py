@@ -1,4 +1,4 @@
-"""A definition without Python: its graphs are ready, and its arguments must be of types that it has graphs for.
+"""A definition without Python source: its graphs are given, and its arguments must have the types of one of them.
 
 Containers match by what they are, not by where their class comes from: a dataclass or namedtuple fits one that was
 saved if its name and its fields are the same.
@@ -77,9 +77,9 @@ class ReadyDefinition(Definition):
         )
         more = "; ..." if len(self.signatures) > 4 else ""
         hint = (
-            f"it was saved for {saved}{more}; to have more, ut.save it with examples=[...]"
+            f"it was saved for {saved}{more}; to add signatures, ut.save it with examples=[...]"
             if saved
-            else f"it was saved only as mapped: call {self.name}.map, or ut.save it with examples=[...]"
+            else f"it was saved only for map: call {self.name}.map, or ut.save it with examples=[...]"
         )
         return TypeMismatch(what, span, hint)
 
@@ -96,7 +96,7 @@ def show_arguments(structures: Sequence[tree.Structure], types: Sequence[Any], n
     parts: list[str] = []
     rest = iter(types)
     for name, structure in zip(names, structures, strict=True):
-        if structure in ((("tuple", 0),), (("dict", 0, ()),)):  # *args or **kwargs that nobody gave
+        if structure in ((("tuple", 0),), (("dict", 0, ()),)):  # empty *args or **kwargs
             continue
         held = [next(rest) for token in structure if token == tree.LEAF]
         parts.append(f"{name}: {tree.show(structure, held)}")

@@ -49,7 +49,7 @@ class DifferentiableCall:
                 name = f"`{self.arguments.names[index]}` of `{self.definition.name}`"
                 raise TypeMismatch(
                     f"{name} is {said(type_)}: only floats have gradients",
-                    hint="give a float, as in 3.0, or take the gradient with respect to other arguments: argnums=...",
+                    hint="pass a float, as in 3.0, or differentiate with respect to other arguments: argnums=...",
                 )
 
     def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int], sparse_rows: bool = False) -> list[Any]:
@@ -86,8 +86,8 @@ def write_call(session: Session, definition: Definition, args: Sequence[Any], kw
     leaves, _ = tree.flatten(value, is_traced)
     if not leaves:
         raise CaptureError(
-            f"`{definition.name}` returns nothing that could have a gradient",
-            hint="return the number to be differentiated",
+            f"`{definition.name}` returns nothing to differentiate",
+            hint="return the number to differentiate",
         )
     builder = session.ctx.open_builder
     number = builder.origin(leaves[0].port).node
@@ -101,8 +101,8 @@ def scalar_of(value: Any, name: str) -> Traced:
     """The one float that is to be differentiated."""
     if not isinstance(value, Traced):
         raise TypeMismatch(
-            f"`{name}` returns {describe(value)}: the gradient is that of one number",
-            hint="return the number alone, or with has_aux=True the number and something else",
+            f"`{name}` returns {describe(value)}, but a gradient is taken of a single number",
+            hint="return only the number, or use has_aux=True to return the number and something else",
         )
     if value.type.dtype.kind != "float":
         raise TypeMismatch(
@@ -111,15 +111,15 @@ def scalar_of(value: Any, name: str) -> Traced:
         )
     if value.type.rank:
         raise TypeMismatch(
-            f"`{name}` returns {said(value.type)}: the gradient is that of one number",
-            hint="sum it up, as in ut.sum(x), or give a cotangent: value, back = ut.vjp(f, ...)",
+            f"`{name}` returns {said(value.type)}, but a gradient is taken of a single number",
+            hint="reduce it, as in ut.sum(x), or pass a cotangent: value, back = ut.vjp(f, ...)",
         )
     return value
 
 
 @dataclass(slots=True, eq=False)
 class Pullback:
-    """What `vjp` gives beside the value, inside of a capture: cotangents of the results to those of the arguments."""
+    """What `vjp` gives beside the value, inside a capture: cotangents of the results to those of the arguments."""
 
     call: DifferentiableCall
     skipped: int  # arguments that a method is bound to
@@ -136,14 +136,14 @@ class Pullback:
 
 
 def pull_back(call: DifferentiableCall, cotangents: Any) -> tuple[Any, ...]:
-    """Write the gradient for these cotangents; a container like the arguments, None for what is no float."""
+    """Write the gradient for these cotangents; a container like the arguments, with None for non-floats."""
     name = call.definition.name
     results, structure = tree.flatten(call.value, is_traced)
     apart = tree.along(structure, cotangents)
     if apart is None or any(tree.children(cotangent) is not None for cotangent in apart):
         raise TypeMismatch(
             f"the cotangent is {describe(cotangents)}, but `{name}` returns {describe(call.value)}",
-            hint="give a cotangent of the same structure, as in back(ut.ones_like(value))",
+            hint="pass a cotangent of the same structure, as in back(ut.ones_like(value))",
         )
     by_result: dict[int, Operand] = {}
     for result, cotangent in zip(results, apart, strict=True):
@@ -172,7 +172,7 @@ def _fit(cotangent: Any, type_: Type, name: str) -> Any:
     held = value.type if isinstance(value, Traced) else Type(type_.dtype, np.shape(value))
     if not type_.accepts(held):
         raise TypeMismatch(
-            f"the cotangent of {said(type_)} that `{name}` returns is {said(held)}",
-            hint="give one of the same dtype and shape",
+            f"the cotangent is {said(held)}, but `{name}` returns {said(type_)}",
+            hint="pass one of the same dtype and shape",
         )
     return value

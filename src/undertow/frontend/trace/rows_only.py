@@ -1,4 +1,4 @@
-"""Which parameters of a function are only looked up by rows, in it and in all that it enters.
+"""Finds parameters that are only looked up by rows, in a function and everything it enters.
 
 Of those the gradient can be given as rows. The structure of a result is known when it is captured, so this is asked of
 the graphs as they were captured.
@@ -49,7 +49,7 @@ def _uses(graph: FunctionGraph) -> Iterator[tuple[int, Node | None, int]]:
             elif operand in origins:
                 yield origins[operand], node, at
         if node.op in LINKED:
-            # A call that has a gradient itself hands on nothing: cotangents come back for what it was given.
+            # A call that has a gradient itself passes nothing on: cotangents come back for its arguments.
             link = node.inputs[0]
             assert isinstance(link, Port)
             yield from ((origins[x], node, 0) for x in graph.nodes[link.node].inputs if x in origins)

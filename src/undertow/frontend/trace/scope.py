@@ -1,4 +1,4 @@
-"""What a graph sees of what is around it: hidden parameters, variables, and what stands for them.
+"""Closure conversion: hidden parameters for the outer values and variables that a graph uses.
 
 Hidden parameters (docs/design/0003-hidden-parameters.md) are what a graph takes besides its arguments: values of
 enclosing graphs, an order token if it acts on the world, a key if it draws random numbers. They turn up while the graph
@@ -65,7 +65,7 @@ class Scope:
         if value.builder is builder:
             return builder.use(value.port)
         if value.builder.context is not builder.context:
-            raise CaptureError(f"{value!r} belongs to another graph", hint="hand it over as an argument")
+            raise CaptureError(f"{value!r} belongs to another graph", hint="pass it as an argument")
         outer = (value.builder, value.port)
         if outer not in builder.lifted:
             self.hide(builder, outer)

@@ -1,4 +1,4 @@
-"""What a face of Undertow is asked for while graphs are written: the protocol behind `Context.session`.
+"""The protocol behind `Context.session`: what each API provides while graphs are written.
 
 `@ut.function` implements it by capturing Python's source (capture.py), `ut.SubGraph` by running a block once
 (block.py), `compat.v1` by writing whenever the user does (compat/v1/graph.py). Traced values, variables, random numbers
@@ -55,7 +55,7 @@ class Session(Protocol):
     def forget_hidden(self, builder: Builder) -> None:
         """After a rollback of the builder: hidden parameters are those that are still there."""
 
-    # -- variables, and what stands for them ----------------------------------------------------------------
+    # -- variables, and their substitutes ----------------------------------------------------------------
 
     def variable_name(self, variable: Any) -> str:
         """The name of a `ut.Variable` in the graphs."""
@@ -64,13 +64,13 @@ class Session(Protocol):
         """Must this use of a `ut.Variable` stand in program order?"""
 
     def bound(self, value: Any) -> Any:
-        """What stands for a variable or captured array here: the value itself, or an argument of a gradient."""
+        """The substitute for a variable or captured array here: the value itself, or an argument of a gradient."""
 
     def seen(self, value: Any) -> Any:
         """What a name, an attribute or an item gives."""
 
     def seen_inside(self, value: Any) -> Any:
-        """An argument of what is not the user's own Python: a container with what stands for the arrays in it."""
+        """An argument of code that is not the user's: a container with substitutes for the arrays in it."""
 
     def note_reading(self, env: Env, name: str, value: Any) -> None:
         """A variable of an enclosing Python function is read."""

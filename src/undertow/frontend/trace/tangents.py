@@ -45,7 +45,7 @@ def definition_of(function: Any, count: int, span: Span | None) -> tuple[Definit
     if definition is not None:
         return definition, getattr(function, "__undertow_bound__", ())
     if isinstance(function, Traced) or not callable(function):
-        raise CaptureError(f"ut.jvp of {brief(function)}, which is not a function", span, hint=_HOW)
+        raise CaptureError(f"ut.jvp takes a function, not {brief(function)}", span, hint=_HOW)
     return Definition(_applied(function, count, span)), ()
 
 
@@ -83,14 +83,14 @@ def checked(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ..
         if not isinstance(given, (tuple, list)):
             raise TypeMismatch(f"ut.jvp takes {what} as a tuple, not {describe(given)}", hint=_HOW)
     if len(primals) != len(tangents):
-        raise TypeMismatch(f"ut.jvp is given {len(primals)} arguments and {len(tangents)} tangents", hint=_HOW)
+        raise TypeMismatch(f"ut.jvp gets {len(primals)} arguments, but {len(tangents)} tangents", hint=_HOW)
     return tuple(primals), tuple(tangents)
 
 
 def match_tangents(
     definition: Definition, arguments: Arguments, bound: int, tangents: Sequence[Any], span: Span | None
 ) -> dict[int, Any]:
-    """The tangents of leaves that have one, as values of their types; a None stands for all that is below it."""
+    """The tangents of leaves that have one, as values of their types; a None covers everything below it."""
     taken = definition.closure.signature.bind(*[None] * bound, *tangents).arguments
     matched: dict[int, Any] = {}
     number = 0
@@ -105,34 +105,36 @@ def match_tangents(
 
 
 def _along(definition: Definition, structure: tree.Structure, value: Any, name: str, span: Span | None) -> list[Any]:
-    """What stands in a tangent at each leaf of the argument."""
+    """The part of a tangent at each leaf of the argument."""
     variables = [token for token in structure if token[0] == "static" and isinstance(token[1].value, Variable)]
     found = tree.along(structure, value, definition.children, variables)
     if found is None:
         raise TypeMismatch(
-            f"the tangent of `{name}` has another structure than `{name}`: {describe(value)}",
+            f"the tangent of `{name}` differs from `{name}` in structure: {describe(value)}",
             span,
-            hint="give containers of the same kinds, lengths and keys; None stands for zero",
+            hint="use containers of the same kinds, lengths and keys; None means zero",
         )
     held = [token for token in structure if token == tree.LEAF or token in variables]
     for token, item in zip(held, found, strict=True):
         if token != tree.LEAF and item is not None and item is not token[1].value:
             what = f"`{name}` {'is' if len(structure) == 1 else 'holds'} the variable `{token[1].value.name}`"
             raise TypeMismatch(
-                f"{what}, which has no tangent", span, hint="give its value for the argument: v.read(); or None here"
+                f"{what}, which has no tangent",
+                span,
+                hint="pass its value as the argument: v.read(); or None as the tangent",
             )
     return [item for token, item in zip(held, found, strict=True) if token == tree.LEAF]
 
 
 def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) -> Any:
-    """The tangent of one leaf, of its type; None where there is none, because it is no float."""
+    """The tangent of one leaf, of its type; None if the leaf is not a float."""
     if type.dtype.kind != "float":
         is_zero = isinstance(value, Traced) or np.asarray(value).dtype.kind == "V" or not np.any(value)
         if not is_zero:
             raise TypeMismatch(
-                f"`{name}` is {said(type)}, so its tangent is zero, and not {brief(value)}",
+                f"`{name}` is {said(type)}, so its tangent must be None (zero), not {brief(value)}",
                 span,
-                hint="give None as its tangent; to differentiate, make the argument a float: 2.0 instead of 2",
+                hint="to differentiate, make the argument a float: 2.0 instead of 2",
             )
         return None
     if is_weak(value) or isinstance(value, (list, tuple)):
@@ -144,7 +146,7 @@ def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) ->
         raise TypeMismatch(
             f"the tangent of `{name}` is {said(found)}, but `{name}` is {said(type)}",
             span,
-            hint="a tangent has the dtype and the shape of its argument; None stands for zero",
+            hint="a tangent has the dtype and shape of its argument; None means zero",
         )
     return value if type.accepts(found) else functions.broadcast_to(value, leaf.shape)
 
@@ -160,8 +162,8 @@ def write_jvp(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], 
     function, primals, tangents = (*args, *(kwargs[key] for key in ("primals", "tangents") if key in kwargs))
     if interp.ctx.open_builder.is_block:
         raise CaptureError(
-            "ut.jvp cannot stand in the block of a SubGraph",
-            hint="call it in an @ut.function, or on the SubGraph when its block is closed",
+            "ut.jvp cannot be called in the block of a SubGraph",
+            hint="call it in an @ut.function, or on the SubGraph after its block",
         )
     primals, tangents = checked(primals, tangents)
     definition, bound = _definition_in(session, function, len(primals), span)
@@ -183,7 +185,7 @@ def _definition_in(session: Session, function: Any, count: int, span: Span | Non
 def write_tangent(
     session: Session, callee: Specialization, arguments: Arguments, tangents: dict[int, Any]
 ) -> tuple[Any, Any]:
-    """Write a tangent node: the value and its tangent, of f64 zeros for what is no float."""
+    """Write a tangent node: the value and its tangent, with f64 zeros for non-floats."""
     value, moving = session.write_call(callee, arguments, tangents)
     leaves, structure = tree.flatten(value, is_traced)
     rest = iter(moving)
@@ -192,7 +194,7 @@ def write_tangent(
 
 
 def capture_jvp(definition: Definition, arguments: Arguments, tangents: dict[int, Any]) -> Captured:
-    """The library for one `jvp` outside of a capture: main takes the arguments, then their tangents."""
+    """The library for one `jvp` outside a capture: main takes the arguments, then their tangents."""
     count = len(arguments.leaves)
 
     def write(session: CaptureSession, leaves: list[Traced]) -> Work:

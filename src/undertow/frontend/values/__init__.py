@@ -1,1 +1,1 @@
-"""What captured programs compute with: traced values, containers of them, variables, sparse rows."""
+"""The values of captured programs: traced values, containers of them, variables, sparse rows."""

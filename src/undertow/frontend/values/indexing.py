@@ -63,12 +63,12 @@ def _items(key: Any, rank: int, shown: str) -> list[_Item]:
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     used = sum(1 for part in parts if part is not None and part is not Ellipsis)
     if len(dots) > 1:
-        raise TypeMismatch("an index can hold only one `...`", hint="write out the other slices as `:`")
+        raise TypeMismatch("an index can contain only one `...`", hint="write out the other slices as `:`")
     if used > rank:
         axes = "no axes" if rank == 0 else f"{rank} ax{'i' if rank == 1 else 'e'}s"
         raise TypeMismatch(
-            f"{used} ind{'ex' if used == 1 else 'ices'} for {shown}, which has {axes}",
-            hint="a scalar cannot be indexed" if rank == 0 else "give at most one index for each axis",
+            f"{used} ind{'ex' if used == 1 else 'ices'} cannot index {shown}, which has {axes}",
+            hint="a scalar cannot be indexed" if rank == 0 else "use at most one index per axis",
         )
     at = dots[0] if dots else len(parts)
     parts[at : at + 1] = [slice(None)] * (rank - used)
@@ -76,12 +76,12 @@ def _items(key: Any, rank: int, shown: str) -> list[_Item]:
     takes = [k for k, item in enumerate(items) if item.kind == "take"]
     if len(takes) > 1:
         raise TypeMismatch(
-            "more than one array of integers in one index",
-            hint="index one axis after the other: x[rows][:, columns], or use ut.take_along_axis",
+            "an index cannot contain more than one array of integers",
+            hint="index one axis at a time: x[rows][:, columns], or use ut.take_along_axis",
         )
     if takes and not _together([item.kind in ("take", "index") for item in items]):
         raise TypeMismatch(
-            "an index that is an array and one that is a number, with a slice between them",
+            "an index cannot combine an array and a number with a slice between them",
             hint="index twice: first with the number, then with the array",
         )
     return items
@@ -106,13 +106,17 @@ def _item(part: Any) -> _Item:
             return _Item("take" if rank else "index", value)
         if dtype.kind == "bool":
             raise TypeMismatch(
-                "a boolean mask as an index: how many elements it picks is not known at capture",
-                hint="choose with ut.where(mask, x, 0) instead",
+                "a boolean mask cannot be an index: the number of elements it selects is known only at run time",
+                hint="use ut.where(mask, x, 0) instead",
             )
-        raise TypeMismatch(f"{type_of(value)} as an index", hint="ut.astype(i, ut.i64) makes an integer of it")
+        raise TypeMismatch(
+            f"an index must be an integer, not {type_of(value)}", hint="convert it with ut.astype(i, ut.i64)"
+        )
     if hasattr(part, "__index__") and not isinstance(part, bool):
         return _Item("index", operator.index(part))
-    raise TypeMismatch(f"{brief(part)} as an index", hint="use integers, slices, None, `...` or an array of integers")
+    raise TypeMismatch(
+        f"{brief(part)} cannot be an index", hint="use integers, slices, None, `...` or an array of integers"
+    )
 
 
 def _read_elements(value: Any, items: list[_Item]) -> tuple[Any, list[_Item]]:
@@ -133,7 +137,7 @@ def _read_elements(value: Any, items: list[_Item]) -> tuple[Any, list[_Item]]:
 
 def _is_static(part: slice) -> bool:
     if isinstance(part.step, Traced):
-        raise TypeMismatch("the step of a slice must be known at capture", hint="use ut.arange and ut.take")
+        raise TypeMismatch("the step of a slice must be known at capture time", hint="use ut.arange and ut.take")
     return not isinstance(part.start, Traced) and not isinstance(part.stop, Traced)
 
 

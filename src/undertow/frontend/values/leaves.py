@@ -1,4 +1,4 @@
-"""Leaves of containers: their types, what messages call them, and how they become tokens of a graph."""
+"""Leaves of containers: their types, their names in messages, and how they become tokens of a graph."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ def check_range(value: int, dtype: DType, what: str = "", span: Span | None = No
         raise TypeMismatch(
             f"{what or 'an integer'} is {brief(value)}, which does not fit in {dtype}",
             span,
-            hint=f"{dtype} ends at {bounds.max}: use {'i64' if dtype == i32 else 'a float'}",
+            hint=f"the largest {dtype} is {bounds.max}: use {'i64' if dtype == i32 else 'a float'}",
         )

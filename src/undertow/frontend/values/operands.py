@@ -1,4 +1,4 @@
-"""What users hand to functions, made into operands: traced or NumPy values of one dtype.
+"""Converts users' arguments to operands: traced or NumPy values of one dtype.
 
 Python numbers are weak: they take the dtype of what they meet, if it can hold their kind. All other values promote.
 Arithmetic on booleans is done in i64. Lists are arrays; those that hold traced values are stacked.
@@ -145,7 +145,9 @@ def result_dtype(dtype: object, default: DType) -> DType:
 def static_int(value: Any, what: str) -> int:
     """A number that must be known at capture."""
     if isinstance(value, (Traced, bool, np.bool_)):
-        raise TypeMismatch(f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture")
+        raise TypeMismatch(
+            f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture time"
+        )
     try:
         return operator.index(value)
     except TypeError:
@@ -157,8 +159,8 @@ def one_axis(axis: Any, rank: int, what: str) -> int:
     number = static_int(axis, f"the axis of {what}")
     if not -rank <= number < rank:
         raise TypeMismatch(
-            f"{what} along axis {number} of an array with {rank} ax{'i' if rank == 1 else 'e'}s",
-            hint="a scalar has no axes" if rank == 0 else f"the axis can be from {-rank} to {rank - 1}",
+            f"axis {number} of {what} is out of range for an array with {rank} ax{'i' if rank == 1 else 'e'}s",
+            hint="a scalar has no axes" if rank == 0 else f"the axis must be from {-rank} to {rank - 1}",
         )
     return number % rank
 
@@ -176,7 +178,7 @@ def some_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(sorted(one_axis(a, rank, what) for a in given))
     if len(set(axes)) != len(axes):
-        raise TypeMismatch(f"{what} along axes {tuple(given)}, one of them twice")
+        raise TypeMismatch(f"{what} along axes {tuple(given)} lists an axis twice")
     return axes
 
 
@@ -200,7 +202,10 @@ def split_shape(shape: Any, what: str) -> tuple[tuple[int | None, ...], list[Any
         elif isinstance(shape, np.ndarray):
             return split_shape(tuple(shape), what)
         else:
-            raise TypeMismatch(f"{brief(size)} in the shape of {what}", hint="sizes are integers, static or traced")
+            raise TypeMismatch(
+                f"{brief(size)} cannot be a size in the shape of {what}",
+                hint="sizes must be integers, static or traced",
+            )
     return tuple(attr), sizes
 
 

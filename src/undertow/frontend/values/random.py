@@ -1,7 +1,7 @@
-"""Random numbers: every place that draws, in every activation, has a key of its own.
+"""Random numbers: every drawing site has its own key in every activation.
 
 Inside a captured function the key comes from the run's `seed=`, through every call, loop and map on the way, so a
-run with a seed gives the same numbers on every engine. Outside of a capture the numbers are fresh.
+run with a seed gives the same numbers on every engine. Outside a capture the numbers are fresh.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sparse rows: an array that is zero except in some of its rows, which is what looking rows up becomes backwards.
+"""Sparse rows: an array that is zero except in some rows, such as the gradient of a row lookup.
 
 It is a container of two values, the numbers of the rows and the rows, that knows the shape of the whole. So it goes
 into captured functions and comes out of them, and may hold traced values.
@@ -28,7 +28,7 @@ _BEFORE = np.full(1, np.iinfo(np.int64).min)  # no row has this number, and it c
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class IndexedRows:
-    """An array that is zero but for some rows: `rows[k]` belongs to row `indices[k]`; repeated ones add up.
+    """An array that is zero except in some rows: `rows[k]` belongs to row `indices[k]`; repeated ones add up.
 
     `rows` has the axes of `indices`, then those of a row. Negative indices count from the end.
 
@@ -56,12 +56,14 @@ class IndexedRows:
         wanted = (*type_of(indices).shape, *_static(shape[1:]))
         found = type_of(rows)
         if found.dtype.kind == "bool":
-            raise TypeMismatch("the rows of IndexedRows are bool", hint="ut.astype(rows, ut.f64) makes numbers")
+            raise TypeMismatch(
+                "the rows of IndexedRows must be numbers, not bool", hint="convert them with ut.astype(rows, ut.f64)"
+            )
         if len(wanted) != found.rank or any(
             a != b and a is not None and b is not None for a, b in zip(wanted, found.shape, strict=True)
         ):
             raise TypeMismatch(
-                f"rows {found} at {type_of(indices)} of an array of shape {show_shape(_static(shape))}",
+                f"rows {found} at indices {type_of(indices)} do not fit the shape {show_shape(_static(shape))}",
                 hint=f"the rows must have the shape {show_shape(wanted)}: the axes of the indices, then those of a row",
             )
         arrays.check_static_indices(indices, shape[0], 0)
@@ -76,12 +78,12 @@ class IndexedRows:
 
     @property
     def ndim(self) -> int:
-        """How many axes the whole has."""
+        """The number of axes of the whole array."""
         return len(self.shape)
 
     @property
     def type(self) -> Type:
-        """The type of the whole."""
+        """The type of the whole array."""
         return Type(type_of(self.rows).dtype, _static(self.shape))
 
     def __repr__(self) -> str:
@@ -138,7 +140,7 @@ class IndexedRows:
         return self._with(self.indices, convert(self.rows, dtype_of(dtype)))
 
     def coalesce(self) -> IndexedRows:
-        """The same array with each row named once: indices in a vector, from 0 on and in order; repeated rows summed.
+        """The same array with each row once: indices sorted in a vector, counting from 0; repeated rows summed.
 
         How many are left is known only at run time, if the indices are.
         """
@@ -175,8 +177,8 @@ class IndexedRows:
             return plain.add(self.dense(), value)
         if self.type.shape != other.type.shape:
             raise TypeMismatch(
-                f"IndexedRows of shapes {show_shape(self.type.shape)} and {show_shape(other.type.shape)} are added",
-                hint="the shape is that of the whole array, and must be the same",
+                f"IndexedRows of shapes {show_shape(self.type.shape)} and {show_shape(other.type.shape)} do not add",
+                hint="the shapes are those of the whole arrays, and must be equal",
             )
         (_, mine, my_rows), (_, its, its_rows) = _flat(self), _flat(other)
         return self._with(arrays.concat([mine, its]), arrays.concat([my_rows, its_rows]))
@@ -237,9 +239,13 @@ def _checked_shape(shape: Any) -> tuple[Any, ...]:
     for size in made:
         is_size = size >= 0 if isinstance(size, int) else isinstance(size, Traced) and size.type == Type(i64)
         if not is_size:
-            raise TypeMismatch(f"{size!r} in the shape of IndexedRows", hint="it is the shape of the whole array")
+            raise TypeMismatch(
+                f"{size!r} cannot be a size in the shape of IndexedRows", hint="the shape is that of the whole array"
+            )
     if not made:
-        raise TypeMismatch("IndexedRows of shape []", hint="it is the shape of the whole array: one with rows")
+        raise TypeMismatch(
+            "IndexedRows cannot have the shape []", hint="the shape is that of the whole array, which must have rows"
+        )
     return made
 
 
@@ -258,7 +264,7 @@ def _scalar(value: Any, done: str) -> Any:
     found = value if isinstance(value, (bool, int, float)) else as_operand(value)
     if not isinstance(found, (bool, int, float)) and type_of(found).rank:
         raise TypeMismatch(
-            f"IndexedRows are {done} by {type_of(found)}",
-            hint="only scalars keep them sparse; .dense() is the whole array",
+            f"IndexedRows cannot be {done} by {type_of(found)}",
+            hint="only scalars keep them sparse; .dense() gives the whole array",
         )
     return found

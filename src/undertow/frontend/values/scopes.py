@@ -1,4 +1,4 @@
-"""Blocks that say something about every node written in them: what it waits for, where it is placed."""
+"""Scopes that apply to every node written in them: control dependencies and devices."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class device(_Scope):
     def __init__(self, name: str | None) -> None:
         super().__init__()
         if name is not None and not isinstance(name, str):
-            raise TypeMismatch(f"a device is a name, not {brief(name)}", hint='write device("worker:1")')
+            raise TypeMismatch(f"a device must be a name, not {brief(name)}", hint='write device("worker:1")')
         self._name = name or ""
 
     def _change(self, builder: Builder) -> None:

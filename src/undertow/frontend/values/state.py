@@ -1,7 +1,7 @@
 """Variables: values that outlive a run.
 
 Inside a captured function, reading and assigning write nodes, in program order; a run's writes are committed when it
-succeeds. Outside of a capture they happen at once.
+succeeds. Outside a capture they happen at once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Variable:
         found = type_of(value)
         self.type = found if shape is None else Type(found.dtype, tuple(shape))
         if not self.type.accepts(found):
-            raise TypeMismatch(f"the initial value is a {found}, but the variable shall hold {self.type}")
+            raise TypeMismatch(f"the initial value is a {found}, but the variable is declared as {self.type}")
         self.name = name
         self.number = next(_NUMBERS)  # locks are taken in this order
         # Held by a run that writes the variable, from its start until its writes are committed.
@@ -102,27 +102,29 @@ class Variable:
     # -- reading and assigning -----------------------------------------------------------------------------
 
     def read(self) -> Any:
-        """The value now."""
+        """The current value."""
         return self._look("read", [])
 
     def take(self, indices: Any) -> Any:
-        """The rows with these numbers now; nothing else of the value is looked at."""
+        """The current rows with these numbers; the rest of the value is not read."""
         return self._look("read_rows", [self._numbers(indices)])
 
-    assign = _setter("assign", "set", "Replace the value; gives the new one.")
-    assign_add = _setter("assign_add", "add", "Add to the value, atomically; gives the new one.")
-    assign_sub = _setter("assign_sub", "subtract", "Subtract from the value, atomically; gives the new one.")
-    assign_mul = _setter("assign_mul", "multiply", "Multiply the value, atomically; gives the new one.")
-    assign_min = _setter("assign_min", "minimum", "The smaller of both, atomically; gives the new value.")
-    assign_max = _setter("assign_max", "maximum", "The larger of both, atomically; gives the new value.")
-    assign_concat = _setter("assign_concat", "concat", "Append along the first axis, atomically; gives the new value.")
+    assign = _setter("assign", "set", "Replace the value; returns the new one.")
+    assign_add = _setter("assign_add", "add", "Add to the value, atomically; returns the new one.")
+    assign_sub = _setter("assign_sub", "subtract", "Subtract from the value, atomically; returns the new one.")
+    assign_mul = _setter("assign_mul", "multiply", "Multiply the value, atomically; returns the new one.")
+    assign_min = _setter("assign_min", "minimum", "Set to the smaller of both, atomically; returns the new value.")
+    assign_max = _setter("assign_max", "maximum", "Set to the larger of both, atomically; returns the new value.")
+    assign_concat = _setter(
+        "assign_concat", "concat", "Append along the first axis, atomically; returns the new value."
+    )
 
     def assign_rows(self, indices: Any, rows: Any) -> Any:
-        """Replace the rows with these numbers, and nothing else, atomically; gives the new rows."""
+        """Replace only the rows with these numbers, atomically; returns the new rows."""
         return self._write("assign_rows", "set", [self._numbers(indices), self._given(rows)])
 
     def assign_rows_add(self, indices: Any, rows: Any) -> Any:
-        """Add to the rows with these numbers, atomically, repeated ones several times; gives the new rows."""
+        """Add to the rows with these numbers, atomically; repeated ones add up; returns the new rows."""
         return self._write("assign_rows", "add", [self._numbers(indices), self._given(rows)])
 
     def _look(self, op: str, operands: list[Any]) -> Any:
@@ -145,8 +147,8 @@ class Variable:
             return self._value if op == "assign" else new
         if current.session.bound(self) is not self:
             raise CaptureError(
-                f"variable `{self.name}` is assigned in a function that is differentiated with respect to it",
-                hint="assign it outside of the function that ut.grad is given, when the gradient is known",
+                f"variable `{self.name}` is assigned inside a function that is differentiated with respect to it",
+                hint="compute the gradient first, and assign the variable outside the differentiated function",
             )
         current.session.uses_variable(self, writes=True)
         return self._node(current, op, operands, f"{self.name}.{how}", is_ordered=True, how=how)
@@ -188,9 +190,9 @@ class Variable:
         try:
             return convert(found, wanted, what, {})[0]
         except TypeMismatch as fault:
-            fault.what = fault.what.replace(f"but {wanted} is annotated", f"but it holds {self.type}")
+            fault.what = fault.what.replace(f"but annotated as {wanted}", f"but it holds {self.type}")
             convert_it = (fault.hint or "convert it").split(", or ")[0]
-            fault.hint = f"{convert_it}, or make the variable with another dtype="
+            fault.hint = f"{convert_it}, or create the variable with another dtype="
             raise
 
     def _shape(self) -> tuple[Any, ...]:
@@ -225,7 +227,7 @@ def _commit(changes: Iterable[tuple[Variable, Any]]) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    # What is the store's own need not be copied: the run is over, and nobody else has it.
+    # The store's own arrays need not be copied: the run is over, and nothing else references them.
     array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
     array.flags.writeable = False
     return array[()]

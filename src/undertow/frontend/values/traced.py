@@ -31,10 +31,10 @@ class Context:
     is_plain_python = False  # does the user's Python run as it is, in the block of a SubGraph?
     # What to do where Python asks for the truth of a traced value, where a list wants a number, NumPy an array.
     hints: Mapping[str, str] = {
-        "truth": "test it in @ut.function itself, with `if`, `while`, `and`, `or`, `not` or ut.where: "
-        "Python's own functions and those of libraries cannot",
-        "index": "use the functions of ut on it, such as ut.zeros(n); index an array by it, not a list",
-        "array": "use the functions of ut, such as ut.stack or ut.asarray, instead of np.array",
+        "truth": "test it directly in an @ut.function, with `if`, `while`, `and`, `or`, `not` or ut.where: "
+        "built-in and library functions cannot test it",
+        "index": "use functions of ut, such as ut.zeros(n); index arrays with it, not lists",
+        "array": "use functions of ut, such as ut.stack or ut.asarray, instead of np.array",
     }
 
     def __init__(self, session: Session) -> None:
@@ -142,15 +142,17 @@ class Traced:
     def __float__(self) -> float:
         raise self._unknown(
             f"float() of a traced {self.type} is known only at run time",
-            "use ut.astype(x, ut.f64), and the functions of ut instead of those of other libraries",
+            "use ut.astype(x, ut.f64), and functions of ut instead of other libraries",
         )
 
     def __complex__(self) -> complex:
-        raise self._unknown(f"complex() of a traced {self.type}", "Undertow has no complex numbers: use two floats")
+        raise self._unknown(
+            f"complex() of a traced {self.type} is not supported", "Undertow has no complex numbers: use two floats"
+        )
 
     def __hash__(self) -> int:
         raise self._unknown(
-            f"a traced {self.type} cannot be in a set or the key of a dict: its value is known only at run time",
+            f"a traced {self.type} cannot be a set element or a dict key: its value is known only at run time",
             "compare with ==, or index an array with it",
         )
 
@@ -160,7 +162,7 @@ class Traced:
 
     def __len__(self) -> int:
         if not self.type.shape:
-            raise self._unknown(f"len() of {said(self.type)}, which is one number", "only an array has a length")
+            raise self._unknown(f"{said(self.type)} is a single number and has no length", "len() takes an array")
         if not isinstance(self.type.shape[0], int):
             raise self._unknown("this length is known only at run time", "use x.shape[0], a traced i64")
         return self.type.shape[0]
@@ -168,8 +170,8 @@ class Traced:
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:
             raise self._unknown(
-                f"{said(self.type)} is one number: it cannot be iterated over",
-                "`for i in range(n)` counts up to it",
+                f"{said(self.type)} is a single number and cannot be iterated over",
+                "write `for i in range(n)` to count up to it",
             )
         if not isinstance(self.type.shape[0], int):
             raise self._unknown(
@@ -180,17 +182,18 @@ class Traced:
 
     def __contains__(self, item: Any) -> bool:
         raise self._unknown(
-            f"what {said(self.type)} contains is known only at run time", "write ut.any(x == value) instead of `in`"
+            f"`in` cannot search {said(self.type)}: its elements are known only at run time",
+            "write ut.any(x == value) instead of `in`",
         )
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise self._unknown(
             "a traced array cannot be changed in place",
-            "make a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+            "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
         )
 
     def __delitem__(self, key: Any) -> None:
-        raise self._unknown("a traced array cannot be changed in place", "make a new one, e.g. with a slice")
+        raise self._unknown("a traced array cannot be changed in place", "create a new one, e.g. with a slice")
 
     # -- operators -----------------------------------------------------------------------------------------
 
@@ -217,7 +220,7 @@ class Traced:
             module = str(func.__module__).replace("numpy", "np", 1)
             raise self._unknown(
                 f"{module}.{func.__name__} cannot be captured",
-                "write it with the functions of ut, which follow the array API standard",
+                "use functions of ut, which follow the array API standard",
             )
         function = FUNCTIONS[name]
         try:
@@ -291,13 +294,13 @@ def used_too_late(value: Traced) -> CaptureError:
     """The error of a value that outlived the capture that it belongs to."""
     if value.builder.is_block:
         return CaptureError(
-            f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside of its block",
-            hint=f"give it to `output` in the block, and call `{value.builder.name}` outside of it",
+            f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside its block",
+            hint=f"pass it to `output` in the block, and call `{value.builder.name}` outside",
         )
     name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
     return CaptureError(
         f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
-        hint="a traced value must not be kept in a global, an attribute or a cache: return it instead",
+        hint="do not keep traced values in globals, attributes or caches: return them",
     )
 
 
@@ -388,10 +391,10 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     elif value is None:
         shown = "None"
     elif isinstance(array, np.ndarray) and array.ndim:
-        holds = "things that are no numbers" if array.dtype.kind == "O" else array.dtype.name
+        holds = "things that are not numbers" if array.dtype.kind == "O" else array.dtype.name
         shown = f"{'an array' if isinstance(value, np.ndarray) else f'a {name}'} of {holds}"
     return TypeMismatch(
-        f"{shown} is not a value that Undertow computes with",
+        f"{shown} is not a value that Undertow can compute with",
         hint="use numbers, arrays of bool, i32, i64, f32 or f64, and lists of them",
     )
 
@@ -413,8 +416,8 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
             array = np.asarray(value)
         except (ValueError, TypeError, OverflowError):
             raise TypeMismatch(
-                f"a {type(value).__name__} cannot be made an array",
-                hint="rows must have the same length, and hold only numbers",
+                f"a {type(value).__name__} cannot be converted to an array",
+                hint="rows must have the same length and contain only numbers",
             ) from None
     if dtype is not None:
         return cast(array, dtype)[()]

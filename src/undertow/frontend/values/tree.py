@@ -54,7 +54,7 @@ def is_namedtuple(value: object) -> bool:
 
 
 def children(value: object) -> tuple[Token, list[Any]] | None:
-    """The token of a container and what it holds, or None if the value is no container."""
+    """The token of a container and its contents, or None if the value is not a container."""
     if isinstance(value, tuple):
         if is_namedtuple(value):
             return ("namedtuple", len(value), type(value)), list(value)
@@ -177,7 +177,7 @@ def _build(token: Token, held: list[Any]) -> Any:
 def along(
     structure: Structure, value: object, children: Any = children, more: Sequence[Token] = ()
 ) -> list[Any] | None:
-    """What stands in a container at each leaf of a structure, and at `more` tokens; None if it has another structure.
+    """The values of a container at each leaf of a structure, and at `more` tokens; None if the structures differ.
 
     A None stands for all that is below it, and what is static may be anything.
 

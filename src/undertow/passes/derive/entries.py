@@ -1,4 +1,4 @@
-"""What stays the same in all activations below a differentiated call: it is given once, to that call.
+"""Values that are the same in all activations below a differentiated call are passed once, to that call.
 
 The call is the *entry* of all extended graphs below it, which are one group. An argument that each of them hands on
 unchanged, or does not need, loses its tag; its cotangent is the sum over all activations, collected at the entry

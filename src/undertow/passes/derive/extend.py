@@ -1,11 +1,11 @@
-"""Extend: derivatives become part of the graphs, backwards as a second visit, forwards as a call of a copy.
+"""Extend: adds derivatives to the graphs, in reverse mode as a second visit, in forward mode as a call of a copy.
 
 A `gradient` node names a call of the same region, cotangents for some of its results (`given`) and the arguments whose
 cotangents are `wanted`. The call becomes a call of the *extended* function, which has a backward phase for each
 forward phase (`reverse`); the gradient becomes a `resume`. A `tangent` node becomes a call of the tangent copy of its
 callee (`forward`). Plain functions stay beside these: what needs no derivative calls those.
 
-Derivatives inside of what is differentiated are replaced first, so those of any order and of both modes are the same
+Derivatives inside what is differentiated are replaced first, so those of any order and of both modes are the same
 machinery. Only the outermost gradient collects (`entries`), if nothing takes its tangent; `collect=False` leaves that
 out altogether, for engines that know no entries.
 
@@ -95,9 +95,9 @@ def _next(library: Library, targets: dict[str, list[str]]) -> str:
     first = waiting[0]
     target, nodes = targets[first][0].split("~")[0], library.functions[first].nodes
     raise CaptureError(
-        f"the derivative of `{target}` needs a derivative of itself: there is no end to it",
+        f"the derivative of `{target}` needs its own derivative, without end",
         next(node for node in nodes if node.op in ("gradient", "tangent")).span,
-        hint="take the derivative outside of the function that is differentiated",
+        hint="take the derivative outside the differentiated function",
     )
 
 
@@ -106,7 +106,7 @@ def _check_assigned(flows: Flows, name: str, params: tuple[int, ...], what: str,
     assigned = flows.bodies[name].assigned
     for node in (assigned[index] for index in params if index in assigned):
         variable = node.attrs.text("variable")
-        hint = f"hand the value on as an argument or a result{hint}"
+        hint = f"pass the value as an argument or a result{hint}"
         raise CaptureError(f"variable `{variable}` is assigned a value {what}", node.span, hint=hint)
 
 
@@ -134,8 +134,8 @@ def _extend_graph(library: Library, name: str, collect: bool, count: Counter[str
     for node in graph.nodes:
         if node.op == "gradient":
             target, wanted = target_of(graph, node), node.attrs.integers("wanted")
-            what = f"that the derivative of `{target}` goes through, and read: a variable hands no derivative on, so it"
-            hint = "; or assign ut.stop_gradient(x), to leave it out of the derivative"
+            what = f"that the derivative of `{target}` goes through, and read: variables carry no derivatives, so it"
+            hint = "; or assign ut.stop_gradient(x) to exclude it from the derivative"
             _check_assigned(flows, target, wanted, f"{what} would be wrong", hint)
             request = flows.request(target, wanted, node.attrs.integers("given"))
             if request is not None:
@@ -293,7 +293,7 @@ def _call_copies(library: Library, name: str, count: Counter[str]) -> Library:
         nodes += len(made.nodes)
         if nodes > MOST_NODES:
             raise GraphError(
-                f"the tangents of `{request.graph}` make more than {MOST_NODES:,} nodes",
+                f"the tangents of `{request.graph}` need more than {MOST_NODES:,} nodes",
                 functions[request.graph].span,
                 hint="take a derivative of lower order",
             )

@@ -122,7 +122,7 @@ class Forward:
             return
         row = find(node.op).tangent
         if row is None or isinstance(row, NoGradient):
-            hint = "give None as the tangent of what it works on, or compute the value in another way"
+            hint = "pass None as the tangent of its operand, or compute the value differently"
             raise no_row("derivative", node, row, hint)
         applied = self.writer.applied(self.copy, number, (False,) * len(node.inputs))
         parts = row(applied, tuple(None if port is None else self.writer.term(port) for port in given))

@@ -1,4 +1,4 @@
-"""Sums of pieces: the gradients of slices of one value stand side by side instead of being padded and added.
+"""Sums of pieces: concatenates the gradients of slices of one value instead of padding and adding them.
 
 The gates of a cell are slices of one product; the gradient of each is zero but for its slice. Added up one by one, each
 costs several passes over the whole; put side by side they are one pass, and engines can write each into its place.

@@ -214,7 +214,7 @@ class Reverse:
             return
         row = CATALOGUE[node.op].grad
         if row is None or isinstance(row, NoGradient):
-            hint = "ut.stop_gradient(x) takes x out of the derivative; or compute it with operators that have one"
+            hint = "ut.stop_gradient(x) excludes x from the derivative; or use operators that have one"
             raise no_row("gradient", node, row, hint)
         parts = row(self.writer.applied(self.copy, number, wanted), cotangents)
         for operand, part in zip(node.inputs, parts, strict=True):

@@ -1,4 +1,4 @@
-"""What the rows of derivatives write with: it appends nodes to a draft, on behalf of a node that is differentiated."""
+"""The writer for derivative rows: appends nodes to a draft on behalf of a differentiated node."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a graph marks with a node or an attribute becomes ordinary nodes: derivatives of tensors, and updates."""
+"""Replaces markers in a graph (nodes or attributes) by ordinary nodes: derivatives of tensors, and updates."""

@@ -1,4 +1,4 @@
-"""Outline: what a derivative goes through becomes a function, called once, with a `gradient` beside the call.
+"""Outline: the path of a derivative becomes a function, called once, with a `gradient` beside the call.
 
 A `derivative` node (see `paths`) stands in the middle of a graph, but the library differentiates calls. So the nodes
 between xs and ys move into a function of their own: its parameters are what they take from outside, the xs among
@@ -223,16 +223,16 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
             moved.append(way)
         elif way.is_entangled():
             raise GraphError(
-                "a gradient is taken of another one, with respect to a tensor in the middle of what that goes through",
+                "a gradient of a gradient is taken with respect to a tensor inside the path of the first",
                 way.node.span,
-                hint="take it with respect to what the tensor is computed from",
+                hint="take it with respect to the inputs of that tensor",
             )
         elif way.is_acting:
             raise GraphError(
-                "several gradients go through one part of the graph, which cannot be computed twice: it prints, "
+                "several gradients share a part of the graph that cannot be computed twice: it prints, "
                 "assigns, or reads what is assigned",
                 way.node.span,
-                hint="fetch them in several runs; or take them with one tf.gradients, with respect to tensors of "
+                hint="fetch them in separate runs, or use one tf.gradients with respect to tensors of "
                 "which none depends on another",
             )
         else:

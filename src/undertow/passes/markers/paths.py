@@ -1,4 +1,4 @@
-"""The markers, and what leads where in a graph: ancestors and descendants, over data and control edges.
+"""The markers, and reachability in a graph: ancestors and descendants, over data and control edges.
 
 Nodes stand in an order in which each comes after what it uses, so one pass finds what comes below; no walk recurses.
 """
@@ -27,9 +27,9 @@ def parts_of(node: Node) -> tuple[tuple[Port, ...], tuple[Operand, ...], tuple[P
 def leaves_its_branch(derivative: Node) -> GraphError:
     """The error of a derivative in a branch whose path is not all in there."""
     return GraphError(
-        "a gradient that is taken inside of a tf.cond goes through what stands outside of it",
+        "a gradient inside a tf.cond depends on operations outside it",
         derivative.span,
-        hint="call tf.gradients outside of the tf.cond, and use what it gives inside",
+        hint="call tf.gradients outside the tf.cond, and use its result inside",
     )
 
 

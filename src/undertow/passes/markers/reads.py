@@ -95,9 +95,9 @@ def _check_order(assigned: frozenset[str], derivative: Node) -> None:
     if assigned:
         raise GraphError(
             f"the gradient with respect to variable `{min(assigned)}` goes through a read of it, in a function, loop "
-            "or branch, that an assignment comes before",
+            "or branch, that follows an assignment",
             derivative.span,
-            hint="read it outside, x = v.read_value(), hand x over, and take the gradient with respect to x",
+            hint="read it outside with x = v.read_value(), pass x in, and take the gradient with respect to x",
         )
 
 
@@ -248,7 +248,7 @@ class _Exposing:
         while region != draft.home(port) and (port, region) not in self.brought:
             path.append(region)
             parent = draft.regions[region].parent
-            assert parent is not None, "a value of a branch is used outside of it"
+            assert parent is not None, "a value of a branch is used outside it"
             region = parent
         maker = draft.nodes[port.node]
         while path:

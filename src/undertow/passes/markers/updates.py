@@ -55,7 +55,7 @@ def _below(nodes: Sequence[Node], number: int) -> set[int]:
 
 
 def _seen_outside(main: FunctionGraph, number: int) -> list[Port]:
-    """What is there, outside of branches, when a node has fired."""
+    """What is there, outside branches, when a node has fired."""
     node = main.nodes[number]
     if node.region == 0:
         return [Port(number, index) for index in range(len(node.types))]

@@ -46,7 +46,7 @@ def crossing(p: ut.bool, q: ut.bool, x: ut.i64) -> tuple[ut.i64, ut.i64]:
 
 @ut.function
 def nested(p: ut.bool, q: ut.bool, x: ut.i64) -> ut.i64:
-    """Turns of a branch inside of a branch that has turns."""
+    """Turns of a branch inside a branch that has turns."""
     y = x
     if p:
         y = y * 2 if q else y * 3
