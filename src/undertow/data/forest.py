@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from undertow.data import select
 from undertow.errors import DataError, TypeMismatch, brief
-from undertow.frontend.trace.declared import ROWS
+from undertow.frontend.trace.declared import OPEN_ROWS
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, has_traced
 from undertow.frontend.values.tree import Token
@@ -274,7 +274,7 @@ class Forest:
     def __undertow_types__(cls, known: Any) -> list[Any]:
         """No number of nodes or trees is part of the signature; `declared` says what this is for."""
         is_binary, names = known
-        return [ROWS] * (len(_ARRAYS) + 2 * is_binary + len(names))
+        return [OPEN_ROWS] * (len(_ARRAYS) + 2 * is_binary + len(names))
 
 
 def join(forests: Iterable[Forest]) -> Forest:

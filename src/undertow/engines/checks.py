@@ -58,7 +58,7 @@ def own(value: Value) -> Value:
     return np.array(value) if isinstance(value, np.ndarray) else value
 
 
-def settle(value: Value, dtype: DType, rank: int) -> Value:
+def conform(value: Value, dtype: DType, rank: int) -> Value:
     """What a kernel gave, as a value of the declared type."""
     if dtype.kind == "ctl":
         return GO

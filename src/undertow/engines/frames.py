@@ -182,7 +182,7 @@ class PythonRun(Generic[F]):
         """What an operator of several results gives, or one that works on variables."""
         kernel, attrs, wanted = parts
         raw = kernel(self.state, inputs, attrs) if code == STATE else kernel(inputs, attrs)
-        values = [checks.settle(value, dtype, rank) for value, (_, dtype, rank) in zip(raw, wanted, strict=True)]
+        values = [checks.conform(value, dtype, rank) for value, (_, dtype, rank) in zip(raw, wanted, strict=True)]
         if self.options.check_finite:
             for value in values:
                 checks.check_finite(value, self.graph.nodes[number].op)

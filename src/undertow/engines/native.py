@@ -51,7 +51,7 @@ def type_row(type_: Type) -> list[int]:
     return [DTYPE_NUMBERS[type_.dtype.name], len(dims), *dims]
 
 
-class Writer:
+class Encoder:
     """Writes what every plan has: words, constants, kernels."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Host:
         plain = [checks.as_plain(value) for value in values]
         with np.errstate(all="ignore"):
             found = row.state(self.state, plain, node.attrs) if row.state else row.eval(plain, node.attrs)
-        settled = (checks.settle(value, t.dtype, t.rank) for value, t in zip(found, node.types, strict=True))
+        settled = (checks.conform(value, t.dtype, t.rank) for value, t in zip(found, node.types, strict=True))
         return [np.asarray(value, order="C") for value in settled]
 
 

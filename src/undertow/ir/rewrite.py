@@ -110,7 +110,7 @@ class _Engine(Copy):
                 self.visit_merge(number, node, region)
             else:
                 inputs, controls = tuple(map(self.operand, node.inputs)), self.controls(node, region)
-                self.settle(number, replace(node, inputs=inputs, controls=controls, region=region))
+                self.normalize(number, replace(node, inputs=inputs, controls=controls, region=region))
         return self.freeze()
 
     # -- where things went ---------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class _Engine(Copy):
         new = self.draft.regions[place].pred
         assert new is not None
         controls = self.controls(node, region)
-        self.settle(number, replace(node, inputs=(new, self.operand(value)), controls=controls, region=region))
+        self.normalize(number, replace(node, inputs=(new, self.operand(value)), controls=controls, region=region))
 
     def visit_merge(self, number: int, node: Node, region: int) -> None:
         then = self.home(ports_of(node.inputs)[0])
@@ -226,9 +226,9 @@ class _Engine(Copy):
             self.values[Port(number)] = self.operand(node.inputs[self.taken[then]])
             return
         inputs = tuple(map(self.operand, node.inputs))
-        self.settle(number, replace(node, inputs=inputs, region=region), self.draft.regions[place].pred)
+        self.normalize(number, replace(node, inputs=inputs, region=region), self.draft.regions[place].pred)
 
-    def settle(self, number: int, node: Node, pred: Port | None = None) -> None:
+    def normalize(self, number: int, node: Node, pred: Port | None = None) -> None:
         """Apply rules to a node until none matches, then keep what it has become."""
         first = pred
         while self.left > 0:

@@ -35,7 +35,7 @@ class Applied:
         return apply(self.op, *operands, **self.attrs)
 
 
-class Rows(NamedTuple):
+class RowCotangent(NamedTuple):
     """The sparse cotangent of a table that was looked up by rows: `rows[k]` belongs to row `indices[k]`.
 
     Numbers may repeat (what they name adds up) and be negative; `rows` has the axes of `indices`, then a row's own.
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
     rows: Term
 
 
-def dense(cotangent: Term | Rows, like: Term) -> Term:
+def dense(cotangent: Term | RowCotangent, like: Term) -> Term:
     """A cotangent of the shape of the operand `like`."""
     if isinstance(cotangent, Term):
         return cotangent
@@ -64,7 +64,7 @@ class NoGradient:
 
 NO_GRADIENT = NoGradient()
 
-Cotangents = Sequence[Term | Rows | None]
+Cotangents = Sequence[Term | RowCotangent | None]
 Tangents = Sequence[Term | None]
 Gradient = Callable[[Applied, tuple[Term | None, ...]], Cotangents]
 Tangent = Callable[[Applied, tuple[Term | None, ...]], Tangents]
@@ -87,7 +87,7 @@ def the(cotangents: Sequence[Term | None]) -> Term:
 
 
 def single(
-    grad: Callable[[Applied, Term], Term | Rows | None], tangent: Callable[[Applied, Term], Term | None]
+    grad: Callable[[Applied, Term], Term | RowCotangent | None], tangent: Callable[[Applied, Term], Term | None]
 ) -> Derivative:
     """The rows of an operator of one operand and one output, from functions of single terms."""
     return Derivative(lambda at, g: [grad(at, the(g))], lambda at, t: [tangent(at, the(t))])
@@ -117,7 +117,7 @@ def linear_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
     return [at.again(the(t), *at.x[1:])]
 
 
-def linear(transposed: Callable[[Applied, Term], Term | Rows]) -> Derivative:
+def linear(transposed: Callable[[Applied, Term], Term | RowCotangent]) -> Derivative:
     """The rows of an operator that is linear in its first operand, the only one that can be a float."""
 
     def grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:

@@ -15,7 +15,7 @@ from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import AXES, AXIS, BOUNDS, is_integer, is_size
 from undertow.ops.faults import element_outside, row_outside, start_outside
-from undertow.ops.gradient import Applied, Rows, linear
+from undertow.ops.gradient import Applied, RowCotangent, linear
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import check_axis, meet, shapes_differ
 from undertow.ops.term import Term, apply, cast, filled, positions, shaped, size, sizes, zeros_like
@@ -199,7 +199,7 @@ def _slice_between_back(at: Applied, g: Term) -> Term:
     return _put_back(at, apply("slice_between", numbers, start, stop, axis=0, step=at.attrs["step"]), g)
 
 
-def _index_back(at: Applied, g: Term) -> Term | Rows:
+def _index_back(at: Applied, g: Term) -> Term | RowCotangent:
     """One axis after the other, from the last to the first; the first may be that of a table's rows."""
     x = at.x[0]
     picked = sorted(zip(at.attrs.integers("axes"), at.x[1:], strict=True), key=lambda pair: pair[0])
@@ -208,7 +208,7 @@ def _index_back(at: Applied, g: Term) -> Term | Rows:
     for before in reversed(range(len(picked))):
         axis, number = picked[before]
         if axis == 0:
-            return Rows(number, g)
+            return RowCotangent(number, g)
         room = [n for a, n in enumerate(lengths) if a not in gone[:before]]
         g = apply("scatter_add", filled(0, room, x), number, g, axis=axis - before)
     return g
@@ -237,7 +237,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "take", 2, _take_rule, _take, "the elements of `axis` at the indices in the second operand",
-        linear(lambda at, g: Rows(at.x[1], g) if at.attrs["axis"] == 0 else _put_back(at, at.x[1], g)),
+        linear(lambda at, g: RowCotangent(at.x[1], g) if at.attrs["axis"] == 0 else _put_back(at, at.x[1], g)),
         faults=row_outside, is_apart=True, attrs=AXIS,
     ),
     Op(

@@ -32,7 +32,7 @@ from undertow.ir.graph import Array, Attr, Attrs, Const, Operand
 from undertow.types import DType, Type, i64
 
 
-class Writer(Protocol):
+class TermWriter(Protocol):
     """What appends nodes to a graph. Folding constants, and writing a node twice or once, is its affair."""
 
     def write(self, op: str, operands: Sequence[Operand], attrs: Attrs) -> tuple[Operand, ...]:
@@ -56,7 +56,7 @@ def _infix(op: str) -> tuple[_Infix, _Infix]:
 class Term:
     """A value of the graph that `writer` writes. A Python number beside it is a constant of its dtype."""
 
-    writer: Writer
+    writer: TermWriter
     operand: Operand
 
     @property

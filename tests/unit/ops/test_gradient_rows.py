@@ -12,7 +12,7 @@ from tests.support.op_examples import EXAMPLES, ROWS
 from tests.support.tape import Hides, Tape
 
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.ops.gradient import Applied, NoGradient, Rows, dense, zero_gradient
+from undertow.ops.gradient import Applied, NoGradient, RowCotangent, dense, zero_gradient
 from undertow.ops.op import find
 from undertow.ops.term import Term, apply
 from undertow.types import Type, type_of
@@ -377,12 +377,12 @@ def written(tape: Tape) -> list[str]:
 def test_the_gradient_of_a_row_look_up_is_sparse() -> None:
     table = np.zeros((1000, 3))
     tape, at, (d, _) = rows_of("take", table, np.array([[1, -1], [1, 7]]), axis=0)
-    assert isinstance(d, Rows) and d.indices == at.x[1] and d.rows.operand == Port(3)
+    assert isinstance(d, RowCotangent) and d.indices == at.x[1] and d.rows.operand == Port(3)
     assert tape.value(dense(d, at.x[0]))[[1, 7, 999]].tolist() == [[2.0] * 3, [1.0] * 3, [1.0] * 3]
     tape, at, (d, _) = rows_of("index", table, N(4), axes=(0,))
-    assert isinstance(d, Rows) and written(tape) == ["index"]
+    assert isinstance(d, RowCotangent) and written(tape) == ["index"]
     tape, at, (d, *_) = rows_of("index", table, N(4), N(2), axes=(0, 1))
-    assert isinstance(d, Rows) and tape.value(d.rows).tolist() == [0, 0, 1]
+    assert isinstance(d, RowCotangent) and tape.value(d.rows).tolist() == [0, 0, 1]
     tape, at, (d, _) = rows_of("take", table, np.array([1, 1]), axis=1)
     assert isinstance(d, Term)
 

@@ -55,7 +55,7 @@ class NativeContext(Context):
 
     __slots__ = ("graph", "told")
 
-    session: Writer
+    session: GraphSession
     graph: Graph
     told: Span | None  # by the interpreter of captured functions
 
@@ -77,7 +77,7 @@ class NativeContext(Context):
         return tree.unflatten(structure, [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves])
 
 
-class Writer(CaptureSession):
+class GraphSession(CaptureSession):
     """The `Session` of a TensorFlow-1 graph, which is written whenever the user's Python does."""
 
     def resolve(self, value: Traced) -> Port:
@@ -138,7 +138,7 @@ class Graph:
     """What `tf.Graph()` makes: a main graph that grows as the program runs, and functions by name."""
 
     def __init__(self) -> None:
-        self.writer = Writer(context=NativeContext)
+        self.writer = GraphSession(context=NativeContext)
         self.writer.fresh_name("main")
         ctx = self.writer.ctx
         assert isinstance(ctx, NativeContext)

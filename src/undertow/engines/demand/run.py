@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from undertow.engines import checks
-from undertow.engines.checks import GO, Value, settle
+from undertow.engines.checks import GO, Value, conform
 from undertow.engines.contract import Options, Result, State
 from undertow.engines.demand import plan as rows
 from undertow.engines.demand.plan import BUSY, NONE, Fetch, Plan, Row, SitePlan
@@ -143,7 +143,7 @@ class Run(Store):
                         inputs, kernel, attrs, want, dtype, rank = extra
                         value = kernel([slots[i] for i in inputs], attrs)[0]
                         if type(value) is not want:
-                            value = settle(value, dtype, rank)
+                            value = conform(value, dtype, rank)
                         if is_strict:
                             checks.check_finite(value, self.graph.nodes[number].op)
                     elif code == FORWARD:

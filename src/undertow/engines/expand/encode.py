@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED, NODE, PASSED, RESULT, Event
 from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
-from undertow.engines.native import Encoded, Writer, type_row
+from undertow.engines.native import Encoded, Encoder, type_row
 from undertow.ir.graph import Const, Port, StaticGraph
 from undertow.ir.structure import BODIES, COLLECTED, COLLECTS
 from undertow.plan.lower import acts_on_world, kernel_of
@@ -25,10 +25,10 @@ _READY, _COUNT, _MOVE, _UP = range(4)  # what stands in programs
 
 def encode(graph: StaticGraph) -> Encoded:
     """Everything that the core must know of a graph."""
-    return _Encoder(graph).run()
+    return _TemplateEncoder(graph).run()
 
 
-class _Encoder(Writer):
+class _TemplateEncoder(Encoder):
     def __init__(self, graph: StaticGraph) -> None:
         super().__init__()
         self.graph = graph

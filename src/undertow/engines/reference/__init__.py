@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from undertow.engines.checks import Value
 from undertow.engines.contract import Options, Result, State, Stats
 from undertow.engines.frames import PythonPlan
-from undertow.engines.reference.plan import make_rows
+from undertow.engines.reference.plan import number_graph
 from undertow.engines.reference.run import Run
 from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
@@ -37,7 +37,7 @@ class ReferencePlan(PythonPlan):
 
     def __init__(self, graph: StaticGraph) -> None:
         super().__init__(graph, Reference.name)
-        self.rows = make_rows(graph)
+        self.rows = number_graph(graph)
 
     def start(self, values: list[Value], options: Options, record: trace.Record | None, state: State | None) -> Run:
         return Run(self.rows, values, options, record, state)

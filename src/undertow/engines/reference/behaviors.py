@@ -24,8 +24,8 @@ from undertow.engines import checks
 from undertow.engines.checks import Value
 from undertow.engines.contract import Options, Result, State
 from undertow.engines.reference.frames import Ready
-from undertow.engines.reference.plan import make_rows
-from undertow.engines.reference.rows import Rows
+from undertow.engines.reference.plan import number_graph
+from undertow.engines.reference.rows import NumberedGraph
 from undertow.engines.reference.run import Run
 from undertow.errors import RunError, Timeout
 from undertow.ir.graph import StaticGraph
@@ -136,7 +136,7 @@ class _Program:
 
     def __init__(self, graph: StaticGraph, values: list[Value], state: State, options: Options) -> None:
         self.graph = graph
-        self.rows: Rows = make_rows(graph)
+        self.rows: NumberedGraph = number_graph(graph)
         self.values = values
         self.state = state
         self.options = options

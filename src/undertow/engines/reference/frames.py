@@ -11,7 +11,7 @@ from undertow.engines.checks import Value
 from undertow.engines.contract import Options, State
 from undertow.engines.frames import PythonRun
 from undertow.engines.reference.frame import NONE, Context, Entry, Frame
-from undertow.engines.reference.rows import COUNT, Rows, SitePlan
+from undertow.engines.reference.rows import COUNT, NumberedGraph, SitePlan
 from undertow.ir import trace
 
 Ready = tuple[Frame, int]  # a node that can fire, by its number within the body
@@ -22,7 +22,7 @@ class Frames(PythonRun[Frame]):
     """Those that are alive, the pool of what can fire in them, and what they cost."""
 
     def __init__(
-        self, rows: Rows, options: Options, record: trace.Record | None, state: State | None, pool: Pool
+        self, rows: NumberedGraph, options: Options, record: trace.Record | None, state: State | None, pool: Pool
     ) -> None:
         super().__init__(rows.graph, Frame(rows.main, None, 0, -1, None, 0), options, record, state)
         self.rows = rows

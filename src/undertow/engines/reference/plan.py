@@ -7,7 +7,7 @@ from typing import Any
 
 from undertow.engines.checks import as_plain
 from undertow.engines.frames import check_runnable, kernel_of
-from undertow.engines.reference.rows import CODES, COUNT, Kind, Layout, Out, Quiet, Row, Rows, SitePlan
+from undertow.engines.reference.rows import CODES, COUNT, Kind, Layout, NumberedGraph, Out, Quiet, Row, SitePlan
 from undertow.errors import GraphError
 from undertow.ir.graph import Const, Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
@@ -17,7 +17,7 @@ from undertow.ir.walk import phase_of, ports_of
 _ONE_OF_SEVERAL = ("merge", "hoist_read")  # have one slot, whatever the number of their inputs
 
 
-def make_rows(graph: StaticGraph) -> Rows:
+def number_graph(graph: StaticGraph) -> NumberedGraph:
     """The plan of a graph; a GraphError where it cannot run."""
     return _Planner(graph).make()
 
@@ -67,13 +67,15 @@ class _Planner:
         self.sites: list[SitePlan] = []
         self.shared: dict[Port, int] = {}  # values of main that other bodies read
 
-    def make(self) -> Rows:
+    def make(self) -> NumberedGraph:
         self.lay_out()
         self.connect()
         for number, node in enumerate(self.graph.nodes):
             self.layouts[self.home[number]].rows.append(self.row(number, node))
         first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in SOURCES)
-        return Rows(self.graph, self.index.phases, self.kinds(self.index.phases), tuple(first_ready), len(self.shared))
+        return NumberedGraph(
+            self.graph, self.index.phases, self.kinds(self.index.phases), tuple(first_ready), len(self.shared)
+        )
 
     # -- places --------------------------------------------------------------------------------------------
 

@@ -6,14 +6,14 @@ import heapq
 from collections.abc import Iterable, Iterator
 
 from undertow.engines.reference.frame import Frame
-from undertow.engines.reference.rows import COUNT, Rows
+from undertow.engines.reference.rows import COUNT, NumberedGraph
 from undertow.errors import RunError
 from undertow.ir.trace import show_tag
 
 _SHOWN = 10  # of what waits in a deadlock
 
 
-def deadlock(rows: Rows, frames: Iterable[Frame], missing: Iterable[int]) -> RunError:
+def deadlock(rows: NumberedGraph, frames: Iterable[Frame], missing: Iterable[int]) -> RunError:
     """Nothing can fire and a fetch is missing: say what waits, what has some of its tokens first."""
     nodes = rows.graph.nodes
     names = ", ".join(nodes[rows.graph.fetches[number].node].name for number in missing)

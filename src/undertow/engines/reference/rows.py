@@ -1,4 +1,4 @@
-"""Rows: a static graph as numbers, without names and attributes. Written by the planner, read by a run.
+"""A static graph as rows of numbers, without names and attributes. Written by the planner, read by a run.
 
 How deadness is counted: a dead token takes one off a node's count and adds DEAD to it, so a node with any dead
 input is ready at a multiple of DEAD, and one with live inputs only at 0. A merge over branches is ready (at 0) with
@@ -130,7 +130,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class NumberedGraph:
     """The whole plan. Never changes once it is made."""
 
     graph: StaticGraph

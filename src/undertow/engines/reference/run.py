@@ -11,7 +11,7 @@ from itertools import repeat
 import numpy as np
 
 from undertow.engines import checks
-from undertow.engines.checks import GO, Value, settle
+from undertow.engines.checks import GO, Value, conform
 from undertow.engines.contract import Options, State
 from undertow.engines.frames import KERNEL
 from undertow.engines.reference import rows
@@ -26,9 +26,9 @@ from undertow.engines.reference.rows import (
     NEXT,
     NOWHERE,
     SWITCH,
+    NumberedGraph,
     Out,
     Quiet,
-    Rows,
     SitePlan,
 )
 from undertow.errors import RunError
@@ -46,7 +46,7 @@ class Run(Frames):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: NumberedGraph,
         values: list[Value],
         options: Options,
         record: trace.Record | None,
@@ -100,7 +100,7 @@ class Run(Frames):
                             kernel, attrs, want, type_, rank = extra
                             value = kernel(slots[first:last], attrs)[0]
                             if type(value) is not want:
-                                value = settle(value, type_, rank)
+                                value = conform(value, type_, rank)
                             if is_strict:
                                 checks.check_finite(value, nodes[number].op)
                             out = outs[0]

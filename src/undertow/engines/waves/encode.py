@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from undertow.engines.native import Encoded, Writer, type_row
+from undertow.engines.native import Encoded, Encoder, type_row
 from undertow.errors import GraphError
 from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, fields_of, members_of
 from undertow.plan.plan import Plan
@@ -21,7 +21,7 @@ _Rows = list[int]
 
 def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
     """All that the core must know; `nodes` are the names of the graph's nodes, in their order."""
-    writer = Writer()
+    writer = Encoder()
     for constant in plan.constants:
         writer.constant(constant)
     for kernel in plan.kernels:

@@ -3,7 +3,8 @@
 An argument without annotation takes the types of the actual call, sizes included. Where the fields of a dataclass or a
 named tuple are annotated with types, dimensions that these leave open (`ut.i32["n"]`, `ut.f32[None, 3]`) stay open: a
 dataclass that declares `word: ut.i32["n"]` may hold another number of words in every call, and nothing is captured
-again. A class of ours with `__undertow_parts__` declares the same by `__undertow_types__`, which may also say `ROWS`.
+again. A class of ours with `__undertow_parts__` declares the same by `__undertow_types__`, which may also say
+`OPEN_ROWS`.
 
 >>> from dataclasses import make_dataclass
 >>> import numpy as np
@@ -25,12 +26,12 @@ from undertow.frontend.values.tree import LEAF, Structure, Token
 from undertow.types import Type
 
 
-class Rows:
+class OpenRows:
     """Stands for an array of any type and rank whose first dimension is open."""
 
 
-ROWS = Rows()
-Declared = Type | Rows | None
+OPEN_ROWS = OpenRows()
+Declared = Type | OpenRows | None
 
 
 def opened(types: Sequence[Type], structure: Structure) -> list[Type]:
@@ -49,14 +50,14 @@ def declared(structure: Structure) -> list[Declared]:
         while (note := next(stack[-1], stack)) is stack:
             stack.pop()
         if token == LEAF:
-            found.append(note if isinstance(note, (Type, Rows)) else None)
+            found.append(note if isinstance(note, (Type, OpenRows)) else None)
         elif token[0] != "static":
             stack.append(iter(_notes(token, note)))
     return found
 
 
 def _open(type: Type, note: Declared) -> Type:
-    if isinstance(note, Rows):
+    if isinstance(note, OpenRows):
         return type.with_shape((None, *type.shape[1:])) if type.rank else type
     if note is None or note.rank != type.rank:
         return type

@@ -53,7 +53,7 @@ from undertow.passes.derive.activity import Activity, Flows, Request
 from undertow.passes.derive.entries import NO_ENTRIES, Entries, find_entries
 from undertow.passes.derive.forward import Forward
 from undertow.passes.derive.reverse import Reverse, extended_call, write_resume
-from undertow.passes.derive.writer import Writer
+from undertow.passes.derive.writer import DerivativeWriter
 from undertow.passes.loops import loops_to_calls
 from undertow.passes.report import Report, size
 from undertow.types import i64
@@ -179,7 +179,7 @@ def _write(
 def _rebuild(graph: FunctionGraph, done: dict[int, _Extended], functions: dict[str, FunctionGraph]) -> FunctionGraph:
     """The graph with its gradients replaced."""
     copy = Copy(graph)
-    writer = Writer(copy.draft)
+    writer = DerivativeWriter(copy.draft)
     for number, node in enumerate(graph.nodes):
         if node.op == "gradient":
             writer.region, writer.span, writer.phase = copy.place(node.region), node.span, copy.phases[number]
@@ -194,7 +194,7 @@ def _rebuild(graph: FunctionGraph, done: dict[int, _Extended], functions: dict[s
 
 
 def _write_gradient(
-    node: Node, copy: Copy, writer: Writer, extended: _Extended | None, functions: Mapping[str, FunctionGraph]
+    node: Node, copy: Copy, writer: DerivativeWriter, extended: _Extended | None, functions: Mapping[str, FunctionGraph]
 ) -> list[Port]:
     """What stands where a gradient was: a port for each argument that wants a cotangent, two where it is rows."""
     call = link_of(node)
@@ -231,7 +231,7 @@ def _write_gradient(
     return _typed(writer, found, node)
 
 
-def _zero(writer: Writer, like: Operand, is_sparse: bool) -> list[Port]:
+def _zero(writer: DerivativeWriter, like: Operand, is_sparse: bool) -> list[Port]:
     if not is_sparse:
         return [writer.zero(writer.port(like))]
     x = writer.term(like)
@@ -239,12 +239,12 @@ def _zero(writer: Writer, like: Operand, is_sparse: bool) -> list[Port]:
     return [writer.port(none.operand), writer.port(rows.operand)]
 
 
-def _length(writer: Writer, n: Size) -> Term:
+def _length(writer: DerivativeWriter, n: Size) -> Term:
     """A length as a value, even if it is known."""
     return n if isinstance(n, Term) else writer.term(Const(np.asarray(n, np.int64)))
 
 
-def _typed(writer: Writer, ports: list[Port], node: Node) -> list[Port]:
+def _typed(writer: DerivativeWriter, ports: list[Port], node: Node) -> list[Port]:
     """The same values, of the types that a node has: what uses them was written for these."""
     found: list[Port] = []
     for port, type_ in zip(ports, node.types, strict=True):
@@ -319,7 +319,7 @@ def _call_copy(copy: Copy, number: int, node: Node, flows: Flows, copy_of: Calla
         outputs += [results + wanted.index(index) for index in useful]
     types = tuple(node.types[index] for index in outputs)
     copy.add(number, replace(node, op="call", inputs=inputs, types=types, attrs=attrs), outputs)
-    writer = Writer(copy.draft, waits=False)
+    writer = DerivativeWriter(copy.draft, waits=False)
     for at, index in enumerate(wanted):
         if index not in useful:
             writer.beside(node, copy.place(node.region), copy.phases[number], f"{node.name}.t")

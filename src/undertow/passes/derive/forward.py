@@ -24,7 +24,7 @@ from undertow.ir.walk import arguments, link_of, phase_of
 from undertow.ops.gradient import NoGradient
 from undertow.ops.op import find
 from undertow.passes.derive.activity import Activity, Request
-from undertow.passes.derive.writer import Writer, no_row
+from undertow.passes.derive.writer import DerivativeWriter, no_row
 
 
 @dataclass(eq=False)
@@ -41,7 +41,7 @@ class Forward:
         self.graph = self.functions[self.request.graph]
         self.copy = Copy(self.graph, Draft(self.graph.kind, self.name))
         self.draft = self.copy.draft
-        self.writer = Writer(self.draft, waits=False)
+        self.writer = DerivativeWriter(self.draft, waits=False)
         self.tangents: dict[Operand, Port] = {}  # by old port
 
     def make(self) -> FunctionGraph:

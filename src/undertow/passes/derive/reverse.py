@@ -19,13 +19,13 @@ from undertow.ir.graph import Attrs, FunctionGraph, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_name, start_node
 from undertow.ir.structure import ENTERING, ENTERS, SOURCES
 from undertow.ir.walk import arguments, link_of, phase_attr, phase_of
-from undertow.ops.gradient import NoGradient, Rows, dense
+from undertow.ops.gradient import NoGradient, RowCotangent, dense
 from undertow.ops.op import CATALOGUE
 from undertow.ops.term import Term, fitted, total
 from undertow.passes.derive.activity import Activity, Request
 from undertow.passes.derive.entries import Entries, first_param
 from undertow.passes.derive.pieces import added
-from undertow.passes.derive.writer import Writer, no_row
+from undertow.passes.derive.writer import DerivativeWriter, no_row
 from undertow.types import CTL, Shape, Type
 
 
@@ -43,7 +43,7 @@ class Reverse:
         self.graph = self.plain[self.request.graph]
         self.draft = Draft(self.graph.kind, self.names[self.request])
         self.copy = Copy(self.graph, self.draft)
-        self.writer = Writer(self.draft)
+        self.writer = DerivativeWriter(self.draft)
         self.cotangents: dict[Port, Term] = {}  # so far, of ports of the plain graph
         self.tokens: dict[int, list[Port]] = {}  # of each region: what says that something was collected there
         self.hoisted = self.entries.hoisted(self.request)
@@ -112,7 +112,7 @@ class Reverse:
         """A cotangent, or zero, live in the region at hand and of the type that is asked for."""
         return self.writer.zero(like) if cotangent is None else self.writer.port(fitted(cotangent, type_).operand)
 
-    def give(self, port: Operand, cotangent: Term | Rows) -> None:
+    def give(self, port: Operand, cotangent: Term | RowCotangent) -> None:
         """A contribution to the cotangent of a value; written where the value is used."""
         if not isinstance(port, Port) or port not in self.activity.ports:
             return
@@ -123,12 +123,12 @@ class Reverse:
         part = dense(cotangent, self.writer.term(self.copy.ports[port]))
         self.cotangents[port] = added(self.draft, self.cotangents[port], part) if port in self.cotangents else part
 
-    def collect(self, position: int, cotangent: Term | Rows, like: Port) -> None:
+    def collect(self, position: int, cotangent: Term | RowCotangent, like: Port) -> None:
         writer = self.writer
         if position not in self.entries.collects:
             return
         attrs = Attrs(index=position)
-        if isinstance(cotangent, Rows):
+        if isinstance(cotangent, RowCotangent):
             inputs = (writer.port(cotangent.indices.operand), writer.port(cotangent.rows.operand))
             token = writer.add("collect_rows", inputs, (CTL,), attrs, name="d.collect_rows")
         else:
@@ -272,7 +272,7 @@ def extended_call(
 
 
 def write_resume(
-    writer: Writer,
+    writer: DerivativeWriter,
     request: Request,
     phase: int,
     plain: FunctionGraph,

@@ -17,7 +17,7 @@ from undertow.types import CTL, Type
 SMALL = 16  # elements of a constant that is computed while the graph is written
 
 
-class Writer:
+class DerivativeWriter:
     """Appends nodes to a draft, in the region and phase at hand."""
 
     def __init__(self, draft: Draft, waits: bool = True) -> None:
