@@ -173,7 +173,7 @@ def is_refused(tensors):
     try:
         tf.get_default_graph().library(tensors)
     except GraphError as fault:
-        if "in the middle" in fault.what:
+        if "inside the path" in fault.what:
             return True
         raise
     return False

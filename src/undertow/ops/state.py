@@ -144,7 +144,8 @@ def _assign(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value,
     new = values[0] if how == "set" else ASSIGN[how](_hand_out(store, attrs), values[0])
     new = np.asarray(new, held.dtype.numpy)
     if not held.accepts(Type(held.dtype, new.shape)):
-        raise Fault(f"a value of shape {list(new.shape)} does not fit variable `{attrs.text('variable')}` ({held})")
+        variable = f"variable `{attrs.text('variable')}`, which holds {held}"
+        raise Fault(f"a value of shape {list(new.shape)} cannot be assigned to {variable}")
     store[attrs.text("variable")] = new[()]
     return new[()], np.True_
 

@@ -12,7 +12,7 @@ import pytest
 import undertow as ut
 from undertow.engines.contract import Options
 from undertow.engines.reference.behaviors import explore, replay
-from undertow.engines.reference.plan import make_rows
+from undertow.engines.reference.plan import number_graph
 from undertow.engines.reference.run import Run
 from undertow.ir.graph import StaticGraph
 from undertow.ir.spec import check
@@ -221,7 +221,7 @@ class Chooser(deque[Any]):
 
 
 def brute_force(static: StaticGraph, inputs: list[Any], state: dict[str, Any]) -> set[Any]:
-    rows, choices, found = make_rows(static), list[int](), set()
+    rows, choices, found = number_graph(static), list[int](), set()
     while True:
         pool = Chooser(choices)
         run = Run(rows, list(inputs), Options(), None, state, (pool, pool.popleft))

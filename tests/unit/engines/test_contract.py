@@ -121,7 +121,7 @@ def test_unequal_maps_and_lanes_are_faults(engine: Engine) -> None:
     for scheduler in orders(engine):
         fault = error_of(engine.plan(flatten(scaled_map())), np.ones(2), np.ones(3), 1.0, scheduler=scheduler)
         assert type(fault) is Fault and fault.span is not None
-        assert "of 2 and of 3" in fault.what or "of 3 and of 2" in fault.what
+        assert "of 2 and 3" in fault.what or "of 3 and 2" in fault.what
 
     @ut.function
     def ragged(ns: ut.i64[None]) -> ut.i64[None, None]:

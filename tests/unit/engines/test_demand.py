@@ -357,7 +357,7 @@ def test_an_operator_with_several_results(monkeypatch: pytest.MonkeyPatch) -> No
     graph = flatten(library(main.finish([Port(made, 1), Port(made, 0)])))
     stats = agree(graph, np.arange(3.0))
     assert stats.per_node["main/both"] == 1
-    with pytest.raises(Fault, match="both gave inf"):
+    with pytest.raises(Fault, match="both returned inf"):
         Demand().plan(graph).run([np.array([np.inf])], Options(check_finite=True))
     assert "EVAL(both, []) = both(EVAL(x, []))" in explain(graph, [np.ones(2)])
 

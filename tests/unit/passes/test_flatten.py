@@ -191,7 +191,7 @@ def _loop_in_itself() -> Library:
         (library(main_of("gone")), "main/gone enters 'gone', which is not in the library"),
         (library(main_of("main")), "cannot enter main, which is a main graph"),
         (library(main_of("fac", (I64, I64)), factorial().functions["fac"]), "takes 1 and gives 1, but this `call`"),
-        (Library({}, "main"), "no 'main'"),
+        (Library({}, "main"), "no main graph 'main'"),
         (_loop_in_itself(), "contains itself"),
     ],
 )

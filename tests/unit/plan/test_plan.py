@@ -192,11 +192,11 @@ def test_bad_texts(text: str, what: str) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("both = concat(axis=0) tree", "concat gives f64"),
+        ("both = concat(axis=0) tree", "concat returns f64"),
         ("both = matmul tree, n", "matmul"),
         ("both = tanh tree, tree_2", "takes 1 operands"),
-        ("both = concat(axes=0) tree, tree_2", "has `axis`"),
-        ("both = add tree, tree_2", "add gives f64"),
+        ("both = concat(axes=0) tree, tree_2", "takes `axis`"),
+        ("both = add tree, tree_2", "add returns f64"),
         ("both = plus tree, tree_2", "unknown operator 'plus'"),
     ],
 )
