@@ -6,13 +6,8 @@
 NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(false);  // what is alive when Python ends is no leak: functions keep their plans
   module.doc() = "The C++ core of Undertow: kernels over lanes.";
-  undertow::bind_kernel(module);
-  undertow::bind_host(module);
-  undertow::bind_plan(module);
-  undertow::bind_expand(module);
-  undertow::bind_fused(module);
-  undertow::bind_lanes(module);
-  undertow::bind_matmul(module);
-  undertow::bind_memory(module);
-  undertow::bind_optimize(module);
+  using namespace undertow;
+  for (ModulePart* bind : {bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory,
+                           bind_matmul, bind_optimize})
+    bind(module);
 }

@@ -5,14 +5,8 @@
 
 namespace undertow {
 
-void bind_kernel(nanobind::module_& module);
-void bind_host(nanobind::module_& module);
-void bind_plan(nanobind::module_& module);
-void bind_expand(nanobind::module_& module);
-void bind_fused(nanobind::module_& module);
-void bind_lanes(nanobind::module_& module);
-void bind_memory(nanobind::module_& module);
-void bind_matmul(nanobind::module_& module);
-void bind_optimize(nanobind::module_& module);
+using ModulePart = void(nanobind::module_& module);
+ModulePart bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory, bind_matmul,
+    bind_optimize;
 
 }  // namespace undertow

@@ -16,27 +16,17 @@ namespace undertow {
 
 /// In a cell, the low bytes hold the number, the others are zero.
 template <class T>
+using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint8_t>>;
+
+template <class T>
 T as(uint64_t cell) {
-  if constexpr (std::is_same_v<T, double>)
-    return std::bit_cast<double>(cell);
-  else if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<float>(static_cast<uint32_t>(cell));
-  else if constexpr (std::is_same_v<T, bool>)
-    return (cell & 1) != 0;
-  else
-    return static_cast<T>(cell);
+  if constexpr (std::is_same_v<T, bool>) return (cell & 1) != 0;
+  return std::bit_cast<T>(static_cast<Bits<T>>(cell));
 }
 
 template <class T>
 uint64_t cell_of(T value) {
-  if constexpr (std::is_same_v<T, double>)
-    return std::bit_cast<uint64_t>(value);
-  else if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<uint32_t>(value);
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return static_cast<uint32_t>(value);
-  else
-    return static_cast<uint64_t>(value);
+  return std::bit_cast<Bits<T>>(value);
 }
 
 /// Whole division towards minus infinity, y not zero. The least number has no opposite: it wraps.

@@ -6,8 +6,8 @@
 namespace undertow {
 namespace {
 
-constexpr std::span<const KernelRow> (*kFamilies[])() = {array_rows, index_rows,  scatter_rows, reduce_rows,
-                                                         scan_rows,  create_rows, matmul_rows,  debug_rows};
+constexpr Family* kFamilies[] = {array_rows, index_rows,  scatter_rows, reduce_rows,
+                                 scan_rows,  create_rows, matmul_rows,  debug_rows};
 
 }  // namespace
 

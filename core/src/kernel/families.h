@@ -31,13 +31,7 @@ std::unique_ptr<Kernel> make_by_dtype(const Binding& binding) {
 // Operators on each element are rows of the tables in isa/each, and need none here.
 std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding);
 
-std::span<const KernelRow> array_rows();
-std::span<const KernelRow> index_rows();
-std::span<const KernelRow> scatter_rows();
-std::span<const KernelRow> reduce_rows();
-std::span<const KernelRow> scan_rows();
-std::span<const KernelRow> create_rows();
-std::span<const KernelRow> matmul_rows();
-std::span<const KernelRow> debug_rows();
+using Family = std::span<const KernelRow>();
+Family array_rows, index_rows, scatter_rows, reduce_rows, scan_rows, create_rows, matmul_rows, debug_rows;
 
 }  // namespace undertow

@@ -78,33 +78,22 @@ class Flow {
     return flow;
   }
 
-  void begin(RegionFlow& flow, int32_t program, int32_t phase, const std::vector<Transfer>& transfers) {
-    if (flow.phase[z(program)] >= 0) not_a_plan("a program runs twice");
-    flow.phase[z(program)] = phase;
-    for (const Transfer& transfer : transfers) flow.given[z(program)].push_back(transfer.to);
-  }
-
   /// Tell the regions inside where they stand, when their programs run, and what they are given.
   void place(size_t r) {
-    each_item(region(r), [&](int32_t program, const Item& item) {
-      const int32_t phase = flows_[r].phase[z(program)];
-      if (phase < 0) return;  // it never runs, nor does what is inside
-      if (item.kind == Item::Kind::Branch) {
-        const BranchItem& branch = plan_.branches[z(item.number)];
-        for (size_t side = 0; side < 2; ++side)
-          begin(enter(r, branch.regions[side], branch.branch, static_cast<int32_t>(side)), branch.visit, phase,
-                branch.transfers[side]);
-      } else if (item.kind == Item::Kind::Loop) {
-        const LoopItem& loop = plan_.loops[z(item.number)];
-        RegionFlow& flow = enter(r, loop.body, loop.loop, 2);
-        begin(flow, 0, 0, loop.variables);
-        for (const Transfer& outer : loop.outers) flow.given[0].push_back(outer.to);
-      } else if (item.kind == Item::Kind::Map) {
-        const MapItem& map = plan_.maps[z(item.number)];
-        RegionFlow& flow = enter(r, map.body, map.map, 3);
-        begin(flow, map.phase, map.phase, map.mapped);
-        for (const Transfer& outer : map.outers) flow.given[z(map.phase)].push_back(outer.to);
-      }
+    each_item(region(r), [&](int32_t from, const Item& item) {
+      const int32_t phase = flows_[r].phase[z(from)];
+      // What never runs enters nothing; and a call enters another body.
+      if (phase < 0 || is_straight(item.kind) || item.kind == Item::Kind::Call) return;
+      const bool is_branch = item.kind == Item::Kind::Branch;
+      int32_t side = 2 * static_cast<int32_t>(item.kind);
+      each_entered(plan_, item, [&](int32_t inner, int32_t program) {
+        RegionFlow& flow = enter(r, inner, number_of(plan_, item), side++);
+        if (flow.phase[z(program)] >= 0) not_a_plan("a program runs twice");
+        flow.phase[z(program)] = is_branch ? phase : program;
+        each_given(plan_, item, [&](size_t to, const Transfer& transfer) {
+          if (to == z(inner)) flow.given[z(program)].push_back(transfer.to);
+        });
+      });
     });
   }
 
@@ -130,7 +119,7 @@ class Flow {
         each_straight(plan_, stage, [&](const Item& item) { straight(r, program, item); });
         // What is entered together sees nothing of each other.
         for (const Item& item : stage.entered) entered(r, program, item);
-        for (const Item& item : stage.entered) come_back(r, program, item);
+        for (const Item& item : stage.entered) each_write(plan_, item, [&](int32_t to) { write(r, to, program); });
       }
     }
   }
@@ -201,10 +190,6 @@ class Flow {
   static void check_visits(const std::vector<int32_t>& visits, int32_t phase, int32_t inner) {
     for (size_t count = z(phase); count < visits.size(); ++count)
       if (visits[count] <= inner) not_a_plan("a phase is asked for that is not waited for");
-  }
-
-  void come_back(size_t r, int32_t program, const Item& item) {
-    each_write(plan_, item, [&](int32_t to) { write(r, to, program); });
   }
 
   // -- between regions -----------------------------------------------------------------------------------------

@@ -56,6 +56,17 @@ inline const BranchItem* decides(const Plan& plan, const LoopItem& loop) {
   return nullptr;
 }
 
+/// The number of a branch, call, loop or map among those of its region.
+inline int32_t number_of(const Plan& plan, const Item& item) {
+  const auto at = z(item.number);
+  switch (item.kind) {
+    case Item::Kind::Branch: return plan.branches[at].branch;
+    case Item::Kind::Call: return plan.calls[at].call;
+    case Item::Kind::Loop: return plan.loops[at].loop;
+    default: return plan.maps[at].map;
+  }
+}
+
 /// What an item hands to the regions that it enters: see(region, transfer).
 template <class See>
 void each_given(const Plan& plan, const Item& item, See&& see) {

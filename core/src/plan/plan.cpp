@@ -101,18 +101,17 @@ class Decoder {
 void count_parts(const Plan& plan, Region& region) {
   int32_t items = 0;
   each_item(region, [&](int32_t, const Item&) { ++items; });
-  const auto count = [&](int32_t& most, int32_t number) {
+  each_item(region, [&](int32_t, const Item& item) {
+    if (is_straight(item.kind)) return;
+    int32_t& most = item.kind == Item::Kind::Branch ? region.branches
+                    : item.kind == Item::Kind::Call ? region.calls
+                    : item.kind == Item::Kind::Loop ? region.loops
+                                                    : region.maps;
+    const int32_t number = number_of(plan, item);
     // There may be some in which nothing happens, and so are never entered.
     if (number < 0 || number >= items + static_cast<int32_t>(plan.regions.size()))
       not_a_plan("a number is out of range");
     most = std::max(most, number + 1);
-  };
-  each_item(region, [&](int32_t, const Item& item) {
-    const auto at = z(item.number);
-    if (item.kind == Item::Kind::Branch) count(region.branches, plan.branches[at].branch);
-    if (item.kind == Item::Kind::Call) count(region.calls, plan.calls[at].call);
-    if (item.kind == Item::Kind::Loop) count(region.loops, plan.loops[at].loop);
-    if (item.kind == Item::Kind::Map) count(region.maps, plan.maps[at].map);
   });
 }
 

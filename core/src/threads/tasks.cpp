@@ -136,15 +136,11 @@ class Task final : public Caller {
   std::vector<Entry*> owners_;  ///< whose place each of these takes
 };
 
-int64_t lanes_left(const Invocation& invocation, const Progress& progress) {
-  return invocation.lanes() - progress.done;
-}
-
 /// The lanes that are left, so many for each task.
 std::vector<Range> cut(const Invocation& invocation, const Progress& progress, int64_t width) {
   std::vector<Range> ranges;
   Range next{progress.part, progress.lane, 0};
-  for (int64_t left = lanes_left(invocation, progress); left > 0; left -= next.count) {
+  for (int64_t left = invocation.lanes() - progress.done; left > 0; left -= next.count) {
     next.count = std::min(width, left);
     ranges.push_back(next);
     next.lane += next.count;
@@ -164,7 +160,7 @@ bool Run::goes_parallel(const Invocation& invocation, const Progress& progress) 
   if (options.threads < 2 || options.is_traced || options.frames < kFewFrames || invocation.visits > 1 ||
       !plan.groups[z(invocation.group)].is_parallel || invocation.depth == 0)
     return false;
-  const int64_t left = lanes_left(invocation, progress);
+  const int64_t left = invocation.lanes() - progress.done;
   if (!plan.groups[z(invocation.group)].is_scalar) return progress.done == 0 && left > options.width;
   if (progress.done == 0) {
     const bool is_eager = options.width < kManyLanes || plan.calls_before >= 4 * kManyCalls;
@@ -177,7 +173,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
   if (!goes_parallel(invocation, progress)) return false;
   int64_t width = options.width;
   if (plan.groups[z(invocation.group)].is_scalar)
-    width = std::min(width, (lanes_left(invocation, progress) + kTasks - 1) / kTasks);
+    width = std::min(width, (invocation.lanes() - progress.done + kTasks - 1) / kTasks);
   const std::vector<Range> ranges = cut(invocation, progress, width);
   std::vector<std::vector<Column>> rooms(invocation.parts.size());
   for (size_t part = progress.part; part < rooms.size(); ++part)
