@@ -81,7 +81,7 @@ def test_options_go_to_the_reader(trees: Path) -> None:
     vocabulary = data.load(trees.parent / "trees.npz").vocabulary
     assert vocabulary is not None and vocabulary.words == ("<unk>",)
     text = invoke("inspect", trees.parent / "trees.npz", "--binary", code=1)
-    assert "files of npz have no option --binary" in text
+    assert "the format npz has no option --binary" in text
 
 
 @pytest.mark.parametrize("kind", ["listops", "booleans", "arithmetic", "sentiment"])
