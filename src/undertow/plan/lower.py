@@ -15,6 +15,7 @@ import numpy as np
 
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port, StaticGraph
 from undertow.ir.index import StaticIndex
+from undertow.ir.names import Names
 from undertow.ir.structure import COLLECTS, INWARD, STARTS
 from undertow.ir.walk import components, phase_of, ports_of
 from undertow.ops.op import CATALOGUE
@@ -53,7 +54,7 @@ class _Lowering:
         self.constants: dict[Const, int] = {}
         self.slots: dict[Port, int] = {}
         self.slot_rows: list[list[Slot]] = [[] for _ in graph.regions]
-        self.slot_names: list[set[str]] = [set() for _ in graph.regions]
+        self.slot_names = [Names(separator="~") for _ in graph.regions]
         self.groups = _groups(graph, self.index.owner)
         self.branch_numbers: dict[tuple[Port, int], int] = {}  # within the region
         self.site_numbers: dict[int, int] = {}  # of each site: within its region, among those of its kind
@@ -125,12 +126,7 @@ class _Lowering:
             short = short.removesuffix(".if")
         elif index:
             short = f"{short}.{index}"
-        names, name, count = self.slot_names[region], short, 1
-        while name in names:
-            count += 1
-            name = f"{short}~{count}"
-        names.add(name)
-        return name
+        return self.slot_names[region].fresh(short)
 
     def find_needs(self) -> None:
         """How many values of its entry a body needs, to read or to collect, itself or in what it enters."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import itertools
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 from typing import Any
@@ -31,6 +30,7 @@ from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced, capturing, context
 from undertow.ir.graph import FunctionGraph, Library, Port
+from undertow.ir.names import Names
 from undertow.types import CTL, Type
 
 
@@ -101,9 +101,7 @@ class Block(Definition):
         self.builder.name = self._closure.name
 
     def _name_input(self, item: _Input, name: str) -> None:
-        taken = {other.name for other in self._inputs}
-        numbered = (name if k == 1 else f"{name}_{k}" for k in itertools.count(1))
-        item.name = next(n for n in numbered if n not in taken)
+        item.name = Names(other.name for other in self._inputs).fresh(name)
         sample = tree.unflatten(item.note.structure, item.note.types)
         paths = tree.paths(sample, item.name, lambda leaf: isinstance(leaf, Type))
         for param, path in zip(item.params, paths, strict=True):

@@ -35,6 +35,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.traced import Context, Traced, is_traced, operand
 from undertow.ir.graph import Attrs, FunctionGraph, Port
+from undertow.ir.names import Names
 from undertow.types import CTL, Type, join
 
 # How many signatures one function may have, and how many of them one inside the other if none is smaller than the
@@ -56,17 +57,12 @@ class CaptureSession(Scope):
         self.specializations: list[Specialization] = []
         self.graphs: dict[str, FunctionGraph] = {}  # loops and maps, and functions when done
         self.differentiated: dict[tuple[int, int], Any] = {}  # what stands behind `ut.jvp` here: see tangents.py
-        self._names: dict[str, int] = {}
+        self._names = Names(separator="~")
         self._closures: dict[Any, Closure | None] = {}
         self._grafts: dict[Ready, Specialization] = {}
 
     def fresh_name(self, name: str) -> str:
-        fresh = name
-        while fresh in self._names:  # grafted graphs may bring names that end in ~2
-            self._names[name] += 1
-            fresh = f"{name}~{self._names[name]}"
-        self._names[fresh] = 1
-        return fresh
+        return self._names.fresh(name)
 
     def closure(self, function: FunctionType) -> Closure | None:
         if function not in self._closures:

@@ -7,7 +7,6 @@ is written.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import is_static_equal
 from undertow.frontend.values.traced import Context, Traced, emit, is_traced
 from undertow.ir.graph import Port
+from undertow.ir.names import Names
 from undertow.types import CTL, Type, i64
 
 Outer = tuple[Builder, Port]  # a value of an enclosing graph
@@ -158,9 +158,7 @@ class Scope:
 
     def variable_name(self, variable: Any) -> str:
         if variable not in self.variables:
-            taken = set(self.variables.values())
-            names = (variable.name if k == 1 else f"{variable.name}~{k}" for k in itertools.count(1))
-            self.variables[variable] = next(name for name in names if name not in taken)
+            self.variables[variable] = Names(self.variables.values(), "~").fresh(variable.name)
         return self.variables[variable]
 
     def uses_variable(self, variable: Any, writes: bool) -> bool:
