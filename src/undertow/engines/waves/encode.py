@@ -7,7 +7,7 @@ record is one line of code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from undertow.engines.native import Encoded, Encoder, type_row
@@ -21,24 +21,20 @@ _Rows = list[int]
 
 def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
     """All that the core must know; `nodes` are the names of the graph's nodes, in their order."""
-    writer = Encoder()
+    encoder = Encoder()
     for constant in plan.constants:
-        writer.constant(constant)
+        encoder.constant(constant)
     for kernel in plan.kernels:
-        writer.kernel(kernel.op, kernel.attrs, kernel.inputs, kernel.outputs, kernel.is_effect)
+        encoder.kernel(kernel.op, kernel.attrs, kernel.inputs, kernel.outputs, kernel.is_effect)
     out: _Rows = []
-    try:
-        _writer()(plan, out, {name: number for number, name in enumerate(nodes)})
-    except KeyError as error:
-        what = f"the static graph has no node {error.args[0]!r}"
-        raise GraphError(what, hint="name an existing one after the item: `; node=NAME`") from None
-    return writer.encoded([VERSION, len(nodes)], out)
+    _writer()(plan, out, _NodeNumbers({name: number for number, name in enumerate(nodes)}))
+    return encoder.encoded([VERSION, len(nodes)], out)
 
 
 @cache
 def _writer() -> Callable[[Plan, _Rows, dict[str, int]], None]:
     """Writes groups and regions of a plan; the third argument numbers the nodes."""
-    known: dict[str, Any] = {"types": _Types()}
+    known: dict[str, Any] = {"type_row": lru_cache(maxsize=4096)(type_row)}
     known |= {name: {word: number for number, word in enumerate(words)} for name, words in WORDS.items()}
     lines = ["def write(value, out, nodes):", *_put("value.groups", "tuple[Group, ...]")]
     lines += _put("value.regions", "tuple[Region, ...]")
@@ -59,7 +55,7 @@ def _put(value: str, type_: str) -> list[str]:
     if type_ in WORDS:
         return [f" out.append({type_}[{value}])"]
     if type_ == "Type":
-        return [f" out += types[{value}]"]
+        return [f" out += type_row({value})"]
     if type_ in UNIONS:
         return [f" kind, put = items[{value}.__class__]", " out.append(kind)", f" put({value}, out, nodes)"]
     if (members := members_of(type_)) is None:
@@ -72,9 +68,10 @@ def _put(value: str, type_: str) -> list[str]:
     return [*head, f" for {each} in {value}:", *(f" {line}" for line in _put(each, member))]
 
 
-class _Types(dict[Any, list[int]]):
-    """The rows of types, of which there are few."""
+class _NodeNumbers(dict[str, int]):
+    """The number of each node, by its name."""
 
-    def __missing__(self, type_: Any) -> list[int]:
-        row = self[type_] = type_row(type_)
-        return row
+    def __missing__(self, name: str) -> int:
+        raise GraphError(
+            f"the static graph has no node {name!r}", hint="name an existing one after the item: `; node=NAME`"
+        )

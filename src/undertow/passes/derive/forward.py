@@ -121,7 +121,7 @@ class Forward:
         if not any(port is not None for port in given):
             return
         row = find(node.op).tangent
-        if row is None or isinstance(row, NoGradient):
+        if isinstance(row, NoGradient):
             hint = "pass None as the tangent of its operand, or compute the value differently"
             raise no_row("derivative", node, row, hint)
         applied = self.writer.applied(self.copy, number, (False,) * len(node.inputs))

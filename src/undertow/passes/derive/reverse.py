@@ -213,7 +213,7 @@ class Reverse:
         if not any(wanted):
             return
         row = CATALOGUE[node.op].grad
-        if row is None or isinstance(row, NoGradient):
+        if isinstance(row, NoGradient):
             hint = "ut.stop_gradient(x) excludes x from the derivative; or use operators that have one"
             raise no_row("gradient", node, row, hint)
         parts = row(self.writer.applied(self.copy, number, wanted), cotangents)

@@ -115,7 +115,7 @@ class DerivativeWriter:
         return Port(self.add("identity", tokens[:1], (CTL,), controls=tuple(tokens[1:]), name="d.done"))
 
 
-def no_row(what: str, node: Node, row: NoGradient | None, hint: str) -> CaptureError:
+def no_row(what: str, node: Node, row: NoGradient, hint: str) -> CaptureError:
     """An operator that has no gradient, or no derivative forwards."""
-    reason = f": {row.reason}" if row is not None and row.reason else ""
+    reason = f": {row.reason}" if row.reason else ""
     return CaptureError(f"`{node.op}` has no {what}{reason}", node.span, hint=hint)
