@@ -1,4 +1,4 @@
-// Reductions along axes, and softmax: the functions of rows and of flat pieces, brought to lanes of any shape.
+// Reductions along axes, and softmax, over lanes of any shape, by the row and flat functions of the instruction set.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,11 +10,11 @@
 namespace undertow {
 namespace {
 
-/// The operator on each element that a reduction repeats; none for logsumexp.
+/// The elementwise operator that a reduction folds with; none for logsumexp.
 constexpr const char* kSteps[kReductions] = {"add",        "multiply",    "maximum", "minimum",
                                              "logical_or", "logical_and", nullptr};
 
-/// What there is to say about one reduction of one dtype, and how to run it once the axes are known.
+/// One reduction of one dtype; its axes are given when it runs.
 class Reducer {
  public:
   Reducer(Reduction kind, const Binding& binding) : kind_(kind) {
@@ -29,7 +29,7 @@ class Reducer {
   bool is_known() const { return row_ != nullptr; }
   bool needs_elements() const { return kind_ == Reduction::Max || kind_ == Reduction::Min; }
 
-  /// `out` has the elements that are kept, in order, whatever its shape.
+  /// `out` gets the kept elements in order; its shape does not matter.
   void run(int64_t lanes, const View& x, uint64_t axes, const View& out, Scratch& scratch) const {
     const Groups groups(x, axes);
     if (lanes * groups.kept == 0) return;
@@ -53,7 +53,7 @@ class Reducer {
     for (int64_t k = 0; k < count; ++k) row_(x + k * length * element, out + k * element, length);
   }
 
-  /// Row after row into the result, all columns at once.
+  /// Fold row after row into the result, all columns at once.
   void add_up(const std::byte* x, std::byte* out, const Groups& groups, int64_t row) const {
     for (int64_t k = 0; k < groups.outer; ++k, out += row) {
       std::memcpy(out, x, static_cast<size_t>(row));
@@ -106,7 +106,7 @@ std::unique_ptr<Kernel> make_reduction(const Binding& binding) {
   return reducer.is_known() ? std::make_unique<Reduce>(binding, reducer) : nullptr;
 }
 
-/// The sum down to a shape that would be broadcast to that of x: which axes that takes shows at run time.
+/// Sums x to a shape that broadcasts to that of x. Which axes are summed is known only at run time.
 class SumTo final : public OpenShape {
  public:
   explicit SumTo(const Binding& binding) : OpenShape(binding), reducer_(Reduction::Sum, binding) {}
