@@ -1,4 +1,4 @@
-// Packed products for Python: for tests and benchmarks.
+// Packed matrix products for tests and benchmarks in Python.
 #include "undertow/matmul.h"
 
 #include <nanobind/nanobind.h>
@@ -18,7 +18,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-/// x (m x k) and w (k x n, or n x k if transposed), and the room for their product.
+/// x (m x k) and w (k x n, or n x k if transposed), and memory for their product.
 struct Product {
   Operands operands;
   bool transposed;

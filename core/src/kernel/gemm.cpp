@@ -9,8 +9,8 @@
 namespace undertow {
 namespace {
 
-/// Threads are the engine's, so this copy of OpenBLAS has one from when it is loaded: others would be woken by wide
-/// products only to wait in a loop for the next. (NumPy has a copy of its own, which is left alone.)
+/// The engine has its own threads, so this copy of OpenBLAS is limited to one as it is loaded: its other threads would
+/// wake for wide products and then spin, waiting for the next. (NumPy's copy is left alone.)
 [[maybe_unused]] const bool kIsSingle = (scipy_openblas_set_num_threads(1), true);
 
 const GemmFunctions& gemm_of(const Functions& isa, DType dtype) { return *isa.gemm[static_cast<int>(dtype)]; }
@@ -23,10 +23,10 @@ const std::byte* at(const void* data, int64_t elements, DType dtype) {
   return static_cast<const std::byte*>(data) + elements * size_of(dtype);
 }
 
-/// Is every element in a place of its own? One row that all lanes share is nothing for BLAS.
+/// Has every element its own address? BLAS does not take stride 0.
 bool is_stored(const Matrix& x) { return x.row > 0 && x.column > 0; }
 
-/// How BLAS calls a matrix: stored row by row, or transposed; and the distance of its rows.
+/// A matrix as BLAS describes it: row-major or transposed, and its leading dimension.
 struct Stored {
   CBLAS_TRANSPOSE how;
   blasint distance;
@@ -81,14 +81,14 @@ void multiply_blas(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matri
 /// By our kernel.
 void multiply_panels(const GemmFunctions& gemm, DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matrix b,
                      void* out, int64_t out_row, bool add, Scratch& scratch) {
-  // Whole panels of a B that stands row by row are read as they are.
+  // Whole panels of a row-major B are read without packing.
   const int64_t ready = b.column == 1 ? n / gemm.panel * gemm.panel : 0, rest = n - ready;
   if (ready > 0) gemm.multiply(m, ready, k, a.data, a.row, a.column, b.data, b.row, gemm.panel, out, out_row, add);
   if (rest == 0) return;
   const void* columns = at(b.data, ready * b.column, dtype);
   void* place = at(out, ready, dtype);
   if (b.column == 1 && n >= gemm.vector && k > 0 && !add) {
-    // And so are the others: what is read behind a row is in the next one, so the last row goes alone.
+    // So are the remaining columns: a panel reads past the end of a row into the next, so the last row is separate.
     if (k > 1)
       gemm.multiply(m, rest, k - 1, a.data, a.row, a.column, columns, b.row, gemm.panel, place, out_row, false);
     gemm.outer(m, rest, at(a.data, (k - 1) * a.column, dtype), a.row, at(columns, (k - 1) * b.row, dtype), place,
@@ -163,7 +163,7 @@ void PackedMatrix::multiply(int64_t m, const void* a, int64_t a_row, void* out, 
 
 void accumulate_outer(const Functions& isa, int64_t lanes, const View& x, const View& g, void* out, bool add,
                       Scratch& scratch) {
-  constexpr int64_t kFewLanes = 128;  // each tile of ours is hardly more than its own start and end then
+  constexpr int64_t kFewLanes = 128;  // below that, loading and storing a register tile is most of our kernel's time
   const int64_t element = size_of(x.dtype), k = x.count(), n = g.count();
   const bool is_thin = lanes < kFewLanes || n < gemm_of(isa, x.dtype).panel;
   const Matrix left{x.data, 1, x.stride / element}, right{g.data, g.stride / element, 1};

@@ -1,4 +1,4 @@
-// matmul over lanes: as few and as wide products as sharing allows.
+// matmul over lanes: lanes that share an operand are one wide product.
 #include "undertow/matmul.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 /// The operands of one product: x is [batch..., m, k] and y [batch..., k, n]; vectors are a row and a column.
 struct Form {
   int64_t m, k, n;
-  int batches;  ///< axes in front of the matrices, of the result
+  int batches;  ///< number of batch axes of the result
 
   Form(const View& x, const View& y)
       : m(x.rank > 1 ? x.shape[x.rank - 2] : 1),
@@ -49,7 +49,7 @@ class Matmul : public Kernel {
   }
 
  protected:
-  /// One product for each lane and each place of the batch axes.
+  /// Call f for each lane and each index of the batch axes.
   template <class F>
   static void each_product(int64_t lanes, const View& x, const View& y, const View& out, const Form& form,
                            Scratch& scratch, F&& f) {
@@ -113,12 +113,12 @@ class FloatMatmul final : public Matmul {
         });
       }
     } else if (y.rank == 2 && (y.stride == 0 || lanes == 1) && (x.rank == 1 || (is_dense(x) && is_dense(out)))) {
-      // All rows of all lanes times one matrix. (Vectors may stand apart.)
+      // All rows of all lanes times one matrix. (Vectors need not be contiguous.)
       const bool is_vector = x.rank == 1;
       const int64_t rows = lanes * product(x.shape, 0, x.rank - 1);
       const int64_t x_row = is_vector ? x.stride / element : form.k,
                     out_row = is_vector ? out.stride / element : form.n;
-      // A matrix that is wide enough is read as it is, as fast but for two rows.
+      // Packing pays only for narrow matrices: a wide one is as fast unpacked, except for two rows.
       const PackedMatrix* packed =
           form.n < gemm_.vector && keeper != nullptr ? keeper->packed(1, y, form.k, form.n, form.n, 1) : nullptr;
       if (packed != nullptr)
@@ -134,8 +134,8 @@ class FloatMatmul final : public Matmul {
     return {};
   }
 
-  /// One matrix times a vector of each lane: the vectors as rows, times the transposed matrix. A few of them are
-  /// multiplied with the rows of the matrix as they stand; for more, or where rows are short, it is packed.
+  /// One matrix times a vector of each lane: a matrix with the vectors as rows, times the transposed matrix. For few
+  /// lanes this is dot products with the rows of the matrix; for more, or if rows are short, the matrix is packed.
   void turned(int64_t lanes, const Form& form, const View* inputs, const View& out, Scratch& scratch,
               Keeper* keeper) const {
     constexpr int64_t kFewLanes = 8;

@@ -1,4 +1,4 @@
-// Reductions along axes, and softmax: the functions of rows and of flat pieces, brought to lanes of any shape.
+// Reductions along axes, and softmax, over lanes of any shape, by the row and flat functions of the instruction set.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,7 +10,7 @@
 namespace undertow {
 namespace {
 
-/// The operator on each element that a reduction repeats; none for logsumexp.
+/// The elementwise operator that a reduction folds with; none for logsumexp.
 constexpr const char* kSteps[kReductions] = {"add",        "multiply",    "maximum", "minimum",
                                              "logical_or", "logical_and", nullptr};
 
@@ -33,7 +33,7 @@ void reduce_row(ReduceRow reduce, const std::byte* x, std::byte* out, int64_t le
   reduce(parts.data(), out, static_cast<int64_t>(parts.size()));
 }
 
-/// What there is to say about one reduction of one dtype, and how to run it once the axes are known.
+/// One reduction of one dtype; its axes are given when it runs.
 class Reducer {
  public:
   Reducer(Reduction kind, const Binding& binding) : kind_(kind) {
@@ -48,7 +48,7 @@ class Reducer {
   bool is_known() const { return row_ != nullptr; }
   bool needs_elements() const { return kind_ == Reduction::Max || kind_ == Reduction::Min; }
 
-  /// `out` has the elements that are kept, in order, whatever its shape.
+  /// `out` gets the kept elements in order; its shape does not matter.
   void run(int64_t lanes, const View& x, uint64_t axes, const View& out, Scratch& scratch) const {
     const Groups groups(x, axes);
     if (lanes * groups.kept == 0) return;
@@ -77,7 +77,7 @@ class Reducer {
 
   static constexpr int64_t kRows = 64;  // between two looks up
 
-  /// Row after row into the result, all columns at once.
+  /// Fold row after row into the result, all columns at once.
   void add_up(const std::byte* x, std::byte* out, const Groups& groups, int64_t row, Scratch& scratch) const {
     const int64_t element = row / groups.inner;
     const Flat step = step_;
@@ -142,7 +142,7 @@ std::unique_ptr<Kernel> make_reduction(const Binding& binding) {
   return reducer.is_known() ? std::make_unique<Reduce>(binding, reducer) : nullptr;
 }
 
-/// The sum down to a shape that would be broadcast to that of x: which axes that takes shows at run time.
+/// Sums x to a shape that broadcasts to that of x. Which axes are summed is known only at run time.
 class SumTo final : public OpenShape {
  public:
   explicit SumTo(const Binding& binding) : OpenShape(binding), reducer_(Reduction::Sum, binding) {}
