@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host.h"
+#include "interpreter.h"
 #include "parts.h"
 
 namespace nb = nanobind;
@@ -133,7 +134,7 @@ bool update(const std::string& name, const nb::list& gradients, const nb::list& 
     if (!are_alike(one.values[0], one.places[0])) return false;
   }
   if (!are_apart(all)) return false;
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   for (const Parameter& one : all) {
     const UpdateRule& rule = chosen.updates[static_cast<int>(one.dtype)][number];
     const void* in[kMostUpdated] = {};
