@@ -25,7 +25,7 @@ using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // an array to write 
 /// The number of the update rule with this name, this many arrays and settings; it is the same for every dtype.
 int number_of(const Functions& isa, const std::string& name, size_t arrays, size_t settings) {
   const UpdateRule* rules = isa.updates[static_cast<int>(DType::F32)];
-  for (int k = 0; k < kUpdates; ++k)
+  for (int k = 0; rules[k].name != nullptr; ++k)
     if (name == rules[k].name && arrays == static_cast<size_t>(rules[k].slots) + 1 &&
         settings == static_cast<size_t>(rules[k].settings))
       return k;
