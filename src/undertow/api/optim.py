@@ -380,7 +380,8 @@ class Updater:
 
     def _apply_now(self, grads: Any, learning_rate: Any) -> None:
         found = [pair.gradient for pair in paired(self.variables, grads)]
-        with transaction(self._stored, self._stored) as store:
+
+        def update(store: dict[str, Any]) -> None:
             rate = self.optimizer._rate(learning_rate, store["step"])
             store["step"] = store["step"] + 1
             values: list[Sequence[Any]] = [[store[key] for key in keys] for keys in self._keys]
@@ -389,6 +390,8 @@ class Updater:
             for keys, after in zip(self._keys, made, strict=True):
                 owned = [x.view(Own) if isinstance(x, np.ndarray) else x for x in after]
                 store.update(zip(keys, owned, strict=True))
+
+        transaction(self._stored, self._stored, update)
 
 
 # --------------------------------------------------------------------------------------------------------------
