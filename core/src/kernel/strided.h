@@ -36,7 +36,7 @@ class Walk {
   template <class F>
   void each_run(std::byte* (&pointers)[N], Scratch& scratch, int64_t bytes, F&& f) const {
     const int64_t work = product(sizes_, 0, rank_) * bytes;
-    if (work > Scratch::kLook) return in_parts(pointers, scratch, bytes, f);
+    if (work > Scratch::kLook && rank_ > 0) return in_parts(pointers, scratch, bytes, f);
     walk(pointers, f);
     scratch.worked(work);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
@@ -18,17 +19,45 @@ from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, SOURCES, STATIC
 from undertow.ir.walk import ports_of
 from undertow.ops.op import CATALOGUE
+from undertow.types import Type, type_of
+
+_FEW_BYTES = 1 << 16
 
 # How a node of the catalogue is evaluated: with one result, with several, on the variables of the run.
 KERNEL, KERNELS, STATE = range(3)
 
 
 def kernel_of(node: Node) -> tuple[int, tuple[Any, ...]]:
-    """Which of these, and (function, attributes, then what each result must be: scalar type or None, dtype, rank)."""
+    """Which of these, and (function, attributes, then what each result must be: scalar type or bytes, dtype, rank).
+
+    The bytes of an array are -1 where its shape is known only at run time.
+    """
     op = CATALOGUE[node.op]
     code = STATE if op.state else KERNEL if len(node.types) == 1 else KERNELS
-    checks = tuple((None if t.shape else t.dtype.numpy.type, t.dtype, t.rank) for t in node.types)
-    return code, (op.state or op.eval, node.attrs, *(checks[0] if code == KERNEL else (checks,)))
+    wanted = tuple((_bytes_of(t) if t.shape else t.dtype.numpy.type, t.dtype, t.rank) for t in node.types)
+    return code, (op.state or op.eval, node.attrs, *(wanted[0] if code == KERNEL else (wanted,)))
+
+
+def _bytes_of(type_: Type) -> int:
+    sizes = [d for d in type_.shape if isinstance(d, int)]
+    return math.prod(sizes) * type_.dtype.numpy.itemsize if len(sizes) == type_.rank else -1
+
+
+def _bytes_ahead(node: Node, values: Sequence[Value]) -> int:
+    """How many bytes the result of an operator will take, as far as its operands tell; at least 0."""
+    shape, item = node.attrs.get("shape"), node.types[0].dtype.numpy.itemsize
+    if node.op == "arange":
+        start, stop, step = (float(value) for value in values)
+        return int(max((stop - start) / step, 0)) * item if step and np.isfinite([start, stop, step]).all() else 0
+    if isinstance(shape, tuple) and None in shape:
+        sizes = iter(values[1:])
+        return max(math.prod(int(next(sizes)) if d is None else d for d in shape), 0) * item
+    # No other result is larger than all combinations of elements: the rule is asked only where these are many.
+    most = math.prod(d or 1 for value in values for d in value.shape) * item
+    if most <= _FEW_BYTES:
+        return most
+    (made, *_) = CATALOGUE[node.op].type([type_of(value) for value in values], node.attrs)
+    return max(_bytes_of(made), 0)
 
 
 def check_runnable(index: StaticIndex) -> None:
@@ -177,6 +206,12 @@ class PythonRun(Generic[F]):
             self.peak_bytes = self.bytes
             if self.bytes > self.most_bytes:
                 raise checks.stopped("memory", self.options, self.bytes)
+
+    def foresee(self, number: int, size: int, values: Sequence[Value]) -> None:
+        """Refuse an array that there is no memory for, before it is made."""
+        more = size if size >= 0 else _bytes_ahead(self.graph.nodes[number], values)
+        if self.bytes + more > self.most_bytes:
+            raise checks.stopped("memory", self.options, self.bytes + more)
 
     def results_of(self, code: int, number: int, parts: Any, inputs: list[Value]) -> list[Value]:
         """What an operator of several results gives, or one that works on variables."""

@@ -141,7 +141,10 @@ class Run(Store):
                         continue
                     if code == ONE:
                         inputs, kernel, attrs, want, dtype, rank = extra
-                        value = kernel([slots[i] for i in inputs], attrs)[0]
+                        values = [slots[i] for i in inputs]
+                        if rank:
+                            self.foresee(number, want, values)
+                        value = kernel(values, attrs)[0]
                         if type(value) is not want:
                             value = conform(value, dtype, rank)
                         if is_strict:

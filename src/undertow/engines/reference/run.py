@@ -98,7 +98,10 @@ class Run(Frames):
                         target = frame
                         if code == KERNEL:
                             kernel, attrs, want, type_, rank = extra
-                            value = kernel(slots[first:last], attrs)[0]
+                            values = slots[first:last]
+                            if rank:
+                                self.foresee(number, want, values)
+                            value = kernel(values, attrs)[0]
                             if type(value) is not want:
                                 value = conform(value, type_, rank)
                             if is_strict:
