@@ -1,6 +1,6 @@
 // Along one axis, a result for each element or for each row of them: running sums, positions, orders.
 #include <algorithm>
-#include <numeric>
+#include <type_traits>
 
 #include "kernel/families.h"
 #include "kernel/sizes.h"
@@ -46,34 +46,25 @@ bool is_before(T a, T b) {
   return a < b || (b != b && a == a);  // nan counts as largest
 }
 
-template <class T>
+/// The elements in order; or their places.
+template <class T, bool kPlaces>
 void sort(const void* source, void* target, const Line& line, bool descending, Scratch& scratch) {
+  using Result = std::conditional_t<kPlaces, int64_t, T>;
   const T* x = static_cast<const T*>(source);
-  T* out = static_cast<T*>(target);
-  T* row = static_cast<T*>(scratch.get(line.length * static_cast<int64_t>(sizeof(T))));
+  Result* out = static_cast<Result*>(target);
+  Result* row = static_cast<Result*>(scratch.get(line.length * static_cast<int64_t>(sizeof(Result))));
+  Result* const end = row + line.length;
   for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const int64_t start = k / line.inner * line.length * line.inner + k % line.inner;
-    for (int64_t r = 0; r < line.length; ++r) row[r] = x[start + r * line.inner];
-    std::stable_sort(row, row + line.length, is_before<T>);
-    if (descending) std::reverse(row, row + line.length);
-    for (int64_t r = 0; r < line.length; ++r) out[start + r * line.inner] = row[r];
-  }
-}
-
-template <class T>
-void argsort(const void* source, void* target, const Line& line, bool descending, Scratch& scratch) {
-  const T* x = static_cast<const T*>(source);
-  int64_t* out = static_cast<int64_t*>(target);
-  int64_t* order = static_cast<int64_t*>(scratch.get(line.length * static_cast<int64_t>(sizeof(int64_t))));
-  for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const int64_t start = k / line.inner * line.length * line.inner + k % line.inner;
-    std::iota(order, order + line.length, 0);
-    if (descending) std::reverse(order, order + line.length);  // and again below: equal elements keep their order
-    std::stable_sort(order, order + line.length, [&](int64_t a, int64_t b) {
-      return is_before(x[start + a * line.inner], x[start + b * line.inner]);
+    const int64_t start = line.start(k);
+    for (int64_t r = 0; r < line.length; ++r)
+      row[r] = kPlaces ? static_cast<Result>(r) : static_cast<Result>(x[start + r * line.inner]);
+    if (kPlaces && descending) std::reverse(row, end);  // and again below: equal elements keep their order
+    std::stable_sort(row, end, [&](Result a, Result b) {
+      if constexpr (kPlaces) return is_before(x[start + a * line.inner], x[start + b * line.inner]);
+      return is_before(a, b);
     });
-    if (descending) std::reverse(order, order + line.length);
-    for (int64_t r = 0; r < line.length; ++r) out[start + r * line.inner] = order[r];
+    if (descending) std::reverse(row, end);
+    for (int64_t r = 0; r < line.length; ++r) out[start + r * line.inner] = row[r];
   }
 }
 
@@ -83,7 +74,7 @@ void position(const void* source, void* target, const Line& line, bool, Scratch&
   const T* x = static_cast<const T*>(source);
   int64_t* out = static_cast<int64_t*>(target);
   for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const T* row = x + k / line.inner * line.length * line.inner + k % line.inner;
+    const T* row = x + line.start(k);
     T best = row[0];
     int64_t at = 0;
     for (int64_t r = 1; r < line.length && best == best; ++r) {
@@ -147,15 +138,17 @@ std::unique_ptr<Kernel> make_scan(const Binding& binding) {
   return scan == nullptr ? nullptr : std::make_unique<AlongAxis>(binding, scan, kKind);
 }
 
-#define UNDERTOW_SCAN(kind, f) make_scan<Kind::kind, f<int32_t>, f<int64_t>, f<float>, f<double>>
-#define UNDERTOW_POSITION(largest)                                                                            \
-  make_scan<Kind::Position, position<int32_t, largest>, position<int64_t, largest>, position<float, largest>, \
-            position<double, largest>>
+#define UNDERTOW_SCAN(kind, f, ...)                                                                   \
+  make_scan<Kind::kind, f<int32_t __VA_OPT__(, ) __VA_ARGS__>, f<int64_t __VA_OPT__(, ) __VA_ARGS__>, \
+            f<float __VA_OPT__(, ) __VA_ARGS__>, f<double __VA_OPT__(, ) __VA_ARGS__>>
 
 constexpr KernelRow kRows[] = {
-    {"cumsum", UNDERTOW_SCAN(Plain, cumsum)}, {"prod_others", UNDERTOW_SCAN(Plain, prod_others)},
-    {"sort", UNDERTOW_SCAN(Sorted, sort)},    {"argsort", UNDERTOW_SCAN(Sorted, argsort)},
-    {"argmax", UNDERTOW_POSITION(true)},      {"argmin", UNDERTOW_POSITION(false)},
+    {"cumsum", UNDERTOW_SCAN(Plain, cumsum)},
+    {"prod_others", UNDERTOW_SCAN(Plain, prod_others)},
+    {"sort", UNDERTOW_SCAN(Sorted, sort, false)},
+    {"argsort", UNDERTOW_SCAN(Sorted, sort, true)},
+    {"argmax", UNDERTOW_SCAN(Position, position, true)},
+    {"argmin", UNDERTOW_SCAN(Position, position, false)},
 };
 
 }  // namespace
