@@ -380,6 +380,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
         }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch"  // an operator on numbers has one name and eight codes
+        // The tables of operators are written out here and in expand/run.cpp: operands and results stand elsewhere.
         // clang-format off
 #define UNDERTOW_CASE(number, type, name, result)                                                            \
         case of(Code::name, number, 0): {                                                                   \
