@@ -66,6 +66,9 @@ inline Shape taken_shape(const View& x, const View& indices, int axis) {
 struct Line {
   int64_t outer, length, inner;
   Line(const View& x, int axis);
+
+  /// Where the k-th line along the axis begins; its elements are `inner` apart.
+  int64_t start(int64_t k) const { return k / inner * length * inner + k % inner; }
 };
 
 /// A kernel whose result has the shape of its first operand.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -264,15 +264,11 @@ class PythonRun(Generic[F]):
 class PythonPlan:
     """A static graph made ready for an engine in Python. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, engine: str) -> None:
+    def __init__(self, graph: StaticGraph, engine: str, rows: Any, start: Callable[..., PythonRun[Any]]) -> None:
         self.graph = graph
         self.engine = engine
-
-    def start(
-        self, values: list[Value], options: Options, record: trace.Record | None, state: State | None
-    ) -> PythonRun[Any]:
-        """A run that has done nothing yet."""
-        raise NotImplementedError
+        self.rows = rows  # what the engine runs
+        self.start = start  # makes a run of these rows, the inputs, options, what records events, and variables
 
     def run(
         self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
@@ -286,7 +282,7 @@ class PythonPlan:
         """The run, when it has ended, its results, and what it counted."""
         values = checks.check_inputs(self.graph, inputs)
         with trace.recording(options.trace, self.graph.name, self.engine) as recording:
-            run = self.start(values, options, recording.record, state)
+            run = self.start(self.rows, values, options, recording.record, state)
             try:
                 # Integers wrap and floats follow IEEE, both without a word.
                 with np.errstate(all="ignore"):

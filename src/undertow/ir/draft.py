@@ -6,14 +6,15 @@ tokens live and which port is the pivot of which region, so a pass need not carr
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, Region
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERING, SOURCES
 from undertow.ir.walk import node_phases, phase_of
-from undertow.types import CTL, Type
+from undertow.types import Type
 
 
 class Draft:
@@ -25,7 +26,7 @@ class Draft:
         self.regions: list[Region] = [Region(kind, name)]
         self.pairs: dict[tuple[Operand, int], tuple[int, int]] = {}  # (predicate, parent) -> the two sides
         self._homes: dict[Port, int] = {}  # of outputs of Switch
-        self._pivots: dict[tuple[int, int], Port] = {}  # (region, phase) -> pivot
+        self._pivots: defaultdict[int, dict[int, Port]] = defaultdict(dict)  # phase -> region -> pivot
         self._starts: set[Port] = set()  # every pivot: a second Switch of one is one too
         self._names = Names()
 
@@ -37,14 +38,14 @@ class Draft:
         self.phases.append(phase_of(node) if node.op in SOURCES else self.waits_for(node))
         if node.op == "start":
             self._starts.add(Port(number))
-            self._pivots[0, phase_of(node)] = Port(number)
+            self._pivots[phase_of(node)][0] = Port(number)
         elif node.op == "switch":
             pred, value = node.inputs
             for side, region in enumerate(self.pairs[pred, node.region]):
                 self._homes[Port(number, side)] = region
                 if value in self._starts:
                     self._starts.add(Port(number, side))
-                    self._pivots.setdefault((region, self.phases[number]), Port(number, side))
+                    self._pivots[self.phases[number]].setdefault(region, Port(number, side))
         return number
 
     def waits_for(self, node: Node) -> int:
@@ -85,24 +86,23 @@ class Draft:
 
     def pivot(self, region: int, phase: int = 0) -> Port | None:
         """The pivot of a region, if there is one so far."""
-        return self._pivots.get((region, phase))
+        return self._pivots[phase].get(region)
 
     def make_pivot(self, region: int, phase: int = 0) -> Port:
-        """The pivot of a region, brought there by a Switch for each branch on the way where there is none."""
-        path: list[int] = []
-        while (region, phase) not in self._pivots:
-            path.append(region)
-            parent = self.regions[region].parent
-            assert parent is not None, "a body without a start"
-            region = parent
-        while path:
-            pred, pivot = self.regions[path[-1]].pred, self._pivots[region, phase]
-            assert pred is not None
-            scope = "" if region == 0 else self.regions[region].name + "/"
+        """The pivot of a region, brought there where there is none."""
+        return self.bring(self._pivots[phase], region, "start")
+
+    def bring(self, seen: dict[int, Port], region: int, name: str) -> Port:
+        """A value in a region, through a Switch for each branch on the way; `seen` is the value where it is already."""
+        for inner in reversed(way_down(self.regions, region, seen)):
+            pred, outer = self.regions[inner].pred, self.regions[inner].parent
+            assert pred is not None and outer is not None
+            types, full = (self.type_of(seen[outer]),) * 2, in_scope(f"{name}.if", self.regions, outer)
             span = self.nodes[pred.node].span
-            self.add(Node("switch", (pred, pivot), (CTL, CTL), f"{scope}start.if", region, span=span))
-            region = path.pop()
-        return self._pivots[region, phase]
+            switch = self.add(Node("switch", (pred, seen[outer]), types, full, outer, span=span))
+            for index, side in enumerate(self.pairs[pred, outer]):
+                seen.setdefault(side, Port(switch, index))
+        return seen[region]
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -111,8 +111,9 @@ class Draft:
     ) -> FunctionGraph:
         """The finished graph; what it is called, its group and where it comes from is taken from `old`."""
         starts: list[list[tuple[int, Port]]] = [[] for _ in self.regions]
-        for (region, phase), port in self._pivots.items():
-            starts[region].append((phase, port))
+        for phase, pivots in self._pivots.items():
+            for region, port in pivots.items():
+                starts[region].append((phase, port))
         regions = tuple(
             replace(region, starts=tuple(port for _, port in sorted(found)))
             for region, found in zip(self.regions, starts, strict=True)
@@ -146,7 +147,7 @@ class Copy:
 
     def place(self, region: int) -> int:
         """Where a region went."""
-        path = way_down(self.graph, region, self.places)
+        path = way_down(self.graph.regions, region, self.places)
         while path:
             self.open(path.pop())
         return self.places[region]
@@ -197,12 +198,12 @@ class Copy:
         return self.draft.freeze(self.graph, phases, self.graph.carried, shared)
 
 
-def way_down(graph: FunctionGraph, region: int, known: Container[int]) -> list[int]:
+def way_down(regions: Sequence[Region], region: int, known: Container[int]) -> list[int]:
     """The regions from a region up to the first known one, that one left out; the last is to be entered first."""
     path: list[int] = []
     while region not in known:
         path.append(region)
-        parent = graph.regions[region].parent
-        assert parent is not None
+        parent = regions[region].parent
+        assert parent is not None, "a body without a start, or a value that is used outside its branch"
         region = parent
     return path

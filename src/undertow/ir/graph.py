@@ -131,6 +131,11 @@ class Node:
     controls: tuple[Port, ...] = ()  # order only: the tokens' values are ignored, their deadness is not
     span: Span | None = None  # the user's file:line:column; every pass copies it
 
+    @property
+    def short_name(self) -> str:
+        """Its name without the regions that it stands in."""
+        return self.name.rsplit("/", 1)[-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Region:

@@ -1,4 +1,4 @@
-"""Fresh names: a name that is taken gets a numeric suffix.
+"""Names of nodes and graphs: within a region, and fresh ones. A name that is taken gets a numeric suffix.
 
 >>> names = Names(["f"])
 >>> [names.fresh("f"), names.fresh("f"), names.fresh("g")]
@@ -7,7 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from undertow.ir.graph import Region
+
+
+def in_scope(name: str, regions: Sequence[Region], region: int) -> str:
+    """A name with that of the branch before it that its node stands in."""
+    return name if region == 0 else f"{regions[region].name}/{name}"
 
 
 class Names:

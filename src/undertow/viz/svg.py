@@ -92,7 +92,7 @@ def style_of(graph: StaticGraph, node: Node) -> Style:
 def label(graph: StaticGraph, number: int) -> tuple[str, str]:
     """What is written on a node: the operator with its constants, and its name below."""
     node = graph.nodes[number]
-    short = node.name.rsplit("/", 1)[-1]
+    short = node.short_name
     if "site" in node.attrs:
         main, sub = f"{node.op.removesuffix('_start')} @{node.attrs['site']}", short
         if node.op.endswith("_start"):

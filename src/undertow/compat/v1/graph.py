@@ -89,7 +89,7 @@ class GraphSession(CaptureSession):
             return super().resolve(value)
         node = value.builder.nodes[value.port.node]
         if node.op == "identity" and isinstance(node.inputs[0], Const):
-            return builder.gate(node.inputs[0], here(), node.name.rsplit("/", 1)[-1])
+            return builder.gate(node.inputs[0], here(), node.short_name)
         raise GraphError(
             f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
             here(),

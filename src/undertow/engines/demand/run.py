@@ -49,11 +49,7 @@ class DemandPlan(PythonPlan):
     """A static graph made ready: a run evaluates what is fetched, and nothing that it does not need."""
 
     def __init__(self, graph: StaticGraph) -> None:
-        super().__init__(graph, Demand.name)
-        self.rows = Plan(graph)
-
-    def start(self, values: list[Value], options: Options, record: trace.Record | None, state: State | None) -> Run:
-        return Run(self.rows, values, options, record, state)
+        super().__init__(graph, Demand.name, Plan(graph), Run)
 
 
 def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400, options: Options | None = None) -> str:

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from undertow.engines.checks import Value
-from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.contract import Options, Result, Stats
 from undertow.engines.frames import PythonPlan
 from undertow.engines.reference.plan import number_graph
 from undertow.engines.reference.run import Run
-from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
 
 
@@ -36,11 +34,7 @@ class ReferencePlan(PythonPlan):
     """A static graph made ready."""
 
     def __init__(self, graph: StaticGraph) -> None:
-        super().__init__(graph, Reference.name)
-        self.rows = number_graph(graph)
-
-    def start(self, values: list[Value], options: Options, record: trace.Record | None, state: State | None) -> Run:
-        return Run(self.rows, values, options, record, state)
+        super().__init__(graph, Reference.name, number_graph(graph), Run)
 
     def drain(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats, int]:
         """Run until no token is left; also gives the number of frames that have not ended, which should be 0."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from undertow.errors import CaptureError, InternalError, Span
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port, Region
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import SOURCES
 from undertow.types import CTL, Type, bool_
 
@@ -104,7 +104,7 @@ class Builder:
                 attrs = Attrs(**attrs, device=self.device)
         if not triggered and not controls:
             controls = (self.use(START, where),)
-        full = self._in_scope(name or op, where)
+        full = in_scope(name or op, self.regions, where)  # `finish` adds a number where several nodes have it
         self.nodes.append(Node(op, tuple(inputs), types, full, where, attrs, controls, span))
         return len(self.nodes) - 1
 
@@ -112,7 +112,7 @@ class Builder:
         """Give the newest node a better name: that of the variable that it was assigned to."""
         node = self.nodes[port.node]
         if port.node == len(self.nodes) - 1 and node.op != "param":
-            self.nodes[port.node] = replace(node, name=self._in_scope(name, node.region))
+            self.nodes[port.node] = replace(node, name=in_scope(name, self.regions, node.region))
 
     def param(self, type: Type, name: str) -> Port:
         """A new parameter, after those that there are."""
@@ -126,10 +126,6 @@ class Builder:
 
     def type_of(self, operand: Operand) -> Type:
         return operand.type if isinstance(operand, Const) else self.nodes[operand.node].types[operand.index]
-
-    def _in_scope(self, name: str, region: int) -> str:
-        """A name with its region before it; `finish` adds a number where several nodes have it."""
-        return name if region == 0 else f"{self.regions[region].name}/{name}"
 
     # -- regions -------------------------------------------------------------------------------------------
 
@@ -179,13 +175,12 @@ class Builder:
         if not path:
             return found
         origin = self.nodes[port.node]
-        short = origin.name.rsplit("/", 1)[-1]
         while path:
             inner = path.pop()
             pred = self.regions[inner].pred
             assert pred is not None
-            type = self.type_of(found)
-            number = self.add("switch", (pred, found), (type, type), EMPTY, origin.span, f"{short}.if", region=at)
+            types, name = (self.type_of(found),) * 2, f"{origin.short_name}.if"
+            number = self.add("switch", (pred, found), types, EMPTY, origin.span, name, region=at)
             # A Switch has two outputs: the other branch may want the value too.
             then = inner if self.regions[inner].side else inner - 1
             for region_of_side, side in ((then, Port(number, 0)), (then + 1, Port(number, 1))):

@@ -30,7 +30,7 @@ Outer = tuple[Builder, Port]  # a value of an enclosing graph
 
 def name_of(outer: Outer) -> str:
     """What a value is called in its graph."""
-    return outer[0].nodes[outer[1].node].name.rsplit("/", 1)[-1]
+    return outer[0].nodes[outer[1].node].short_name
 
 
 @dataclass(slots=True, eq=False)

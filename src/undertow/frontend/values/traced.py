@@ -297,7 +297,7 @@ def used_too_late(value: Traced) -> CaptureError:
             f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside its block",
             hint=f"pass it to `output` in the block, and call `{value.builder.name}` outside",
         )
-    name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
+    name = value.builder.nodes[value.port.node].short_name
     return CaptureError(
         f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
         hint="do not keep traced values in globals, attributes or caches: return them",
