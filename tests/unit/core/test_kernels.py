@@ -472,7 +472,230 @@ def test_one_row_of_a_product_has_the_same_bits_among_any_others(dtype: str) -> 
 def test_very_wide_products() -> None:
     random = np.random.default_rng(0)
     x, w = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((1500, 700), (700, 300)))
-    wanted = (x @ w)[None]
+    wanted = x @ w
+    np.testing.assert_array_equal(_core.packed_product(x, w)[0], wanted)
+    np.testing.assert_array_equal(_core.packed_product(x, np.ascontiguousarray(w.T), transposed=True)[0], wanted)
+    np.testing.assert_array_equal(run("matmul", [x, w], [False, True], {})[0], wanted)
+    np.testing.assert_array_equal(run("matmul", [w.T, x], [True, False], {})[0], wanted)
+    many = random.integers(-3, 4, (6000, 300)).astype(np.float32)
+    left = random.integers(-3, 4, (6000, 200)).astype(np.float32)
+    start = np.ones((200, 300), np.float32)
+    np.testing.assert_array_equal(_core.outer_sum(left, many, start)[0], start + left.T @ many)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("lanes", [0, 1, 2, 7, 64, 300])
+def test_the_gradient_of_weights_is_one_product(dtype: str, lanes: int, isa: str) -> None:
+    random = np.random.default_rng(0)
+    for k, n in ((1, 1), (3, 5), (13, 36), (100, 100)):
+        x, g, start = (random.integers(-3, 4, s).astype(DTYPES[dtype].numpy) for s in ((lanes, k), (lanes, n), (k, n)))
+        np.testing.assert_array_equal(_core.outer_sum(x, g, start, isa)[0], start + x.T @ g)
+        if lanes:  # one of them shared by all lanes
+            total = g.sum(axis=0)
+            np.testing.assert_array_equal(_core.outer_sum(x[0], g, start, isa)[0], start + np.outer(x[0], total))
+            total = x.sum(axis=0)
+            np.testing.assert_array_equal(_core.outer_sum(x, g[0], start, isa)[0], start + np.outer(total, g[0]))
+
+
+# -- faults ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "values", "given"), FAULTS, ids=lambda x: x if isinstance(x, str) else "")
+def test_faults(name: str, values: list[Any], given: dict[str, Any]) -> None:
+    if name in WITHOUT:
+        return
+    shared = (True,) * len(values)
+    with np.errstate(all="ignore"), pytest.raises(Fault):
+        evaluate(name, values, attrs_of(given))
+    types = [type_of(np.asarray(v)) for v in values]
+    outs = CATALOGUE[name].type([t.with_shape((None,) * t.rank) for t in types], attrs_of(given))
+    wanted = [("bool" if t.dtype.kind == "ctl" else t.dtype.name, t.rank) for t in outs]
+    with pytest.raises(_core.KernelFault) as stop:
+        _core.run_kernel(name, given, [np.asarray(v) for v in values], list(shared), wanted)
+    assert stop.value.args[1] == 0
+    lanes = [np.stack([np.asarray(v)] * 2) for v in values]
+    with pytest.raises(_core.KernelFault) as stop:
+        _core.run_kernel(name, given, lanes, [False] * len(values), wanted)
+    assert stop.value.args[1] == 0
+
+
+GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], dict[str, Any], str]] = [
+    ("floor_divide", [7, 2], [7, 0], {}, "division by zero"),
+    ("remainder", [7, 2], [7, 0], {}, "division by zero"),
+    ("power", [2, 3], [2, -3], {}, "negative power"),
+    ("bitwise_left_shift", [2, 3], [2, -3], {}, "negative shift"),
+    ("bitwise_right_shift", [2, 3], [2, -3], {}, "negative shift"),
+    ("floor_divide", [[7, 7], [1, 2]], [[7, 7], [2, 0]], {}, "division by zero"),
+    ("index", [[1, 2, 3], 2], [[1, 2, 3], 3], {"axes": (0,)}, "out of range"),
+    ("index", [[1, 2, 3], -3], [[1, 2, 3], -4], {"axes": (0,)}, "out of range"),
+    ("take", [[1, 2, 3], [0, -1]], [[1, 2, 3], [0, 5]], {"axis": 0}, "out of range"),
+    ("take_along_axis", [[1, 2, 3], [0, -1]], [[1, 2, 3], [0, 5]], {"axis": 0}, "out of range"),
+    ("scatter_add", [[1, 2], [0, 1], [5, 6]], [[1, 2], [0, 2], [5, 6]], {"axis": 0}, "out of range"),
+    ("add_along_axis", [[1, 2], [0, 1], [5, 6]], [[1, 2], [0, -3], [5, 6]], {"axis": 0}, "out of range"),
+    ("slice_at", [[1, 2, 3], 1], [[1, 2, 3], 2], {"axis": 0, "size": 2}, "out of range"),
+    ("fill", [1, 2], [1, -2], {"shape": (None,)}, "negative size"),
+    ("arange", [0, 3, 1], [0, 3, 0], {}, "zero step"),
+    ("assert", [[True, True]], [[True, False]], {"template": "no"}, "assertion"),
+]
+
+
+@pytest.mark.parametrize("bad_lane", [0, 1, 68, 99])
+@pytest.mark.parametrize(("name", "good", "bad", "given", "kind"), GOOD_AND_BAD)
+def test_a_fault_names_the_first_lane(
+    name: str, good: list[Any], bad: list[Any], given: dict[str, Any], kind: str, bad_lane: int
+) -> None:
+    lanes = [
+        np.stack([np.asarray(b if lane in (bad_lane, 99) else g) for lane in range(100)])
+        for g, b in zip(good, bad, strict=True)
+    ]
+    shared = [False] * len(lanes)
+    with pytest.raises(_core.KernelFault) as stop:
+        run(name, lanes, shared, given)
+    assert stop.value.args == (kind, bad_lane)
+    with pytest.raises(Fault):  # which makes the message
+        evaluate(name, lane_of(lanes, shared, bad_lane), attrs_of(given))
+    run(name, [v[:bad_lane] for v in lanes], shared, given) if bad_lane > 0 else None
+
+
+@pytest.mark.slow
+def test_the_environment_chooses_the_instruction_set() -> None:
+    code = "from undertow import _core; print(_core.isa())"
+    for wanted in (*ISAS, "unheard of"):
+        environment = {**os.environ, "UNDERTOW_ISA": wanted}
+        found = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert found.stdout.strip() == (wanted if wanted in ISAS else ISAS[-1])
+
+
+# -- properties ------------------------------------------------------------------------------------------------------
+
+SIZES = st.lists(st.integers(0, 4), max_size=4)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@drawn(
+    shape=SIZES,
+    cut=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+    ones=st.tuples(st.lists(st.booleans(), min_size=4, max_size=4), st.lists(st.booleans(), min_size=4, max_size=4)),
+    shared=st.sampled_from([(False, False), (True, False), (False, True)]),
+    lanes=st.integers(0, 5),
+    name=st.sampled_from(["add", "less", "floor_divide", "maximum", "power", "fold_in"]),
+)
+def test_broadcasting(
+    shape: list[int],
+    cut: tuple[int, int],
+    ones: tuple[list[bool], list[bool]],
+    shared: tuple[bool, bool],
+    lanes: int,
+    name: str,
+) -> None:
+    random = np.random.default_rng(0)
+    operands = []
+    for front, single, is_shared in zip(cut, ones, shared, strict=True):
+        own = [1 if one else size for size, one in zip(shape, single, strict=False)][front:]
+        operands.append(random.integers(1, 5, own if is_shared else [lanes, *own]))
+    compare(name, operands, shared, {}, range(lanes))
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@drawn(shape=SIZES, lanes=st.integers(1, 4), shared=st.lists(st.booleans(), min_size=3, max_size=3), data=st.data())
+def test_choice_broadcasts(shape: list[int], lanes: int, shared: list[bool], data: st.DataObject) -> None:
+    random = np.random.default_rng(0)
+    operands = []
+    for is_shared in shared:
+        own = [data.draw(st.sampled_from([1, size])) for size in shape][data.draw(st.integers(0, len(shape))) :]
+        operands.append(random.normal(size=own if is_shared else [lanes, *own]))
+    condition = operands[0] > 0
+    compare("where", [condition, *operands[1:]], shared, {}, range(1 if all(shared) else lanes))
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@drawn(shape=st.lists(st.integers(0, 4), min_size=1, max_size=4), lanes=st.integers(1, 3), data=st.data())
+def test_axes(shape: list[int], lanes: int, data: st.DataObject) -> None:
+    x = np.random.default_rng(0).normal(size=(lanes, *shape))
+    axes = tuple(data.draw(st.lists(st.integers(0, len(shape) - 1), unique=True)))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    compare("sum", [x], [False], {"axes": axes, "keepdims": data.draw(st.booleans())}, range(lanes))
+    compare("softmax", [x], [False], {"axes": axes}, range(lanes))
+    compare("cumsum", [x], [False], {"axis": axis}, range(lanes))
+    compare("prod_others", [x], [False], {"axis": axis}, range(lanes))
+    compare("concat", [x, x], [False, False], {"axis": axis}, range(lanes))
+    compare("stack", [x, x], [False, False], {"axis": axis}, range(lanes))
+    compare("take", [x, np.zeros((2, 1), int)], [False, True], {"axis": axis}, range(lanes)) if 0 not in shape else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Operands that are worked on in several steps, with looks up in between
+
+_DRAWS = np.random.default_rng(0)
+
+
+def _floats(*shape: int) -> np.ndarray[Any, Any]:
+    """Numbers of which many are equal, with some that are special."""
+    x = _DRAWS.integers(-9999, 9999, size=shape) / 64
+    return np.where(x == 0, -0.0, np.where(x > 156, np.inf, np.where(x < -156, -np.inf, x)))
+
+
+LARGE: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
+    "sort": ("sort", {"axis": 0, "descending": False}, [_floats(1, 70_001)]),
+    "sort backwards": ("sort", {"axis": 0, "descending": True}, [_floats(1, 70_001)]),
+    "argsort": ("argsort", {"axis": 0, "descending": False}, [_floats(1, 70_001)]),
+    "argsort backwards": ("argsort", {"axis": 1, "descending": True}, [_floats(2, 3, 5001)]),
+    "argmax": ("argmax", {"axis": 0, "keepdims": False}, [_floats(1, 600_001)]),
+    "cumsum": ("cumsum", {"axis": 0}, [_DRAWS.integers(-9, 9, size=(1, 600_001))]),
+    "cumsum of rows": ("cumsum", {"axis": 0}, [_DRAWS.integers(-9, 9, size=(1, 30_001, 20))]),
+    "prod_others": ("prod_others", {"axis": 0}, [_DRAWS.choice([1, -1], size=(1, 400_001))]),
+    "sum": ("sum", {"axes": (0,), "keepdims": False}, [_DRAWS.integers(-9, 9, size=(1, 600_001))]),
+    "sum of columns": ("sum", {"axes": (0,), "keepdims": False}, [_DRAWS.integers(-9, 9, size=(1, 201, 4001))]),
+    "max": ("max", {"axes": (0,), "keepdims": True}, [_floats(1, 600_001)]),
+    "any": ("any", {"axes": (0,), "keepdims": False}, [np.arange(600_001)[None] == 600_000]),
+    "logsumexp": ("logsumexp", {"axes": (0,), "keepdims": False}, [np.minimum(_floats(1, 600_001), 9.0)]),
+    "softmax": ("softmax", {"axes": (0,)}, [np.minimum(_floats(1, 300_001), 9.0)]),
+    "log_softmax": ("log_softmax", {"axes": (0,)}, [np.minimum(_floats(1, 300_001), 9.0)]),
+    "softmax of inf": ("softmax", {"axes": (0,)}, [np.append(_floats(1, 300_001), np.inf)[None]]),
+    "add": ("add", {}, [_floats(1, 600_001), _floats(1, 600_001)]),
+    "add a row": ("add", {}, [_floats(1, 3001, 301), _floats(1, 301)]),
+    "transpose": ("transpose", {"axes": (2, 0, 1)}, [_floats(3, 31, 101, 103)]),
+    "flip": ("flip", {"axes": (0,)}, [_floats(1, 600_001)]),
+    "concat": ("concat", {"axis": 1}, [_floats(2, 301, 901), _floats(2, 301, 13)]),
+    "broadcast_to": ("broadcast_to", {"shape": (601, 1009)}, [_floats(2, 1009)]),
+    "identity": ("identity", {}, [_floats(3, 400_001)]),
+    "take": ("take", {"axis": 0}, [_floats(1, 1001), _DRAWS.integers(-1001, 1001, size=(1, 300_001))]),
+    "take long rows": ("take", {"axis": 0}, [_floats(1, 5, 200_001), np.array([[4, -5, 1]])]),
+    "index": ("index", {"axes": (0,)}, [_floats(1, 2, 700_001), np.array([-1])]),
+    "matmul": ("matmul", {}, [_floats(1, 70, 9001) / 1e200, _floats(1, 9001, 90)]),
+    "matmul of integers": ("matmul", {}, [_DRAWS.integers(-9, 9, size=(1, 99, 701)), np.ones((1, 701, 97), int)]),
+    "fill": ("fill", {"shape": (900_001,)}, [np.array([-0.0])]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_what_takes_several_steps(name: str) -> None:
+    op, attrs, operands = LARGE[name]
+    (got,) = run(op, operands, [False] * len(operands), attrs)
+    with np.errstate(all="ignore"):
+        for lane, values in enumerate(zip(*operands, strict=True)):
+            (wanted,) = evaluate(op, [np.asarray(v)[()] for v in values], attrs_of(attrs))
+            if op in SUMS and np.asarray(wanted).dtype.kind == "f":
+                np.testing.assert_allclose(got[lane], wanted, rtol=1e-9, atol=1e-300)
+            else:
+                np.testing.assert_array_equal(got[lane], wanted)
+                np.testing.assert_array_equal(np.signbit(got[lane]), np.signbit(wanted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("m, k, n", [(60, 4001, 5003), (1031, 1033, 1039), (300, 70_001, 60), (3, 41, 300_007)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_in_blocks(m: int, k: int, n: int, transposed: bool) -> None:
+    """Of small integers: exact in whatever order they are added."""
+    x, w = (_DRAWS.integers(-3, 3, size=shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    product = (x @ w)[None]
     stored = np.ascontiguousarray(w.T) if transposed else w
-    np.testing.assert_array_equal(_core.packed_product(x, stored, transposed), wanted)
-    np.testing.assert_array_equal(_core.run_kernel("matmul", {}, [x[None], w], [False, True], [("f32", 2)])[0], wanted)
+    np.testing.assert_array_equal(_core.packed_product(x, stored, transposed), product)
+    np.testing.assert_array_equal(_core.run_kernel("matmul", {}, [x[None], w], [False, True], [("f32", 2)])[0], product)
