@@ -17,7 +17,7 @@ void Team::begin(Job& job) {
   while (static_cast<int64_t>(helpers_.size()) + 1 < threads_) {
     try {
       helpers_.emplace_back([this] { help(); });
-    } catch (const std::system_error&) {  // the system has no more of them
+    } catch (const std::system_error&) {  // the system has no more threads
       break;
     }
   }
@@ -29,7 +29,7 @@ void Team::begin(Job& job) {
   has_job_.notify_all();
 }
 
-/// Helpers that have not begun need not come any more.
+/// End a job: helpers that have not begun need not begin.
 void Team::finish() {
   std::unique_lock lock(mutex_);
   job_ = nullptr;

@@ -1,4 +1,4 @@
-// Updates of parameters, element by element. The order of operations is that of the formulas in Python.
+// Parameter updates, element by element. The order of operations is that of the formulas in Python.
 #include <cmath>
 
 #include "isa/tables.h"
@@ -6,7 +6,7 @@
 namespace undertow::UNDERTOW_ISA {
 namespace {
 
-/// An element of a parameter, and of what is remembered of it.
+/// An element of a parameter and of its slots.
 template <class T, int Slots>
 struct Element {
   T x;
@@ -16,7 +16,7 @@ struct Element {
 template <class T>
 struct Sgd {
   static constexpr int kSlots = 0, kSettings = 1;
-  T back;  // minus the rate
+  T back;  // minus the learning rate
   explicit Sgd(const double* s) : back(-T(s[0])) {}
   void operator()(T g, Element<T, 0>& e) const { e.x += back * g; }
 };
@@ -87,7 +87,7 @@ void update(int64_t n, const void* gradient, const void* const* in, void* const*
   T* x_out = static_cast<T*>(out[0]);
   T* first_out = kSlots > 0 ? static_cast<T*>(out[1]) : nullptr;
   T* second_out = kSlots > 1 ? static_cast<T*>(out[2]) : nullptr;
-#pragma GCC ivdep  // a result stands nowhere, or just where its operand stood
+#pragma GCC ivdep  // a result overlaps no operand, or is exactly its own
   for (int64_t k = 0; k < n; ++k) {
     Element<T, kSlots> e;
     e.x = x[k];
