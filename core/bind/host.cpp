@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "interpreter.h"
 #include "parts.h"
 #include "run/values.h"
 
@@ -40,28 +41,29 @@ class PythonHost : public Host {
   PythonHost(nb::callable apply, nb::object trace) : apply_(std::move(apply)), trace_(std::move(trace)) {}
 
   void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) override {
-    nb::gil_scoped_acquire lock;
+    const Locked lock(*unlocked);
     nb::list values;
     for (const View& view : inputs) values.append(numpy_from(value_of(view), view.dtype));
-    const nb::object found = apply_(node, values);
+    const nb::object found = surviving([&] { return apply_(node, values); });
     size_t k = 0;
     for (nb::handle value : found)
       if (k < outputs.size()) outputs[k++] = value_from(value);
   }
 
   void poll() override {
-    nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() == 0) return;
+    const Locked lock(*unlocked);
+    if (surviving([] { return PyErr_CheckSignals(); }) == 0) return;
     raised.emplace();
     throw Interrupted{};
   }
 
   void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
-    nb::gil_scoped_acquire lock;
-    trace_(region, lanes, depth, phase, stage);
+    const Locked lock(*unlocked);
+    surviving([&] { trace_(region, lanes, depth, phase, stage); });
   }
 
-  std::optional<nb::python_error> raised;  ///< by a signal handler
+  std::optional<nb::python_error> raised;  ///< by a signal
+  Unlocked* unlocked = nullptr;            ///< the run: all calls come from the thread that started it
 
  private:
   nb::callable apply_;
@@ -173,7 +175,8 @@ nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> 
   std::vector<Value> values;
   std::optional<Stop> stopped;
   try {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
+    host.unlocked = &unlocked;
     try {
       values = engine(views, host, stats);
     } catch (Stop& stop) {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "arrays.h"
+#include "interpreter.h"
 #include "parts.h"
 #include "timing.h"
 
@@ -81,7 +82,7 @@ std::vector<NumpyArray> run_kernel(const std::string& op, const nb::dict& attrib
     Prepared prepared(op, attributes, arrays, shared, out_types, isa_named(isa));
     Fault fault;
     {
-      nb::gil_scoped_release release;
+      const Unlocked unlocked;
       fault = prepared.run();
     }
     if (fault) throw Stop{fault};

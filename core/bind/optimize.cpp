@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host.h"
+#include "interpreter.h"
 #include "parts.h"
 
 namespace nb = nanobind;
@@ -24,7 +25,7 @@ using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // an array to write 
 /// The number of the update rule with this name, this many arrays and settings; it is the same for every dtype.
 int number_of(const Functions& isa, const std::string& name, size_t arrays, size_t settings) {
   const UpdateRule* rules = isa.updates[static_cast<int>(DType::F32)];
-  for (int k = 0; k < kUpdates; ++k)
+  for (int k = 0; rules[k].name != nullptr; ++k)
     if (name == rules[k].name && arrays == static_cast<size_t>(rules[k].slots) + 1 &&
         settings == static_cast<size_t>(rules[k].settings))
       return k;
@@ -133,7 +134,7 @@ bool update(const std::string& name, const nb::list& gradients, const nb::list& 
     if (!are_alike(one.values[0], one.places[0])) return false;
   }
   if (!are_apart(all)) return false;
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   for (const Parameter& one : all) {
     const UpdateRule& rule = chosen.updates[static_cast<int>(one.dtype)][number];
     const void* in[kMostUpdated] = {};

@@ -1,7 +1,5 @@
 // Parameter updates: one pass over a parameter, its slots (the optimizer's state) and its gradient.
-//
-// Each element is computed by the operations of `undertow.api.optim`, in the same order, so that results are bit for
-// bit the same.
+// Each element is computed by the operations of `undertow.api.update_rules`, in order, so that the bits are the same.
 #pragma once
 
 #include "undertow/isa.h"

@@ -49,7 +49,7 @@ void Run::operate(Copy& copy, const Step& step) {
   const size_t count = op.inputs.size();
   for (size_t k = 0; k < count; ++k) {
     look(copy, op.inputs[k], k, inputs_[k]);
-    work_ += inputs_[k].stride;
+    scratch_.worked(inputs_[k].stride);
   }
   if (!op.is_static && kernel.shape(inputs_.data(), shapes_.data())) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k) {
@@ -65,11 +65,7 @@ void Run::operate(Copy& copy, const Step& step) {
     copy.slots[op.outputs[k]] = as_cell(array);
     set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
     if (!op.is_static) view.stride = view.bytes();
-    work_ += view.stride;
-  }
-  if (work_ > kTick) {
-    work_ = 0;
-    poll_.look();
+    scratch_.worked(view.stride);
   }
   if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k)

@@ -21,6 +21,7 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
       table_(pool_),
       scalars_(static_cast<std::byte*>(scalar_memory_.get(static_cast<int64_t>(plan.most_operands) * kScalar))),
       poll_(host, options.timeout) {
+  scratch_.watch([](void* poll) { static_cast<Poll*>(poll)->look(); }, &poll_);
   inputs_.resize(plan.most_operands);
   outputs_.resize(plan.most_operands);
   shapes_.resize(plan.most_operands);

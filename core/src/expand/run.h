@@ -116,8 +116,6 @@ class Run {
   size_t missing_ = 0;
   int64_t frames_ = 0;
   uint64_t opened_ = 0;
-  static constexpr int64_t kTick = int64_t{1} << 22;  // bytes: a few milliseconds of any operator
-  int64_t work_ = 0;                                  ///< bytes that operators have accessed since the last poll
   Poll poll_;
 };
 

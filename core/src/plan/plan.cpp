@@ -15,6 +15,7 @@ namespace undertow {
 namespace {
 
 constexpr int64_t kVersion = 5;
+constexpr int64_t kFormat = kFieldsHash << 8 | kVersion;
 
 /// Reads records, field by field.
 class Decoder {
@@ -178,7 +179,7 @@ std::vector<int64_t> lane_bytes_of(const Plan& plan) {
 Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constant_values)
     : constants(std::move(constant_values)) {
   IntReader in(rows);
-  if (in.next() != kVersion || in.next() != kFieldsHash)
+  if (in.next() != kFormat)
     not_a_plan("the core was built for another version of the encoding, or for other fields; rebuild it: `make core`");
   nodes = in.between(0, IntReader::kMost);
   if (in.count() != static_cast<int32_t>(constants.size())) not_a_plan("it has too many or too few constants");

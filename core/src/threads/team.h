@@ -22,7 +22,8 @@ class Team {
   ~Team();
 
   /// Call `work(piece, scratch)` for pieces 0, 1, ..., in any order. The caller's thread calls `between()` after each
-  /// of its pieces. What any thread throws is rethrown here once all have stopped.
+  /// of its pieces, and now and then while it waits for the others. What any thread throws stops the others at their
+  /// next look, and is rethrown here once all have stopped.
   template <class Work, class Between>
   void run(int64_t pieces, Scratch& own, Work&& work, Between&& between) {
     Job job;
@@ -38,7 +39,7 @@ class Team {
         between();
       }
     });
-    finish();
+    while (!has_finished()) job.guarded(between);
     if (job.raised) std::rethrow_exception(job.raised);
   }
 
@@ -50,6 +51,7 @@ class Team {
     std::atomic<int64_t> next = 0;
     std::mutex mutex;
     std::exception_ptr raised;  // guarded by the mutex
+    std::atomic<bool> is_stopped = false;
 
     template <class Some>
     void guarded(Some&& some) {
@@ -59,12 +61,13 @@ class Team {
         const std::lock_guard lock(mutex);
         if (!raised) raised = std::current_exception();
         next = pieces;  // no thread begins another
+        is_stopped = true;
       }
     }
   };
 
   void begin(Job& job);
-  void finish();
+  bool has_finished();
   void help();
 
   const int64_t threads_;

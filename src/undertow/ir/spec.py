@@ -609,11 +609,8 @@ def _check_function(name: str, f: FunctionIndex, graph: FunctionGraph, type_rule
     _run(name, f, f.nodes, [*NODES, *LIBRARY_NODES])
     _run(name, f, f.regions, [*REGIONS, *LIBRARY_REGIONS])
     _run(name, f, [graph], FUNCTIONS)
-    _run(name, f, f.nodes, SWITCHES)
-    _run(name, f, f.regions, REGION_EDGES)
-    _run(name, f, f.nodes, [*EDGES, *LIBRARY_EDGES])
+    _check_edges(name, f, [*EDGES, *LIBRARY_EDGES], type_rule)
     _run(name, f, [graph], FUNCTION_EDGES)
-    _check_types(name, f, type_rule)
 
 
 def _check_static(graph: StaticGraph, type_rule: TypeRule | None) -> None:
@@ -623,10 +620,14 @@ def _check_static(graph: StaticGraph, type_rule: TypeRule | None) -> None:
     _run(name, f, graph.sites, SITES)
     _run(name, f, f.nodes, STATIC_NODES)
     _run(name, f, [graph], STATICS)
+    _check_edges(name, f, [*EDGES, *STATIC_EDGES], type_rule)
+    _run(name, f, [graph], FETCHES)
+
+
+def _check_edges(name: str, f: _I, edges: Iterable[Rule[_I, Node]], type_rule: TypeRule | None) -> None:
     _run(name, f, f.nodes, SWITCHES)
     _run(name, f, f.regions, REGION_EDGES)
-    _run(name, f, f.nodes, [*EDGES, *STATIC_EDGES])
-    _run(name, f, [graph], FETCHES)
+    _run(name, f, f.nodes, edges)
     _check_types(name, f, type_rule)
 
 

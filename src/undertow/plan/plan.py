@@ -2,12 +2,12 @@
 
 Each *body* (main, a function, a loop, a map) and each side of a branch is a region. A region has *slots*, one for each
 value that lives in it, and *programs*: a body has one for each phase, a branch one for each visit. A program is a list
-of *stages*. A stage is a straight run of operators, then what is entered together: branches, calls, loops, maps. The
-next stage begins when all of these have returned. So calls of one stage that enter one group of functions are one
+of *stages*. A stage is a straight run of operators, and then what is entered together: branches, calls, loops, maps.
+The next stage begins when all of that has come back. So calls of one stage that enter one group of functions are one
 wave.
 
-These classes also define the encoding: `encode` writes the fields of a record in the order in which they are declared,
-and `header` generates the C++ records from them. A `Name` is for people, and stays in Python.
+These classes also define the rows that the core reads: `encode` writes the fields of a record in the order in which
+they stand here, and `header` generates the C++ records from them. A `Name` is for people, and stays in Python.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from undertow.ir.graph import Attrs, Const
 from undertow.types import Type
 
 Name = str  # for people: never sent to the core
-NodeName = str  # a node of the static graph, which errors and counters name
-Operand = int  # a slot of the item's region or, if negative, constant number ~operand
+NodeName = str  # of a node of the static graph: errors and counters name it
+Operand = int  # a slot of the current region; or, below zero, constant number ~operand
 SlotNumber = int
 RegionNumber = int
 KernelNumber = int
-NO_SLOT = -(2**31)  # for unused results and for order tokens
+NO_SLOT = -(2**31)  # for unused results and order tokens
 
 RegionKind = Literal["main", "function", "loop", "map", "branch"]
 SlotKind = Literal["value", "entry_handle", "run_handle", "order"]
@@ -52,10 +52,10 @@ class Slot:
 
     name: Name
     type: Type
-    kind: SlotKind = "value"  # or a handle into a growing table that lives as long as an entry or the run
-    home: Home = "host"  # "lanes", on a device, only if no predicate, index or shape depends on it
-    is_shared: bool = False  # one value for all lanes of all waves below an entry
-    is_passed: bool = False  # only calls read it, so its rows need not be contiguous
+    kind: SlotKind = "value"  # or a handle into a table that grows, alive as long as an entry or the run
+    home: Home = "host"  # a value that feeds no predicate, index or shape may live with the lanes, on a device
+    is_shared: bool = False  # one value for all lanes of a table, in every wave below an entry
+    is_passed: bool = False  # only calls read it: its rows need not be contiguous
 
     def with_home(self, home: Home) -> Slot:  # `dataclasses.replace` takes four times as long
         return Slot(self.name, self.type, self.kind, home, self.is_shared, self.is_passed)
@@ -93,7 +93,7 @@ class Op:
     kernel: KernelNumber
     inputs: tuple[Operand, ...]
     outputs: tuple[SlotNumber, ...]
-    last: tuple[int, ...] = ()  # inputs that are arrays with one owner, for which this is the last use
+    last: tuple[int, ...] = ()  # indices of inputs that are arrays with one owner, read here for the last time
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,12 @@ class Branch:
 
     branch: int  # number among the branches of its region
     pred: SlotNumber
-    visit: int  # number of the program of each side; the first divides the lanes, later ones keep the division
-    is_last: bool  # is it the last visit of this phase?
-    regions: tuple[RegionNumber, RegionNumber]  # the true and the false side
+    visit: int  # the first divides the lanes, later ones keep that division; also the program of each side
+    is_last: bool  # of this phase
+    regions: tuple[RegionNumber, RegionNumber]  # where the predicate is true, where it is false
     transfers: tuple[tuple[Transfer, ...], tuple[Transfer, ...]]
     merges: tuple[Merge, ...]
-    drops: tuple[SlotNumber, ...] = ()  # slots that are dead once the sides have their values
+    drops: tuple[SlotNumber, ...] = ()  # slots that are not read again once the sides have them
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +117,17 @@ class Call:
     site: int  # the label that it pushes
     call: int  # number among the calls of its region
     phase: int
-    callees: tuple[RegionNumber, ...]  # one for now; of several, `selector` would choose for each lane
+    callees: tuple[RegionNumber, ...]  # if there are several, `selector` says which one a lane calls
     selector: Operand
-    resume_group: int  # equal for calls that are resumed at the same points: their lanes may share chunks
+    resume_group: int  # equal for calls whose later phases are requested at the same points: they may share chunks
     arguments: tuple[Operand, ...]
-    hoists: tuple[Operand, ...]  # hoisted arguments; if there are any, the call makes an entry
+    hoists: tuple[Operand, ...]  # given to the entry that it makes, if it makes one
     results: tuple[SlotNumber, ...]
-    visits: tuple[int, ...]  # first phase only: [k] is how often the callee is visited if the caller is k + 1 times
-    family: int = -1  # the site of the first of the sibling calls, whose lanes are interleaved
+    visits: tuple[int, ...]  # of the callee, by the visits - 1 of the caller; first phase only
+    family: int = -1  # the site of the first of its sibling calls, whose lanes are interleaved
     sibling: int = 0  # its place among them
     siblings: int = 1  # how many there are
-    drops: tuple[SlotNumber, ...] = ()  # slots that are dead once the callee has its arguments
+    drops: tuple[SlotNumber, ...] = ()  # slots that are not read again once the callee has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +137,10 @@ class Loop:
     site: int
     loop: int  # number among the loops of its region
     body: RegionNumber
-    branch: int  # number of the branch of the body whose true side continues the loop
+    branch: int  # the branch of the body that decides whether a lane continues
     variables: tuple[Transfer, ...]
     outers: tuple[Transfer, ...]
-    next: tuple[Operand, ...]  # the next value of each variable, in the true side of that branch
+    next: tuple[Operand, ...]  # of each variable, in the side of that branch where the loop continues
     exits: tuple[Exit, ...]
 
 
@@ -161,11 +161,11 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Reads a hoisted value of the entry, or a value that main shares."""
+    """Reads an argument of the entry, or a value that main shares."""
 
     to: SlotNumber
-    index: int  # of the hoisted value, or the slot of main
-    is_shared: bool  # does it read main?
+    index: int  # of the entry's argument, or slot of main
+    is_shared: bool  # by main
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,24 +173,24 @@ class Collect:
     """Adds a value of each lane to a sum that its entry keeps."""
 
     node: NodeName
-    index: int  # of the hoisted value that the sum is for
-    kind: CollectKind  # a whole value; indices and rows; or x and g: the sum is transpose(x) @ g over all lanes
+    index: int  # of the entry's argument
+    kind: CollectKind  # a whole value; rows with their indices; or a product x.T @ g, computed for all lanes at once
     values: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The sum that was collected below the entry of a call."""
+    """The sum that was collected below the entry that a call made."""
 
     call: int  # number among the calls of its region
-    index: int  # of the hoisted value
-    like: Operand  # the hoisted value: the sum has its shape
-    to: tuple[SlotNumber, ...]  # the sum; or indices and rows
+    index: int
+    like: Operand
+    to: tuple[SlotNumber, ...]  # the sum; or indices of rows, and rows
 
 
 @dataclass(frozen=True, slots=True)
 class FusedInput:
-    """A register that a fused pass loads: consecutive elements of an operand."""
+    """A register that a fused pass reads: consecutive elements of an operand."""
 
     source: Operand
     offset: int  # of the first element
@@ -202,8 +202,8 @@ class Instruction:
     """One step of a fused pass. Registers are numbered: first the inputs, then the result of each instruction."""
 
     kind: InstructionKind
-    kernel: KernelNumber  # the elementwise operator that it applies or folds with
-    to: SlotNumber  # the result that it computes, of one of the operators in `ops`
+    kernel: KernelNumber  # the operator on elements, or the one that folds a row
+    to: SlotNumber  # the result that it computes, of one of the fused operators
     inputs: tuple[int, ...]  # registers
 
 
@@ -220,8 +220,8 @@ class FusedOutput:
 class Fused:
     """Operators that run together, in one pass over their lanes."""
 
-    ops: tuple[Op, ...]  # the operators, in order; these run instead where the result of each is needed
-    width: int  # elements in a row
+    ops: tuple[Op, ...]  # the fused operators, in order: they run one by one where each result is inspected
+    width: int  # elements of a row
     inputs: tuple[FusedInput, ...]
     instructions: tuple[Instruction, ...]
     outputs: tuple[FusedOutput, ...]
@@ -237,11 +237,11 @@ class Stage:
     """A straight run of operators, then what is entered together."""
 
     straight: tuple[Straight, ...] = ()
-    deferred: tuple[Straight, ...] = ()  # the end of the straight run, which may wait to run with that of other tables
-    ahead: tuple[int, ...] = ()  # numbers of the deferred operators that run only if the next phase comes
+    deferred: tuple[Straight, ...] = ()  # the end of the straight run, which may wait for that of other tables
+    ahead: tuple[int, ...] = ()  # which of these, counted singly, belong to the next phase and run only if it comes
     deferred_kind: DeferredKind = "none"
-    wide: int = 0  # tables with at least this many lanes do not wait
-    drops: tuple[SlotNumber, ...] = ()  # slots that are dead after the straight run
+    wide: int = 0  # a table with at least so many lanes does not wait
+    drops: tuple[SlotNumber, ...] = ()  # slots that are not read after the straight run
     entered: tuple[Entered, ...] = ()
 
 
@@ -251,8 +251,8 @@ class Program:
 
     phase: int  # of the body
     stages: tuple[Stage, ...] = ()
-    # Before `order` makes stages: the items in no order, and pairs of items whose order matters though neither reads
-    # what the other writes.
+    # Before `order` makes stages of them: the items, in any order, and pairs (earlier, later) of items that are
+    # ordered but not by a slot that one writes and the other reads.
     unordered: tuple[Item, ...] = ()
     after: tuple[tuple[int, int], ...] = ()
 
@@ -263,15 +263,15 @@ class Region:
 
     name: Name
     kind: RegionKind
-    body: RegionNumber  # its own number if it is a body
-    group: int
-    hoisted: int  # how many hoisted values of its entry it, or what it enters, reads
+    body: RegionNumber  # that it belongs to
+    group: int  # of bodies that are recursive together
+    hoisted: int  # number of values of its entry that it, or what it enters, needs
     slots: tuple[Slot, ...]
     programs: tuple[Program, ...]
     params: tuple[tuple[SlotNumber, ...], ...]  # by phase; bodies only
     results: tuple[tuple[SlotNumber, ...], ...]
 
-    # Passes change regions by the hundred, and `dataclasses.replace` takes four times as long.
+    # Passes copy regions by the hundred: `dataclasses.replace` takes four times as long.
 
     def with_slots(self, slots: tuple[Slot, ...]) -> Region:
         return self._with(slots, self.programs)
@@ -289,7 +289,7 @@ class Group:
     """Bodies that are mutually recursive, and how they run."""
 
     schedule: Schedule = "lockstep"
-    is_narrow: bool = False  # when lanes are few, each runs alone as scalar code
+    is_narrow: bool = False  # numbers only, one call at a time: where lanes are few, each runs alone
     is_parallel: bool = False  # several threads may run parts of a wave
     is_scalar: bool = False  # all values are scalars: waves may be cut anywhere
 
@@ -302,10 +302,10 @@ class Plan:
     constants: tuple[Const, ...]
     kernels: tuple[Kernel, ...]
     groups: tuple[Group, ...]
-    regions: tuple[Region, ...]  # main first; a region comes after the one that contains it
+    regions: tuple[Region, ...]  # the first is main; inner regions come after outer ones
 
     def __str__(self) -> str:
-        from undertow.plan.dump import dump  # which imports this file
+        from undertow.plan.dump import dump  # `dump` imports this file
 
         return dump(self)
 

@@ -16,7 +16,7 @@ from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, fields
 from undertow.plan.plan import Plan
 
 VERSION = 5  # of the encoding of what is not a record, and of the meaning of fields; `fields_hash` covers the records
-_FIELDS_HASH = fields_hash()
+_FORMAT = fields_hash() << 8 | VERSION
 _Rows = list[int]
 
 
@@ -29,7 +29,7 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
         encoder.kernel(kernel.op, kernel.attrs, kernel.inputs, kernel.outputs, kernel.is_effect)
     out: _Rows = []
     _writer()(plan, out, _NodeNumbers({name: number for number, name in enumerate(nodes)}))
-    return encoder.encoded([VERSION, _FIELDS_HASH, len(nodes)], out)
+    return encoder.encoded([_FORMAT, len(nodes)], out)
 
 
 @cache
