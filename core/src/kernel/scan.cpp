@@ -1,4 +1,4 @@
-// Along one axis, a result for each element or for each row of them: running sums, positions, orders.
+// Scans along one axis: cumsum, prod_others, sort and argsort, argmax and argmin.
 #include <algorithm>
 
 #include "kernel/families.h"
@@ -7,7 +7,7 @@
 namespace undertow {
 namespace {
 
-/// A scan of x into out, all of one lane.
+/// Scan one lane of x into out.
 using Scanning = void (*)(const void* x, void* out, const Line& line, bool flag, Scratch& scratch);
 
 template <class T>
@@ -21,7 +21,7 @@ void cumsum(const void* source, void* target, const Line& line, bool, Scratch& s
   }
 }
 
-/// Products from the front and from the back: no division, so zeros are right.
+/// Products from the front and from the back: without division, so zeros are handled.
 template <class T>
 void prod_others(const void* source, void* target, const Line& line, bool, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
@@ -115,7 +115,7 @@ void argsort(const void* source, void* target, const Line& line, bool descending
       [&](int64_t start, int64_t r) { return x[start + r * line.inner]; });
 }
 
-/// The first place of the largest (or smallest) element; the first nan, where there is one.
+/// The index of the first largest (or smallest) element; of the first nan, if there is one.
 template <class T, bool kLargest>
 void position(const void* source, void* target, const Line& line, bool, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
@@ -137,7 +137,7 @@ void position(const void* source, void* target, const Line& line, bool, Scratch&
   }
 }
 
-/// Which attribute says more than the axis, and what becomes of the axis.
+/// Which further attribute the operator has, and what becomes of the axis.
 enum class Kind : uint8_t { Plain, Sorted, Position };
 
 class AlongAxis final : public Kernel {

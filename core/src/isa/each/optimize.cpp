@@ -1,4 +1,4 @@
-// Updates of parameters, element by element, by the rules of isa/update_rules.h.
+// Parameter updates, element by element, by the rules of isa/update_rules.h.
 #include "isa/tables.h"
 #include "isa/update_rules.h"
 
@@ -18,7 +18,7 @@ void update(int64_t n, const void* gradient, const void* const* in, void* const*
     to[j] = static_cast<T*>(out[j]);
   }
   for (int j = 0; j < Rule::kSettings; ++j) rounded[j] = T(settings[j]);
-#pragma GCC ivdep  // a result stands nowhere, or just where its operand stood
+#pragma GCC ivdep  // a result overlaps no operand, or is exactly its own
   for (int64_t k = 0; k < n; ++k) {
     T held[kHeld];
     for (int j = 0; j < kHeld; ++j) held[j] = from[j][k];
@@ -34,7 +34,7 @@ constexpr UpdateRule row(const char* name) {
 
 }  // namespace
 
-extern const UpdateRule kUpdatesF32[] = {UNDERTOW_UPDATES(float) {}};
-extern const UpdateRule kUpdatesF64[] = {UNDERTOW_UPDATES(double) {}};
+extern const UpdateRule kUpdatesF32[] = {UNDERTOW_UPDATES(float){}};
+extern const UpdateRule kUpdatesF64[] = {UNDERTOW_UPDATES(double){}};
 
 }  // namespace undertow::UNDERTOW_ISA
