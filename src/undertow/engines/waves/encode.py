@@ -1,7 +1,7 @@
-"""Encodes a plan as rows of integers for the core. `plan.fields` defines the layout; names go no further.
+"""Encodes a plan as rows of integers for the core. `plan.fields` defines the layout; names stay in Python.
 
-Writers are Python source made from that table, as dataclasses make theirs: a plan has thousands of records, and a
-record is one line of code.
+Writers are Python source generated from that table, as dataclasses do: a plan has thousands of records, and writing one
+is then one line of code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Rows = list[int]
 
 
 def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
-    """All that the core must know; `nodes` are the names of the graph's nodes, in their order."""
+    """A plan as the core reads it; `nodes` are the names of the graph's nodes, in order."""
     encoder = Encoder()
     for constant in plan.constants:
         encoder.constant(constant)
@@ -33,7 +33,7 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
 
 @cache
 def _writer() -> Callable[[Plan, _Rows, dict[str, int]], None]:
-    """Writes groups and regions of a plan; the third argument numbers the nodes."""
+    """The function that writes groups and regions of a plan; its third argument maps node names to numbers."""
     known: dict[str, Any] = {"type_row": lru_cache(maxsize=4096)(type_row)}
     known |= {name: {word: number for number, word in enumerate(words)} for name, words in WORDS.items()}
     lines = ["def write(value, out, nodes):", *_put("value.groups", "tuple[Group, ...]")]

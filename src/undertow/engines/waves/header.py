@@ -1,6 +1,6 @@
 """Generates the records of a plan in C++, core/include/undertow/fields.h, from the table of fields.
 
-`python -m undertow.engines.waves.header` writes it; a test sees to it that it is up to date.
+`python -m undertow.engines.waves.header` writes it; a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def header() -> str:
     parts = [_HEAD, f"constexpr int64_t kSmall = {SMALL};  // bytes of a value that shares the memory of its table\n"]
     for name, words in WORDS.items():
         written = ", ".join(_camel(word) for word in words)
-        if name != "Home":  # which is memory's
+        if name != "Home":  # defined in memory.h
             parts.append(f"enum class {name} : uint8_t {{ {written} }};")
         parts.append(f"constexpr int64_t count_of({name}) {{ return {len(words)}; }}\n")
     kinds = ", ".join(kind.__name__ for kind in KINDS)
@@ -88,9 +88,8 @@ def _type(type_: str) -> str:
 
 
 def _comments(cls: type) -> dict[str, str]:
-    """What is said of fields behind them."""
-    found = re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(cls), re.MULTILINE)
-    return dict(found)
+    """The comments of the fields of a class."""
+    return dict(re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(cls), re.MULTILINE))
 
 
 def _camel(word: str) -> str:
