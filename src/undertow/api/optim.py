@@ -274,7 +274,7 @@ class Adam(Optimizer):
 
     def rule(self, rate: Any, count: Any) -> Update:
         # A number beside an integer is an f64, whatever the parameters are; 1 - beta**t would lose digits in f32.
-        t = count if isinstance(count, Traced) else float(count)
+        t: Any = count if isinstance(count, Traced) else float(count)
         root = (1 - self.beta2**t) ** 0.5
         rate = rate * (root / (1 - self.beta1**t))
         return update_rules.adam, (rate, 1 - self.beta1, 1 - self.beta2, self.epsilon * root)
