@@ -23,7 +23,7 @@ from undertow.types import Type, type_of
 
 _FEW_BYTES = 1 << 16
 
-# How a node of the catalogue is evaluated: with one result, with several, on the variables of the run.
+# Kinds of catalogue nodes: one result, several results, access to variables.
 KERNEL, KERNELS, STATE = range(3)
 
 
@@ -61,7 +61,7 @@ def _bytes_ahead(node: Node, values: Sequence[Value]) -> int:
 
 
 def check_runnable(index: StaticIndex) -> None:
-    """Raise a GraphError where nothing triggers a node, or an edge leads into a frame in which nobody waits."""
+    """Raise a GraphError if nothing triggers a node, or an edge leads into a frame where nothing waits for it."""
     for number, node in enumerate(index.nodes):
         ports = ports_of(node.inputs)
         if node.op not in STATIC and node.op not in CATALOGUE:
@@ -122,9 +122,9 @@ F = TypeVar("F", bound=TaggedFrame)
 
 
 class PythonRun(Generic[F]):
-    """One run: counts firings, frames and bytes, and refuses what is over a limit.
+    """One run: counts firings, frames and bytes, and enforces the limits.
 
-    An array counts once, whatever its slots and views.
+    An array counts once, however many slots and views it has.
     """
 
     results: list[Value]
@@ -137,22 +137,24 @@ class PythonRun(Generic[F]):
         self.options = options
         self.record = record
         self.state = dict(state or {})
-        self.fired = [0] * (len(graph.nodes) + 1)  # live firings; the last one counts steps that are not firings
+        self.fired = [0] * (
+            len(graph.nodes) + 1
+        )  # live firings by node; the last element counts steps that are not firings
         self.dead = 0
         self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
-        self.made = 0
+        self.started = 0
         self.activations = 0
         self.peak_frames = 0
         self.bytes = 0
         self.peak_bytes = 0
-        self.held: dict[int, int] = {}  # slots that hold an array, by the identity of what owns its memory
+        self.held: dict[int, int] = {}  # id of the array that owns the memory -> number of slots that hold it
         self.most_frames = float("inf") if options.frames is None else options.frames
         self.most_bytes = float("inf") if options.memory is None else options.memory
         self.most_depth = float("inf") if options.max_depth is None else options.max_depth
 
     def begin(self, frame: F, live: int, is_call: bool, region: int, cost: int) -> None:
-        """Let a frame begin, if the limits allow it: one of so many that are alive."""
-        self.made += 1
+        """Start a frame, if the limits allow it; `live` counts it among the live ones."""
+        self.started += 1
         if live > self.peak_frames:
             self.peak_frames = live
             if live > self.most_frames:
@@ -169,7 +171,7 @@ class PythonRun(Generic[F]):
         self.grow(cost)
 
     def hold(self, value: Value, times: int = 1) -> None:
-        """An array has been put into so many slots."""
+        """Count an array that has been put into `times` slots."""
         owner = value.base if isinstance(value.base, np.ndarray) else value
         before = self.held.get(id(owner), 0)
         self.held[id(owner)] = before + times
@@ -177,7 +179,7 @@ class PythonRun(Generic[F]):
             self.grow(owner.nbytes)
 
     def let_go(self, value: Value) -> None:
-        """An array has been taken out of one slot."""
+        """Count an array out that has been taken from one slot."""
         owner = value.base if isinstance(value.base, np.ndarray) else value
         left = self.held[id(owner)] - 1
         if left:
@@ -187,13 +189,13 @@ class PythonRun(Generic[F]):
             self.bytes -= owner.nbytes
 
     def let_go_all(self, values: Iterable[Value]) -> None:
-        """The same, of those values that are arrays."""
+        """`let_go` each of the values that is an array."""
         for value in values:
             if type(value) is np.ndarray:
                 self.let_go(value)
 
     def release(self, slots: list[Value], held: Sequence[int]) -> None:
-        """Empty those slots that hold arrays."""
+        """Empty those of the slots that hold arrays."""
         for slot in held:
             value = slots[slot]
             if type(value) is np.ndarray:
@@ -214,7 +216,7 @@ class PythonRun(Generic[F]):
             raise checks.stopped("memory", self.options, self.bytes + more)
 
     def results_of(self, code: int, number: int, parts: Any, inputs: list[Value]) -> list[Value]:
-        """What an operator of several results gives, or one that works on variables."""
+        """The results of an operator that has several, or that accesses variables."""
         kernel, attrs, wanted = parts
         raw = kernel(self.state, inputs, attrs) if code == STATE else kernel(inputs, attrs)
         values = [checks.conform(value, dtype, rank) for value, (_, dtype, rank) in zip(raw, wanted, strict=True)]
@@ -224,10 +226,10 @@ class PythonRun(Generic[F]):
         return values
 
     def fail(self, error: Exception, number: int, frame: F) -> NoReturn:
-        """Raise an error in a node as what it is, saying where it is and which calls led there."""
+        """Raise an error of a node as the right class, with its source line and the calls that led there."""
         node, cause = self.graph.nodes[number], error
         if isinstance(error, OSError):
-            raise error  # the trace or what a program prints cannot be written: neither ours nor the program's fault
+            raise error  # writing the trace, or the program's prints, failed: neither our fault nor the program's
         if isinstance(error, MemoryError):
             error = checks.stopped("out_of_memory", self.options)
         if isinstance(error, RunError):
@@ -241,7 +243,7 @@ class PythonRun(Generic[F]):
         raise error from cause
 
     def stats(self, engine: str, seconds: float) -> Stats:
-        """What the run has counted."""
+        """The counts of the run."""
         fired = self.fired[:-1]
         return Stats(
             engine=engine,
@@ -257,7 +259,7 @@ class PythonRun(Generic[F]):
         )
 
     def execute(self, drain: bool = False) -> None:
-        """Run until the `results` are there; to drain, until nothing is left to do."""
+        """Run until the `results` are there; with `drain`, until nothing is left to do."""
         raise NotImplementedError
 
 
@@ -279,12 +281,12 @@ class PythonPlan:
     def execute(
         self, inputs: Sequence[Result], options: Options, state: State | None, drain: bool = False
     ) -> tuple[Any, list[Result], Stats]:
-        """The run, when it has ended, its results, and what it counted."""
+        """The finished run, its results and its counts."""
         values = checks.check_inputs(self.graph, inputs)
         with trace.recording(options.trace, self.graph.name, self.engine) as recording:
             run = self.start(self.rows, values, options, recording.record, state)
             try:
-                # Integers wrap and floats follow IEEE, both without a word.
+                # Integers wrap and floats follow IEEE 754, without warnings.
                 with np.errstate(all="ignore"):
                     run.execute(drain)
             finally:

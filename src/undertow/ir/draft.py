@@ -1,7 +1,7 @@
 """A mutable function graph for passes: adds nodes in order, makes names unique, remembers pivots.
 
-A pass walks an old graph, adds what it keeps or makes to a draft, and freezes that. The draft knows where each port's
-tokens live and which port is the pivot of which region, so a pass need not carry `Region.starts` along.
+A pass walks an old graph, adds nodes to a draft, and freezes that. The draft knows where each port's tokens live and
+which port is the pivot of which region, so a pass need not maintain `Region.starts`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Draft:
 
     def __init__(self, kind: str, name: str) -> None:
         self.nodes: list[Node] = []
-        self.phases: list[int] = []  # of each node: the last phase that it waits for
+        self.phases: list[int] = []  # by node: the last phase that it waits for
         self.regions: list[Region] = [Region(kind, name)]
         self.pairs: dict[tuple[Operand, int], tuple[int, int]] = {}  # (predicate, parent) -> the two sides
         self._homes: dict[Port, int] = {}  # of outputs of Switch
@@ -31,7 +31,7 @@ class Draft:
         self._names = Names()
 
     def add(self, node: Node) -> int:
-        """Append a node, renamed where its name is taken; its number."""
+        """Append a node, renamed if its name is taken; returns its number."""
         number = len(self.nodes)
         name = self._names.fresh(node.name)
         self.nodes.append(node if name == node.name else replace(node, name=name))
@@ -53,10 +53,10 @@ class Draft:
         return max((self.phases[p.node] for p in (*node.inputs, *node.controls) if isinstance(p, Port)), default=0)
 
     def triggered(self, node: Node, phase: int, waits: bool = False) -> Node:
-        """The node with a control edge from its pivot, if without it nothing would trigger it, or too early.
+        """The node with a control edge from its pivot, if nothing would trigger it without that, or too early.
 
-        A call that moved into an earlier phase would also be made where its own phase is never visited; so it always
-        `waits` for its phase.
+        A call in an earlier phase would also be made where its own phase is never visited; so it always `waits` for
+        its phase.
         """
         is_triggered = bool(node.controls) or any(isinstance(operand, Port) for operand in node.inputs)
         is_early = (waits or node.op in ENTERING) and self.waits_for(node) < phase
@@ -109,7 +109,7 @@ class Draft:
     def freeze(
         self, old: FunctionGraph, phases: Iterable[Phase], carried: int, shared: Iterable[Port] = ()
     ) -> FunctionGraph:
-        """The finished graph; what it is called, its group and where it comes from is taken from `old`."""
+        """The finished graph, with the name, group and span of `old`."""
         starts: list[list[tuple[int, Port]]] = [[] for _ in self.regions]
         for phase, pivots in self._pivots.items():
             for region, port in pivots.items():
@@ -124,9 +124,9 @@ class Draft:
 
 
 class Copy:
-    """One graph on its way into a draft: where its regions and ports went. A branch is made when it is first needed.
+    """A copy of a graph into a draft: maps its regions and ports to those of the draft. Branches are added on demand.
 
-    Without a draft it gets one of its own: the pass adds the nodes that it keeps, and freezes it.
+    By default the draft is a new one: the pass adds the nodes that it keeps, and freezes it.
     """
 
     def __init__(self, graph: FunctionGraph, draft: Draft | None = None, region: int = 0, prefix: str = "") -> None:
@@ -136,7 +136,7 @@ class Copy:
         self.ports: dict[Port, Port] = {}
         self.places = {0: region}
         self.branches = graph.branches()
-        # Of each old node: the last phase that it waits for.
+        # By old node: the last phase that it waits for.
         self.phases = node_phases(graph) if len(graph.phases) > 1 else [0] * len(graph.nodes)
 
     def operand(self, operand: Operand) -> Operand:
@@ -163,7 +163,7 @@ class Copy:
         self.places.update(zip(sides, made, strict=True))
 
     def add(self, number: int, node: Node | None = None, outputs: Iterable[int] | None = None) -> int:
-        """Add a node of the graph, as it is or as changed by the caller: `outputs` it still has. Its new number."""
+        """Add a node, as it is or as changed by the caller; `outputs` are the old outputs it keeps. Its new number."""
         if node is None:
             node = self.graph.nodes[number]
         return self.add_moved(number, node, tuple(map(self.operand, node.inputs)), outputs)
@@ -171,13 +171,13 @@ class Copy:
     def add_moved(
         self, number: int, node: Node, inputs: tuple[Operand, ...], outputs: Iterable[int] | None = None
     ) -> int:
-        """Add a node with these inputs, which are of the draft already."""
+        """Add a node with inputs that are already operands of the draft."""
         if node.op == "switch":
             pred = self.graph.nodes[number].inputs[0]
             assert isinstance(pred, Port)
             self.place(self.branches[pred, node.region][0])
         controls = tuple(self.ports[port] for port in node.controls)
-        # Not `replace`, which takes twice as long: all nodes of all passes come here.
+        # Not `replace`, which takes twice as long: every node of every pass comes here.
         moved = Node(node.op, inputs, node.types, node.name, self.place(node.region), node.attrs, controls, node.span)
         new = self.draft.add(self.draft.triggered(moved, self.phases[number]))
         for index, old in enumerate(range(len(node.types)) if outputs is None else outputs):
@@ -185,12 +185,12 @@ class Copy:
         return new
 
     def phase(self, number: int) -> Phase:
-        """Where the parameters and results of a phase went."""
+        """The draft's parameters and results for a phase of the old graph."""
         phase = self.graph.phases[number]
         return Phase(tuple(self.port(Port(p)).node for p in phase.params), tuple(map(self.port, phase.results)))
 
     def freeze(self, phases: Iterable[Phase] | None = None, shared: Iterable[Port] | None = None) -> FunctionGraph:
-        """The finished graph; without `phases`, and `shared` values, of its own: those that the old one has."""
+        """The finished graph; `phases` and `shared` default to those of the old one."""
         if phases is None:
             phases = [self.phase(number) for number in range(len(self.graph.phases))]
         if shared is None:

@@ -18,17 +18,17 @@ def in_scope(name: str, regions: Sequence[Region], region: int) -> str:
 
 
 class Names:
-    """The names that are taken. Of nodes, numbers come after `_`; of graphs and variables, after `~`."""
+    """The names that are taken. Numbers are appended after `_` for nodes, after `~` for graphs and variables."""
 
     def __init__(self, taken: Iterable[str] = (), separator: str = "_") -> None:
-        self._counts = dict.fromkeys(taken, 1)  # of each name: the last number that was put behind it
+        self._counts = dict.fromkeys(taken, 1)  # name -> the last number appended to it
         self._separator = separator
 
     def __contains__(self, name: str) -> bool:
         return name in self._counts
 
     def fresh(self, name: str) -> str:
-        """The name itself, or with the next number that is free; taken from now on."""
+        """The name itself, or with the next free number; it is then taken."""
         fresh = name
         while fresh in self._counts:
             self._counts[name] += 1

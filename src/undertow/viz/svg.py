@@ -39,7 +39,7 @@ class Style:
 
 
 _PRIMITIVE = Style("box", "#ffffff", "#8d949e")
-_ORDER = Style("pill", "#ececea", "#b3b5b8")  # what carries order only steps back
+_ORDER = Style("pill", "#ececea", "#b3b5b8")  # order tokens are drawn pale
 _BRANCH = ("#ffedbd", "#c08400")
 _SITES = {"call": ("#e6dcfb", "#7648cf"), "loop": ("#d2efea", "#168577"), "map": ("#fde3d3", "#c2570c")}
 _PALE = {"hoist": ("#f1ecfc", "#7648cf"), "hoist_read": ("#f1ecfc", "#7648cf"), "outer": ("#eef7f5", "#168577")}
@@ -209,7 +209,7 @@ def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
 
 
 def _routes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
-    # Those that only carry order first, so that data lies above them.
+    # Control edges first, so that data edges lie above them.
     for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
         colour = edge_colour(graph, route.kind, route.port)
         is_faint = route.kind != "control" and graph.type_of(route.port) == CTL
@@ -282,7 +282,7 @@ def _shape(style: Style, x: float, y: float, w: float, h: float, line: float) ->
     return f'<polygon points="{path}" stroke-linejoin="round" {look}/>'
 
 
-# What XML 1.0 cannot say, even escaped; lone surrogates cannot be encoded either.
+# Characters that XML 1.0 does not allow, even escaped, and lone surrogates, which cannot be encoded.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 

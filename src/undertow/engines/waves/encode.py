@@ -34,7 +34,7 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
 
 @cache
 def _writer() -> Callable[[Plan, _Rows, dict[str, int]], None]:
-    """Writes groups and regions of a plan; the third argument numbers the nodes."""
+    """The function that writes groups and regions of a plan; its third argument maps node names to numbers."""
     known: dict[str, Any] = {"type_row": lru_cache(maxsize=4096)(type_row)}
     known |= {name: {word: number for number, word in enumerate(words)} for name, words in WORDS.items()}
     lines = ["def write(value, out, nodes):", *_put("value.groups", "tuple[Group, ...]")]

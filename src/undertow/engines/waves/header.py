@@ -45,7 +45,7 @@ def header() -> str:
     parts.append(f"constexpr int64_t kSmall = {SMALL};  // bytes up to which a value shares the memory of its table\n")
     for name, words in WORDS.items():
         written = ", ".join(_camel(word) for word in words)
-        if name != "Home":  # which is memory's
+        if name != "Home":  # defined in memory.h
             parts.append(f"enum class {name} : uint8_t {{ {written} }};")
         parts.append(f"constexpr int64_t count_of({name}) {{ return {len(words)}; }}\n")
     kinds = ", ".join(kind.__name__ for kind in KINDS)

@@ -1,4 +1,4 @@
-"""Runs Python syntax during capture: statements that do not change where control goes."""
+"""Runs Python syntax during capture: statements without control flow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Statements(Interpreter):
             before = None  # `assign` refuses it
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        # An array that was captured must not change in place.
+        # An array from before the capture must not change in place.
         table = INPLACE if isinstance(before, (list, dict, set)) else BINARY
         yield self.assign(target, table[type(node.op)](before, value), env)
 
