@@ -62,8 +62,10 @@ class Access {
 /// Blocks: free ones by size, and those in use.
 class Blocks {
  public:
-  /// A free block with room for that many bytes, or a new one; throws OverLimit where the system has no more.
+  /// A free block with room for that many bytes, or one that nobody uses any more, or a new one; throws OverLimit where
+  /// the system has no more.
   Block* take(int64_t bytes, Home home = Home::Host);
+  Block* pop(int64_t size);  ///< a free one of that size, which is then the caller's; null if there is none
   /// Make a block that is in use free: to be taken again.
   void put(Block* block) {
     unlink(block);
@@ -78,10 +80,8 @@ class Blocks {
   }
   void add(Block* block);     ///< as a free one
   void remove(Block* block);  ///< one that is in use: it is the caller's
-  /// Make all of another's blocks free ones of this, as long as they are not more than so many bytes; the rest goes
-  /// back to the system.
-  void adopt(Blocks& other, int64_t most);
-  void clear();  ///< back to the system
+  /// Give free ones back to the system, the largest first, until no more than so many bytes are left.
+  void trim(int64_t most);
   int64_t bytes() const { return bytes_; }
   static int64_t size_for(int64_t bytes);  ///< of the block that holds them
 
