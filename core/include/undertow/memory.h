@@ -62,9 +62,11 @@ class Access {
 /// Blocks: free ones by size, and those in use.
 class Blocks {
  public:
-  /// A free block with room for that many bytes, or a new one; throws OverLimit if the system has no more.
+  /// A free block with room for that many bytes, or one that nobody uses any more, or a new one; throws OverLimit where
+  /// the system has no more.
   Block* take(int64_t bytes, Home home = Home::Host);
-  /// Free a block, to be taken again.
+  Block* pop(int64_t size);  ///< a free one of that size, which is then the caller's; null if there is none
+  /// Make a block that is in use free: to be taken again.
   void put(Block* block) {
     unlink(block);
     if (block->is_away()) [[unlikely]]
@@ -77,10 +79,9 @@ class Blocks {
     while (used_ != nullptr) put(used_);
   }
   void add(Block* block);     ///< as a free one
-  void remove(Block* block);  ///< one in use: the caller then owns it
-  /// Take over all blocks of another, as free ones, up to `most` bytes in all; the rest goes back to the system.
-  void adopt(Blocks& other, int64_t most);
-  void clear();  ///< give all blocks back to the system
+  void remove(Block* block);  ///< one that is in use: it is the caller's
+  /// Give free ones back to the system, the largest first, until no more than so many bytes are left.
+  void trim(int64_t most);
   int64_t bytes() const { return bytes_; }
   static int64_t size_for(int64_t bytes);  ///< of a block with room for them
 

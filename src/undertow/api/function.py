@@ -36,6 +36,7 @@ from undertow.passes.pipeline import make_library
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
 
 
 def apart(work: Callable[..., _Result], *args: Any) -> _Result:
@@ -65,6 +66,13 @@ class Program:
     libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+
+    def takes(self, given: Arguments) -> bool:
+        """Are these arguments of the types that it was captured for?"""
+        wanted = self.captured
+        return wanted.structures == given.structures and all(
+            a.accepts(b) for a, b in zip(wanted.types, given.types, strict=True)
+        )
 
     def library(self, engine: Engine, simplify: bool) -> Library:
         """The library that an engine runs."""
@@ -126,6 +134,7 @@ class Programs:
     def __init__(self) -> None:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
+        self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
         self.quick: Quick[Program] = Quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
@@ -136,9 +145,21 @@ class Programs:
         with capturing(None), collection_paused():
             program = Program(capture(), name)
         self.add(key, program)
+        self._by_age.append((key, program))
+        if len(self._by_age) > MOST_CAPTURED:
+            self._forget(*self._by_age.pop(0))
         return program
 
+    def _forget(self, key: Any, program: Program) -> None:
+        left = [other for other in self._captured.get(key, ()) if other is not program]
+        if left:
+            self._captured[key] = left
+        else:
+            self._captured.pop(key, None)
+        self.quick = Quick()  # it knows the program, too; what is called again comes back
+
     def add(self, key: Any, program: Program) -> None:
+        """A program that stays."""
         self._captured.setdefault(key, []).append(program)
 
     def items(self) -> list[tuple[Any, Program]]:
@@ -244,7 +265,7 @@ class Function:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
         given = self.__undertow_arguments__(args, {})
-        if self.__undertow_program__(given) is not program:
+        if not program.takes(given):
             raise UndertowError(
                 "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
