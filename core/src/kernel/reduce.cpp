@@ -22,7 +22,9 @@ class Reducer {
     row_ = binding.isa.rows->reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
     if (const char* step = kSteps[static_cast<int>(kind)]; step != nullptr && row_ != nullptr) {
       const Type pair[] = {{dtype, 0}, {dtype, 0}};
-      step_ = find_elementwise(binding.isa, step, pair, dtype)->flat[0];
+      const Elementwise* each = find_elementwise(binding.isa, step, pair, dtype);
+      step_ = each->flat[0];
+      if (kind == Reduction::Sum) first_ = each->flat[2];
     }
   }
 
@@ -55,8 +57,12 @@ class Reducer {
 
   /// Row after row into the result, all columns at once.
   void add_up(const std::byte* x, std::byte* out, const Groups& groups, int64_t row) const {
+    static constexpr double zero = 0;  // of every dtype: all its bits are
     for (int64_t k = 0; k < groups.outer; ++k, out += row) {
-      std::memcpy(out, x, static_cast<size_t>(row));
+      if (first_ != nullptr)
+        first_(x, &zero, nullptr, out, groups.inner);  // a sum begins with 0, so it never is -0
+      else
+        std::memcpy(out, x, static_cast<size_t>(row));
       x += row;
       for (int64_t r = 1; r < groups.reduced; ++r, x += row) step_(out, x, nullptr, out, groups.inner);
     }
@@ -65,6 +71,7 @@ class Reducer {
   Reduction kind_;
   ReduceRow row_ = nullptr;
   Flat step_ = nullptr;
+  Flat first_ = nullptr;  ///< what adds one number to all, of a sum
 };
 
 class Reduce final : public Kernel {
