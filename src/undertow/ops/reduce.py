@@ -94,8 +94,8 @@ def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: 
 
 def _sort(x: Any, attrs: Attrs) -> Any:
     axis = attrs.integer("axis")
-    ordered = np.sort(x, axis=axis, kind="stable")
-    return np.flip(ordered, axis) if attrs["descending"] else ordered
+    # Equal elements keep their order in both directions: 0.0 and -0.0 show it.
+    return np.take_along_axis(x, _argsort(x, attrs), axis) if attrs["descending"] else np.sort(x, axis, kind="stable")
 
 
 def _argsort(x: Any, attrs: Attrs) -> Any:

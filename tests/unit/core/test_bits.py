@@ -1,8 +1,7 @@
 """What has the same bits where: the promises of docs/design/0006-kernels.md, held for every operator.
 
-Integers and booleans have one right result. For floats, `CLAIMS` says of every operator what its results do not depend
-on; the last class, products of matrices, is the only one in which lanes beside a lane may change its bits. (That the
-number of threads changes none is tested with whole runs, in unit/engines/waves/test_threads.py.)
+Which those are says `tests/support/claims.py`. That engines agree is tested in conformance/test_edges.py, and that the
+number of threads changes nothing with whole runs, in unit/engines/waves/test_threads.py.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.bits import same
+from tests.support.claims import CLAIMS, EVERYWHERE, FUSED, PRODUCT, REFERENCE
 from tests.support.kernels import ISAS, OPS, attrs_of, edges, is_naming, lane_of, run, spread
 from tests.support.op_examples import EXAMPLES, FLOATS
 
@@ -21,33 +21,6 @@ from undertow.types import DTYPES, type_of
 
 # Instruction sets with fused multiply-add. (A machine with one set has nothing to compare.)
 FUSED_ISAS = [isa for isa in ISAS if isa != "baseline"] or ISAS
-
-REFERENCE = "the bits of the reference kernel: for any number of lanes, on every instruction set"
-EVERYWHERE = "the same bits for any number of lanes, on every instruction set; NumPy rounds otherwise"
-FUSED = "the same bits for any number of lanes, on every instruction set with fused multiply-add"
-PRODUCT = "the same bits for any number of threads"
-
-CLAIMS: dict[str, str] = {
-    **dict.fromkeys(("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative"), REFERENCE),
-    **dict.fromkeys(("minimum", "maximum", "abs", "sign", "square", "reciprocal", "sqrt", "relu"), REFERENCE),
-    **dict.fromkeys(("floor", "ceil", "trunc", "round", "cast", "where"), REFERENCE),
-    **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), REFERENCE),
-    **dict.fromkeys(("isnan", "isinf", "isfinite"), REFERENCE),
-    **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "logical_not", "any", "all", "assert"), REFERENCE),
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"), REFERENCE),
-    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), REFERENCE),
-    **dict.fromkeys(("max", "min", "argmax", "argmin", "sort", "argsort", "cumsum", "prod_others"), REFERENCE),
-    **dict.fromkeys(("identity", "stop_gradient", "reshape", "broadcast_to", "transpose", "expand_dims"), REFERENCE),
-    **dict.fromkeys(("squeeze", "flip", "dim", "concat", "stack", "slice", "slice_at", "slice_between"), REFERENCE),
-    **dict.fromkeys(("index", "take", "take_along_axis", "unslice", "scatter_add", "add_along_axis"), REFERENCE),
-    **dict.fromkeys(("fill", "arange", "fold_in", "random_bits", "random_uniform"), REFERENCE),
-    **dict.fromkeys(("sum", "sum_to", "prod"), EVERYWHERE),
-    **dict.fromkeys(("log10", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"), EVERYWHERE),
-    **dict.fromkeys(("asinh", "acosh", "atanh", "erf", "power"), EVERYWHERE),
-    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh"), FUSED),
-    **dict.fromkeys(("sigmoid", "softplus", "softmax", "log_softmax", "logsumexp", "random_normal"), FUSED),
-    "matmul": PRODUCT,
-}
 
 
 def cases(name: str) -> list[tuple[list[Any], dict[str, Any]]]:
@@ -74,7 +47,7 @@ def lanes_of(name: str, values: list[Any], count: int) -> tuple[list[Any], tuple
 
 
 def test_every_operator_makes_a_claim() -> None:
-    assert set(CLAIMS) == set(OPS), "CLAIMS says of every operator what its bits do not depend on"
+    assert set(CLAIMS) == set(OPS), "tests/support/claims.py says of every operator what its bits do not depend on"
 
 
 @pytest.mark.parametrize("name", sorted(CLAIMS))
