@@ -7,10 +7,12 @@ from random import Random
 
 from tests.fuzz.case import Case
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
+from tests.fuzz.programs import exact_run
 
 KINDS: dict[str, Callable[[Random], Case]] = {
     "plans": spoiled_plan,
     "templates": spoiled_templates,
+    "programs": exact_run,
 }
 
 

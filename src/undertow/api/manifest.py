@@ -23,6 +23,7 @@ from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import constant
+from undertow.ir.exact import keys_of
 from undertow.ir.graph import Array
 from undertow.ir.literal import digest
 from undertow.types import DTYPES, Dim, Type
@@ -187,7 +188,7 @@ class Decoder:
         if kind in ("tuple", "list") and type(held) is int and 0 <= held < 2**31:
             return kind, held
         if kind == "dict":
-            keys = tuple(want(held, list, f"the keys of {what}"))
+            keys = keys_of(want(held, list, f"the keys of {what}"))
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are invalid: {keys!r:.80}")
             return kind, len(keys), keys

@@ -15,6 +15,7 @@ import numpy as np
 
 from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.values import tree
+from undertow.ir.exact import PLAIN
 from undertow.types import DTYPES, Type
 
 _DTYPES = {d.numpy for d in DTYPES.values()}
@@ -55,7 +56,7 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
         elif kind in _NUMBERS:
             key.append(kind)
             leaves.append(item)
-        elif kind is dict:
+        elif kind is dict and PLAIN.issuperset(map(type, item)):
             key += (kind, tuple(item))
             stack.extend(reversed(item.values()))
         elif kind is tuple or kind is list:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undertow.errors import Span
+from undertow.ir.exact import exact
 from undertow.types import Type, type_of
 
 Array = npt.NDArray[np.generic]
@@ -61,12 +62,18 @@ Operand = Port | Const
 
 
 class Attrs(Mapping[str, Attr]):
-    """A frozen, hashable mapping from attribute name to plain data, ordered by name."""
+    """A frozen mapping from attribute name to plain data, ordered by name. Equal where all values are the same."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "_key")
 
     def __init__(self, /, **items: Attr) -> None:
         self._items = dict(sorted(items.items()))
+        self._key: tuple[tuple[str, object], ...] | None = None
+
+    def _identity(self) -> tuple[tuple[str, object], ...]:
+        if self._key is None:
+            self._key = tuple((name, exact(value)) for name, value in self._items.items())
+        return self._key
 
     def __getitem__(self, key: str) -> Attr:
         return self._items[key]
@@ -81,10 +88,12 @@ class Attrs(Mapping[str, Attr]):
         return len(self._items)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Attrs) and self._items == other._items
+        if self is other:
+            return True
+        return isinstance(other, Attrs) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(tuple(self._items.items()))
+        return hash(self._identity())
 
     def __repr__(self) -> str:
         return f"Attrs({', '.join(f'{k}={v!r}' for k, v in self._items.items())})"

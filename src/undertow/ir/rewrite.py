@@ -385,5 +385,4 @@ def _node_key(node: Node) -> object:
 
 
 def _is_equal(a: Node, b: Node) -> bool:
-    # Attributes that compare equal may still differ: 0.0 and -0.0, 1 and True.
-    return a.types == b.types and (a.attrs is b.attrs or repr(a.attrs) == repr(b.attrs))
+    return a.types == b.types and a.attrs == b.attrs

@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "isa/extreme.h"
 #include "isa/flat.h"
 #include "isa/tables.h"
 
@@ -13,8 +14,6 @@ UNDERTOW_BINARY(Add, T, x + y)
 UNDERTOW_BINARY(Subtract, T, x - y)
 UNDERTOW_BINARY(Multiply, T, x* y)
 UNDERTOW_BINARY(Divide, T, x / y)
-UNDERTOW_BINARY(Minimum, T, x < y || x != x ? x : y)  // nan if either is
-UNDERTOW_BINARY(Maximum, T, x > y || x != x ? x : y)
 
 // Python's division: rounded down, with a remainder that has the sign of the divisor. The divisor is not 0.
 struct FloorDivide {

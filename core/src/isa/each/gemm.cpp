@@ -202,7 +202,8 @@ void multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int
   }
 }
 
-/// One step of the chains of multiply-adds, without reading past the row of B: for its last or only row.
+/// One step of the chains of multiply-adds: the last one, where B has no room behind its last row, or the only one. (A
+/// chain begins with 0, so that its end never is -0.)
 template <class T>
 void outer(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row, bool add) {
   const T* x = static_cast<const T*>(a);
@@ -212,12 +213,12 @@ void outer(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, vo
     if (const int64_t count = n - c; count < kLanes<T>) {
       const Vector<T> row = load_some(y, count);
       for (int64_t i = 0; i < m; ++i, z += out_row)
-        store_some<T>(z, add ? load_some(z, count) + x[i * a_row] * row : x[i * a_row] * row, count);
+        store_some<T>(z, (add ? load_some(z, count) : Vector<T>{}) + x[i * a_row] * row, count);
     } else {
       const Vector<T> row = *reinterpret_cast<const Loose<T, kBytes>*>(y);
       for (int64_t i = 0; i < m; ++i, z += out_row) {
         auto* place = reinterpret_cast<Loose<T, kBytes>*>(z);
-        *place = add ? *place + x[i * a_row] * row : x[i * a_row] * row;
+        *place = (add ? Vector<T>(*place) : Vector<T>{}) + x[i * a_row] * row;
       }
     }
   }

@@ -4,8 +4,8 @@
 // errors like those of pairwise summation.
 #include <type_traits>
 
+#include "isa/extreme.h"
 #include "isa/flat.h"
-#include "isa/math.h"
 #include "isa/tables.h"
 
 namespace undertow::UNDERTOW_ISA {
@@ -42,8 +42,6 @@ T strands(const T* x, int64_t n, T start) {
 
 UNDERTOW_BINARY(Sum, T, x + y)
 UNDERTOW_BINARY(Prod, T, x* y)
-UNDERTOW_BINARY(Max, T, y > x || y != y ? y : x)  // nan if any is
-UNDERTOW_BINARY(Min, T, y < x || y != y ? y : x)
 
 template <class T>
 T sum_of(const T* x, int64_t n) {
@@ -68,9 +66,9 @@ void extreme(const void* x, void* out, int64_t n) {
   *static_cast<T*>(out) = strands<F, T>(row, n, row[0]);
 }
 template <class T>
-constexpr ReduceRow max = &extreme<Max, T>;
+constexpr ReduceRow max = &extreme<Maximum, T>;
 template <class T>
-constexpr ReduceRow min = &extreme<Min, T>;
+constexpr ReduceRow min = &extreme<Minimum, T>;
 
 template <bool kAll>
 void truth(const void* x, void* out, int64_t n) {
@@ -85,7 +83,7 @@ void truth(const void* x, void* out, int64_t n) {
 /// -inf for no elements.
 template <class T>
 T top_of(const T* x, int64_t n) {
-  return strands<Max, T>(x, n, -T(INFINITY));
+  return strands<Maximum, T>(x, n, -T(INFINITY));
 }
 
 /// The sum of exp(x - top); stores each term to `out`, if there is one.

@@ -15,6 +15,7 @@ from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.values.leaves import ABSENT
 from undertow.frontend.values.traced import Context
+from undertow.ir.exact import exact, keys_of
 from undertow.ir.graph import Port
 from undertow.types import CTL
 
@@ -74,8 +75,8 @@ def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, list):
         return all(x is y for x, y in zip(a, b, strict=True))
     if isinstance(a, set):
-        return bool(a == b)
-    return all(k in b and v is b[k] for k, v in a.items())
+        return set(map(exact, a)) == set(map(exact, b))
+    return keys_of(a) == keys_of(b) and all(v is b[k] for k, v in a.items())
 
 
 def join_states(
@@ -100,7 +101,7 @@ def join_states(
         if all(_is_same(end, ends[0]) for end in ends) and (isinstance(held, set) or _is_same(held, ends[0])):
             _refill(container, ends[0])
             continue
-        if len(ends[0]) != len(ends[-1]) or (not isinstance(held, list) and list(ends[0]) != list(ends[-1])):
+        if len(ends[0]) != len(ends[-1]) or (not isinstance(held, list) and keys_of(ends[0]) != keys_of(ends[-1])):
             a, b = (_contained(end) for end in ends)
             raise CaptureError(
                 f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",

@@ -17,6 +17,7 @@ from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     is_user_code,
@@ -129,6 +130,7 @@ class Interpreter(Containers):
                 f"math.{function.__name__} cannot be captured for traced values",
                 hint="write it with the functions of ut, such as ut.exp, ut.log, ut.erf",
             )
+        function = of_ufunc(function, args, kwargs)
         try:
             return function(*args, **kwargs)
         except TypeError as fault:

@@ -13,7 +13,6 @@ import difflib
 import functools
 import inspect
 import itertools
-import operator
 from collections.abc import Callable, Iterable
 from types import GeneratorType
 from typing import Any
@@ -25,25 +24,12 @@ from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
 from undertow.frontend.values.traced import Context, Traced, read
 from undertow.types import bool_
 
-_NAMES = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
-    ast.LShift: "lshift", ast.RShift: "rshift",
-}  # fmt: skip
-BINARY: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__{n}__") for op, n in _NAMES.items()}
-INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
-_UNARY: dict[type, Callable[[Any], Any]] = {
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
-}  # fmt: skip
-_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
 _LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is local to that function"
 MISSING = object()
 # Syntax -> handler; filled by the files that add handlers.
@@ -144,7 +130,7 @@ class Expressions:
             return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
         value = yield self.expr(node.operand, env)
         self.at(node, env)
-        return _UNARY[type(node.op)](value)
+        return UNARY[type(node.op)](value)
 
     def compare(self, node: ast.Compare, env: Env, index: int = 0, left: Any = None) -> Work:
         """A chain of comparisons; or, in a branch, the rest of it from `index` on, with its left side known."""
@@ -173,7 +159,7 @@ class Expressions:
                     hint="write `x == 1 or x == 2`, or ut.any(ut.asarray([1, 2]) == x)",
                 )
             return left in right if isinstance(op, ast.In) else left not in right
-        return _COMPARE[type(op)](left, right)
+        return COMPARE[type(op)](left, right)
 
     def condition(self, node: ast.expr, env: Env) -> Work:
         """The truth of an expression, for `if`, `while` and `not`: a Python bool or a traced one."""

@@ -10,7 +10,8 @@ from undertow.errors import CaptureError
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.expressions import BINARY, HANDLERS, INPLACE
+from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.operators import BINARY, INPLACE
 from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined

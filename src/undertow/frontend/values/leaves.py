@@ -10,6 +10,7 @@ from undertow.errors import Span, TypeMismatch, brief
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Context, Traced, constant
 from undertow.frontend.values.tree import flatten, show
+from undertow.ir.exact import exact
 from undertow.ir.graph import Const, Port
 from undertow.types import DType, Type, i32, said, type_of, weak_dtype
 
@@ -49,7 +50,7 @@ def describe(value: Any) -> str:
 def is_static_equal(a: Any, b: Any) -> bool:
     """Are both the same Python constant?"""
     plain = (bool, int, float, str, bytes, type(None))
-    return type(a) is type(b) and isinstance(a, plain) and (a == b)
+    return isinstance(a, plain) and isinstance(b, plain) and exact(a) == exact(b)
 
 
 def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -> Port:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
+from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import Attrs, Const, Operand, Port
@@ -205,7 +205,7 @@ class Traced:
         return FUNCTIONS["__getitem__"](self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = _numpy_names().get(ufunc)
+        name = numpy_names().get(ufunc)
         if method != "__call__" or name is None or kwargs:
             given = f" with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and method == "__call__" else ""
             raise self._unknown(
@@ -215,7 +215,7 @@ class Traced:
         return FUNCTIONS[name](*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = _numpy_names().get(func)
+        name = numpy_names().get(func)
         if name is None:
             module = str(func.__module__).replace("numpy", "np", 1)
             raise self._unknown(
@@ -250,7 +250,7 @@ class Traced:
 
 
 @cache
-def _numpy_names() -> dict[Any, str]:
+def numpy_names() -> dict[Any, str]:
     """NumPy function -> our public function: the one of the same name, or the one that a row gives."""
     same = {getattr(np, name): name for name in FUNCTIONS if hasattr(np, name)}
     return same | {getattr(np, name): row.public for row in CATALOGUE.values() for name in row.names("np.")}
@@ -328,9 +328,13 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
         values = [np.asarray(x)[()] for x in operands]
         types = row.type([Type(dtype_of(v.dtype), v.shape) for v in values], packed)
-        with np.errstate(all="ignore"):
-            results = row.eval(values, packed)
-        return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
+        try:
+            with np.errstate(all="ignore"):
+                results = row.eval(values, packed)
+            return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
+        except Fault:
+            if not in_capture:
+                raise  # else it is a fault of the run, if the run comes here at all
     if current is None or current.builder is None:
         raise used_too_late(next(x for x in operands if isinstance(x, Traced)))
     return write(current, row, operands, packed)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import brief
+from undertow.ir.exact import keys_of
 
 Token = tuple[Any, ...]
 Structure = tuple[Token, ...]
@@ -62,7 +63,7 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
     if isinstance(value, list):
         return ("list", len(value)), value
     if isinstance(value, dict):
-        return ("dict", len(value), tuple(value)), list(value.values())
+        return ("dict", len(value), keys_of(value)), list(value.values())
     if hasattr(type(value), "__undertow_parts__"):
         parts: tuple[Token, list[Any]] = value.__undertow_parts__()  # type: ignore[attr-defined]
         return parts
