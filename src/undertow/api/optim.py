@@ -250,10 +250,10 @@ class RMSprop(Optimizer):
         return {"squares": 0.0, "momentum": 0.0} if self.momentum else {"squares": 0.0}
 
     def rule(self, rate: Any, count: Any) -> Update:
-        settings = (rate, 1 - self.decay, 0.0, self.epsilon)
+        settings = (rate, 1 - self.decay, self.epsilon)
         if not self.momentum:
             return update_rules.rmsprop, settings
-        return update_rules.rmsprop_momentum, (*settings, 1.0, 1 - self.momentum)
+        return update_rules.rmsprop_momentum, (*settings, 1 - self.momentum)
 
 
 @_kindly

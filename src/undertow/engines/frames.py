@@ -51,9 +51,9 @@ def _bytes_ahead(node: Node, values: Sequence[Value]) -> int:
         return int(max((stop - start) / step, 0)) * item if step and np.isfinite([start, stop, step]).all() else 0
     if isinstance(shape, tuple) and None in shape:
         sizes = iter(values[1:])
-        return max(math.prod(int(next(sizes)) if d is None else d for d in shape), 0) * item
+        return max(math.prod(d if isinstance(d, int) else int(next(sizes)) for d in shape), 0) * item
     # No other result is larger than all combinations of elements: the rule is asked only where these are many.
-    most = math.prod(d or 1 for value in values for d in value.shape) * item
+    most: int = math.prod(d or 1 for value in values for d in value.shape) * item
     if most <= _FEW_BYTES:
         return most
     (made, *_) = CATALOGUE[node.op].type([type_of(value) for value in values], node.attrs)

@@ -625,7 +625,7 @@ def test_what_takes_several_steps(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("m, k, n", [(60, 4001, 5003), (1031, 1033, 1039), (300, 70_001, 60), (3, 41, 300_007)])
+@pytest.mark.parametrize(("m", "k", "n"), [(60, 4001, 5003), (1031, 1033, 1039), (300, 70_001, 60), (3, 41, 300_007)])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_products_in_blocks(m: int, k: int, n: int, transposed: bool) -> None:
     """Of small integers: exact in whatever order they are added."""

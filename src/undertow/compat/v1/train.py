@@ -223,10 +223,10 @@ class RMSPropOptimizer(Optimizer):
     name: str = "RMSProp"
 
     def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
-        settings = (1.0, 1 - self.decay, self.epsilon, 0.0, self.learning_rate, 1 - self.momentum)
+        settings = (self.learning_rate, 1 - self.decay, self.epsilon, 1 - self.momentum)
         slots = {"rms": 1.0, "momentum": 0.0}
         if not self.centered:
-            return (update_rules.rmsprop_momentum, settings), slots
+            return (update_rules.rmsprop_inside, settings), slots
         return (update_rules.rmsprop_centered, settings), {**slots, "mg": 0.0}
 
 
