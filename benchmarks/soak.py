@@ -34,7 +34,7 @@ def layer(w, x):
 
 
 @ut.function
-def norm(x: ut.f64["n"]):  # noqa: F821, UP037  # the name of a length
+def norm(x: ut.f64["n"]):  # noqa: F821  # the name of a length
     return ut.sum(x * x)
 
 
