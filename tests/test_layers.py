@@ -293,8 +293,8 @@ def test_from_scratch_needs_nothing() -> None:
     "file", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.relative_to(ROOT / "tests").as_posix()
 )
 def test_no_test_imports_another_test(file: Path) -> None:
-    """What tests share stands in `tests/support` and `tests/programs`."""
+    """What tests share stands in `tests/support`, `tests/programs` and `tests/fuzz`."""
     for name, line in imports(file.read_text(encoding="utf-8")):
         home = name.split(".")
-        assert home[0] != "tests" or home[1] in ("support", "programs"), f"line {line}: {name} is a test's own"
+        assert home[0] != "tests" or home[1] in ("support", "programs", "fuzz"), f"line {line}: {name} is a test's own"
         assert not any(part.startswith("test_") for part in home), f"line {line}: {name} is a test"

@@ -23,7 +23,7 @@ namespace {
 using NamedInstructions =
     std::vector<std::tuple<std::string, std::vector<int>, std::string>>;  // operator, registers, dtype
 
-/// Everything but the run.
+/// Everything but the run itself, so that benchmarks can time only that.
 struct Prepared {
   Operands operands;
   std::vector<Fused::Instruction> instructions;

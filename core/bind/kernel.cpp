@@ -53,7 +53,7 @@ std::vector<Type> types_of(const NamedTypes& named) {
   return types;
 }
 
-/// Everything but the run.
+/// Everything but the run itself, so that benchmarks can time only that.
 struct Prepared {
   Attrs attrs;
   Operands operands;
@@ -92,8 +92,8 @@ std::vector<NumpyArray> run_kernel(const std::string& op, const nb::dict& attrib
   }
 }
 
-/// What the passes of a plan must know: is there a kernel, is it an operator on each element, which operands decide the
-/// shape of a result?
+/// What plan passes must know of a kernel: does it exist, is it elementwise, which operands decide the shape of a
+/// result?
 nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const NamedTypes& in_types,
                         const NamedTypes& out_types) {
   const Attrs attrs = attrs_of(attributes);
@@ -101,7 +101,7 @@ nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const
   std::unique_ptr<Kernel> kernel;
   try {
     kernel = bind(op, {attrs, inputs, outputs, functions()});
-  } catch (const std::exception&) {  // the host says what is wrong with it
+  } catch (const std::exception&) {  // the host's kernel reports what is wrong
   }
   if (!kernel) return nb::make_tuple(false, false, 0);
   return nb::make_tuple(true, kernel->elementwise() != nullptr, kernel->deciding());

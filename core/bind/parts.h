@@ -1,4 +1,4 @@
-// What each file of this folder adds to the module.
+// The functions by which each file of this folder adds its part to the module.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -14,8 +14,8 @@ namespace undertow {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 46;  // of a block: more than any machine has
-constexpr int64_t kLarge = int64_t{1} << 26;      // blocks that are not kept: the system has better use for them
-constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes that are kept while nothing runs
+constexpr int64_t kLarge = int64_t{1} << 26;      // bytes of a block that goes back to the system when it is dropped
+constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes kept while nothing runs
 
 void free_block(Block* block) {
   if (block->is_away()) give_guarded(block->data(), block->size);
@@ -110,7 +110,7 @@ class Spare {
 };
 
 Spare& spare() {
-  static Spare& all = *new Spare;  // for ever: arrays may outlive whatever is destroyed at exit
+  static Spare& all = *new Spare;  // never destroyed: arrays may outlive the static objects
   return all;
 }
 

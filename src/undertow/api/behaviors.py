@@ -22,10 +22,10 @@ BUDGET = 10_000
 class Behavior:
     """One outcome of a program, and one schedule that produces it."""
 
-    result: Any  # what the program gives; None where it fails
+    result: Any  # of the program; None if it fails
     variables: dict[str, Any]  # their values afterwards
-    printed: str  # what was written
-    error: str  # what the run failed with, or ""
+    printed: str  # the program's output
+    error: str  # the error of the run, or ""
     schedule: tuple[str, ...]  # the firings on variables and on the world, in order: node and tag
 
     def __str__(self) -> str:
@@ -68,13 +68,13 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
         )
 
     def prepare() -> tuple[Program, list[Any]]:
-        given = program.__undertow_arguments__(args, {})
-        made = program.__undertow_program__(given)
-        return made, made.inputs(given.leaves, settings())
+        arguments = program.__undertow_arguments__(args, {})
+        captured = program.__undertow_program__(arguments)
+        return captured, captured.inputs(arguments.leaves, settings())
 
-    made, inputs = apart(prepare)
-    state = values_of(made.captured.variables)
-    return find_behaviors(made, inputs, state, budget)
+    captured, inputs = apart(prepare)
+    state = values_of(captured.captured.variables)
+    return find_behaviors(captured, inputs, state, budget)
 
 
 def find_behaviors(

@@ -45,7 +45,7 @@ def apart(work: Callable[..., _Result], *args: Any) -> _Result:
 
 
 def check_written(fault: OSError, chosen: Settings) -> None:
-    """Name the trace file if writing it failed. Otherwise the program's own output could not be written."""
+    """The error of a failed write: of the trace file, or else of the program's own output."""
     path = chosen.limits.trace
     if path is None or isinstance(fault, BrokenPipeError):
         return
@@ -63,7 +63,7 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by what `library` is told
+    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
 
@@ -281,7 +281,7 @@ class Function:
     def _program_for(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
         return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs)))
 
-    # -- what happens inside -------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------------------
 
     def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
@@ -319,7 +319,7 @@ class Function:
         except UndertowError as fault:
             fault.span = fault.span or definition.closure.span
             raise
-        except Exception as fault:  # raised by a class of the user's
+        except Exception as fault:  # raised by a user's class
             raise CaptureError(
                 f"cannot flatten the arguments of `{definition.name}`: {type(fault).__name__}: {fault}",
                 definition.closure.span,
@@ -351,7 +351,7 @@ class Function:
             value = arg.value if is_shared else forms.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
-                # A list of Python numbers takes the dtype that is annotated for each of them.
+                # A list of Python numbers takes the dtype annotated for one of them.
                 value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
             found, structure = tree.flatten(value)
             values = [np.asarray(constant(x)) for x in found]

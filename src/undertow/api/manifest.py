@@ -23,6 +23,7 @@ from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import constant
+from undertow.ir.exact import keys_of
 from undertow.ir.graph import Array
 from undertow.ir.literal import digest
 from undertow.types import DTYPES, Dim, Type
@@ -30,7 +31,7 @@ from undertow.types import DTYPES, Dim, Type
 Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
-# Containers that are classes of ours: what files call them, and where they are. No file names another module.
+# Our own container classes: their names in files, and where they are. Files refer to no other module.
 _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
 
 # --------------------------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ class Decoder:
             self.classes.append(found or _made_class(kind, module, qualname, fields))
 
     def structure(self, tokens: Json, what: str) -> tree.Structure:
-        """A structure that is complete: every container has as many children as it says, and there is one root."""
+        """A complete structure: every container has as many children as it declares, and there is one root."""
         made: list[tree.Token] = []
         missing = 1
         for row in want(tokens, list, f"the structure of {what}"):
@@ -187,7 +188,7 @@ class Decoder:
         if kind in ("tuple", "list") and type(held) is int and 0 <= held < 2**31:
             return kind, held
         if kind == "dict":
-            keys = tuple(want(held, list, f"the keys of {what}"))
+            keys = keys_of(want(held, list, f"the keys of {what}"))
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are invalid: {keys!r:.80}")
             return kind, len(keys), keys
@@ -255,7 +256,7 @@ def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) 
     owner = sys.modules.get(module)
     if not isinstance(owner, ModuleType):
         return None
-    # Past __getattr__ and __getattribute__: with them, modules can import others when asked for a name.
+    # Bypasses __getattr__ and __getattribute__, with which modules can import others on lookup.
     found: Any = None
     names: Any = ModuleType.__getattribute__(owner, "__dict__")
     for part in qualname.split("."):
@@ -269,7 +270,7 @@ def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) 
             return None
         if _fields(found) != fields:
             return None
-        # Some classes cannot be made without their __init__.
+        # Some classes cannot be built without their __init__.
         made = tree.unflatten((_class_token(kind, found), *[tree.LEAF] * len(fields)), [0.0] * len(fields))
         return found if type(made) is found else None
     except Exception:

@@ -117,20 +117,20 @@ class Session:
         return copy_context().run(self._behaviors, fetches, feed_dict, budget)
 
     def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
-        asked = self._asked(fetches, feed_dict)
-        inputs = self._inputs(asked, self._settings())
-        graphs = asked.fetched.program.captured.library.functions.values()
+        request = self._request(fetches, feed_dict)
+        inputs = self._inputs(request, self._settings())
+        graphs = request.fetched.program.captured.library.functions.values()
         names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
         state = {name: value for name, value in self._cell.value.items() if name in names}
-        return find_behaviors(asked.fetched.program, inputs, state, budget, asked.results)
+        return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
 
     def _run(self, fetches: Any, feed_dict: Any) -> Any:
-        asked, chosen = self._asked(fetches, feed_dict), self._settings()
-        if not asked.leaves:
-            return asked.results([])
-        return self._execute(asked, self._inputs(asked, chosen), chosen)
+        request, chosen = self._request(fetches, feed_dict), self._settings()
+        if not request.leaves:
+            return request.results([])
+        return self._execute(request, self._inputs(request, chosen), chosen)
 
-    def _asked(self, fetches: Any, feed_dict: Any) -> _Asked:
+    def _request(self, fetches: Any, feed_dict: Any) -> _Request:
         self._check_open()
         span = here()
         leaves, structure = flatten_fetches(self.graph, fetches, span)
@@ -143,27 +143,27 @@ class Session:
         for port in fetched.inputs:
             if port not in fed:
                 raise missing(self.graph, port, span)
-        return _Asked(leaves, structure, fetched, fed)
+        return _Request(leaves, structure, fetched, fed)
 
-    def _inputs(self, asked: _Asked, chosen: Settings) -> list[Any]:
-        inputs = [asked.fed[port] for port in asked.fetched.inputs]
-        if asked.fetched.seed is not None:
-            inputs.insert(asked.fetched.seed, chosen.draw_seed())
+    def _inputs(self, request: _Request, chosen: Settings) -> list[Any]:
+        inputs = [request.fed[port] for port in request.fetched.inputs]
+        if request.fetched.seed is not None:
+            inputs.insert(request.fetched.seed, chosen.draw_seed())
         return inputs
 
-    def _execute(self, asked: _Asked, inputs: list[Any], chosen: Settings) -> Any:
-        fetched = asked.fetched
+    def _execute(self, request: _Request, inputs: list[Any], chosen: Settings) -> Any:
+        fetched = request.fetched
         with self.graph.lock:
             plan = fetched.program.plan(chosen.find_engine(), chosen.simplify)
         try:
             if not fetched.written:
-                return asked.results(plan.run(inputs, chosen.limits, dict(self._cell.value))[0])
+                return request.results(plan.run(inputs, chosen.limits, dict(self._cell.value))[0])
 
             def work(cells: dict[str, Any]) -> Any:
                 before, state = cells["values"], dict(cells["values"])
                 values, _ = plan.run(inputs, chosen.limits, state)
                 cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
-                return asked.results(values)
+                return request.results(values)
 
             return transact({"values": self._cell}, ["values"], work, lambda held: held, lambda _: "variables")
         except OSError as fault:
@@ -172,8 +172,8 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a run was asked for."""
+class _Request:
+    """The fetches and feeds of a run, with the program for them."""
 
     leaves: list[Any]  # tensors and operations
     structure: tree.Structure

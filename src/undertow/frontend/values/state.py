@@ -22,6 +22,7 @@ from undertow.ops.op import find
 from undertow.ops.state import Own
 from undertow.types import Shape, Type, dtype_of, type_of
 
+_Class = TypeVar("_Class")
 _Result = TypeVar("_Result")
 
 
@@ -35,6 +36,20 @@ def _setter(name: str, how: str, sentence: str) -> Callable[[Variable, Any], Any
     return assign
 
 
+def acts_as_its_value(variable: type[_Class]) -> type[_Class]:
+    """Whatever is done with a variable of this class is done with its value now."""
+    binary = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+    others = "lt le gt ge eq ne getitem neg pos abs invert bool int float index len iter"
+
+    def forward(name: str) -> Callable[..., Any]:
+        return lambda self, *others: getattr(read(self), name)(*map(read, others))
+
+    for name in [*binary.split(), *(f"r{name}" for name in binary.split()), *others.split()]:
+        setattr(variable, f"__{name}__", forward(f"__{name}__"))
+    return variable
+
+
+@acts_as_its_value
 class Variable:
     """A mutable value. `shape=(None,)` lets a dimension change.
 
@@ -222,26 +237,3 @@ def _frozen(value: Any) -> Any:
     array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
     array.flags.writeable = False
     return array[()]
-
-
-def _install() -> None:
-    """Whatever is done with a variable is done with its value now."""
-    binary = "add sub mul truediv floordiv mod pow matmul and or xor"
-    names = [
-        *binary.split(),
-        *(f"r{name}" for name in binary.split()),
-        *"lshift rshift lt le gt ge eq ne getitem neg pos abs invert bool int float index len iter".split(),  # noqa: SIM905
-    ]
-
-    def forward(name: str) -> Any:
-        def method(self: Variable, *others: Any) -> Any:
-            given = (other.read() if isinstance(other, Variable) else other for other in others)
-            return getattr(self.read(), f"__{name}__")(*given)
-
-        return method
-
-    for name in names:
-        setattr(Variable, f"__{name}__", forward(name))
-
-
-_install()
