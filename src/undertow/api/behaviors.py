@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.api.function import Function, Program, apart
+from undertow.api.function import Function, Program, apart, begin
 from undertow.api.options import settings
 from undertow.engines.contract import Result
 from undertow.engines.reference import Reference
@@ -66,14 +66,14 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
             hint="for a graph of compat.v1, call session.behaviors(fetches)",
         )
 
-    def prepare() -> tuple[Program, list[Any]]:
+    def search() -> Behaviors:
+        begin(settings())
         given = program.__undertow_arguments__(args, {})
         made = program.__undertow_program__(given)
-        return made, made.inputs(given.leaves, settings())
+        state = {name: variable.value for name, variable in made.captured.variables.items()}
+        return find_behaviors(made, made.inputs(given.leaves, settings()), state, budget)
 
-    made, inputs = apart(prepare)
-    state = {name: variable.value for name, variable in made.captured.variables.items()}
-    return find_behaviors(made, inputs, state, budget)
+    return apart(search)
 
 
 def find_behaviors(

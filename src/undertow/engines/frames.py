@@ -110,7 +110,7 @@ class PythonRun(Generic[F]):
         self.state = dict(state or {})
         self.fired = [0] * (len(graph.nodes) + 1)  # live firings; the last one counts steps that are not firings
         self.dead = 0
-        self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
+        self.deadline = time.perf_counter() + options.seconds_left()
         self.made = 0
         self.activations = 0
         self.peak_frames = 0

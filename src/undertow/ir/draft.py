@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
+from undertow.ir import budget
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, Region
 from undertow.ir.names import Names
 from undertow.ir.structure import ENTERING, SOURCES
 from undertow.ir.walk import node_phases, phase_of
 from undertow.types import CTL, Type
+
+_BATCH = 256  # nodes that are paid for at once: a second look at the clock for each would show
 
 
 class Draft:
@@ -32,6 +35,8 @@ class Draft:
     def add(self, node: Node) -> int:
         """Append a node, renamed where its name is taken; its number."""
         number = len(self.nodes)
+        if not number % _BATCH and number:
+            budget.pay(_BATCH)
         name = self._names.fresh(node.name)
         self.nodes.append(node if name == node.name else replace(node, name=name))
         self.phases.append(phase_of(node) if node.op in SOURCES else self.waits_for(node))
@@ -110,6 +115,7 @@ class Draft:
         self, old: FunctionGraph, phases: Iterable[Phase], carried: int, shared: Iterable[Port] = ()
     ) -> FunctionGraph:
         """The finished graph; what it is called, its group and where it comes from is taken from `old`."""
+        budget.pay(len(self.nodes) % _BATCH)
         starts: list[list[tuple[int, Port]]] = [[] for _ in self.regions]
         for (region, phase), port in self._pivots.items():
             starts[region].append((phase, port))

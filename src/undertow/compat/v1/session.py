@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
-from undertow.api.function import check_written
+from undertow.api.function import begin, check_written, limits_left
 from undertow.api.options import Settings, settings
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
@@ -119,6 +119,7 @@ class Session:
         return copy_context().run(self._behaviors, fetches, feed_dict, budget)
 
     def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
+        begin(self._settings())
         asked = self._asked(fetches, feed_dict)
         inputs = self._inputs(asked, self._settings())
         graphs = asked.fetched.program.captured.library.functions.values()
@@ -127,7 +128,9 @@ class Session:
         return find_behaviors(asked.fetched.program, inputs, state, budget, asked.results)
 
     def _run(self, fetches: Any, feed_dict: Any) -> Any:
-        asked, chosen = self._asked(fetches, feed_dict), self._settings()
+        chosen = self._settings()
+        begin(chosen)
+        asked = self._asked(fetches, feed_dict)
         if not asked.leaves:
             return asked.results([])
         return asked.results(self._execute(asked.fetched, self._inputs(asked, chosen), chosen))
@@ -155,13 +158,14 @@ class Session:
 
     def _execute(self, fetched: Fetched, inputs: list[Any], chosen: Settings) -> list[Any]:
         with self.graph.lock:
-            plan = fetched.program.plan(chosen.find_engine(), chosen.simplify)
+            plan = fetched.program.ready(chosen)
+        limits = limits_left(chosen)
         try:
             if not fetched.written:
-                return plan.run(inputs, chosen.limits, dict(self._values))[0]
+                return plan.run(inputs, limits, dict(self._values))[0]
             with self._writing:
                 before, state = self._values, dict(self._values)
-                values, _ = plan.run(inputs, chosen.limits, state)
+                values, _ = plan.run(inputs, limits, state)
                 self._values = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
                 return values
         except OSError as fault:
