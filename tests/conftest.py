@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.core import use_core
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,19 +28,5 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str, str], None]:
     return compare
 
 
-def _use_core(folder: str) -> None:
-    """Let `undertow._core` be the module in that folder: one that was built with a sanitizer.
-
-    This comes before anything imports undertow, whose engines would hold on to the other one.
-    """
-    assert "undertow" not in sys.modules
-    (path,) = Path(folder).glob("_core*.so")
-    spec = importlib.util.spec_from_file_location("undertow._core", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["undertow._core"] = module
-    spec.loader.exec_module(module)
-
-
 if "UNDERTOW_CORE" in os.environ:
-    _use_core(os.environ["UNDERTOW_CORE"])
+    use_core(os.environ["UNDERTOW_CORE"])

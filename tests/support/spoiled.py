@@ -1,11 +1,9 @@
-"""Plans that are no plans: rows of programs, and mutations of them.
-
-Only the rows that bind kernels are left as they are: what an operator may be given is known to the catalogue, whose
-type rules have checked it, and the core does not check it again.
-"""
+"""Plans that are no plans: rows of programs as the core takes them, mutations of them, and runs under small limits."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +14,16 @@ import numpy.typing as npt
 from tests.support.recursions import even, fib
 
 import undertow as ut
-from undertow.engines.native import Encoded
+from undertow import _core
+from undertow.engines.expand.encode import encode as encode_templates
+from undertow.engines.native import Encoded, Host, traits_of
+from undertow.engines.waves.encode import encode as encode_plan
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
+from undertow.plan.pipeline import make_plan
+
+FIRST = 4  # version, nodes, constants, the number of kernels
 
 
 @ut.function
@@ -94,8 +98,18 @@ class Program:
     kernels: tuple[int, int]  # where the rows of kernels begin and end
 
 
-def plans(encode: Callable[[StaticGraph], Encoded], first: int) -> list[Program]:
-    """Programs as an engine encodes them: some numbers, the last of which counts kernels; the kernels; and the rest."""
+def wave_plans() -> list[Program]:
+    """Programs as waves encodes them."""
+    return _programs(lambda graph: encode_plan(make_plan(graph, traits_of), [node.name for node in graph.nodes]))
+
+
+def templates() -> list[Program]:
+    """Programs as expand encodes them."""
+    return _programs(encode_templates)
+
+
+def _programs(encode: Callable[[StaticGraph], Encoded]) -> list[Program]:
+    """Both begin with some numbers, the last of which counts kernels; the kernels; and the rest."""
     w, table = np.eye(3) * 0.5, np.arange(15.0).reshape(5, 3) / 10
     wide = np.arange(200.0).reshape(20, 10) / 200
     made: list[tuple[Any, tuple[Any, ...]]] = [
@@ -122,12 +136,12 @@ def plans(encode: Callable[[StaticGraph], Encoded], first: int) -> list[Program]
             graph = flatten(make_library(captured, True, is_simple))
             encoded = encode(graph)
             inputs = [np.asarray(value, order="C") for value in args]
-            ends = first, end_of_kernels(encoded.rows.tolist(), first)
+            ends = FIRST, _end_of_kernels(encoded.rows.tolist(), FIRST)
             found.append(Program(graph, encoded.rows, encoded.words, encoded.constants, inputs, ends))
     return found
 
 
-def end_of_kernels(rows: list[int], first: int) -> int:
+def _end_of_kernels(rows: list[int], first: int) -> int:
     """A kernel is an operator, attributes, types."""
     at = first
     for _ in range(rows[first - 1]):
@@ -139,12 +153,20 @@ def end_of_kernels(rows: list[int], first: int) -> int:
     return at
 
 
-def mutate(program: Program, chance: random.Random) -> npt.NDArray[np.int64]:
+def mutate(program: Program, chance: random.Random, kernels_too: bool = False) -> npt.NDArray[np.int64]:
+    """Other rows: in most cases the kernels stay as they are, for little can be run without them."""
     begin, end = program.kernels
-    head, kernels, found = program.rows[:begin].copy(), program.rows[begin:end], program.rows[end:].copy()
+    head, kernels, rest = program.rows[:begin].copy(), program.rows[begin:end], program.rows[end:]
     if chance.random() < 0.02:
         head[chance.randrange(begin - 1)] += chance.choice((-1, 1, 2**20, 2**40))
-    for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
+    if kernels_too and len(kernels) and chance.random() < 0.25:
+        return np.concatenate([head, _mutated(kernels, chance, chance.choice((1, 1, 2))), rest])
+    return np.concatenate([head, kernels, _mutated(rest, chance, chance.choice((1, 1, 1, 2, 3, 8)))])
+
+
+def _mutated(rows: npt.NDArray[np.int64], chance: random.Random, times: int) -> npt.NDArray[np.int64]:
+    found = rows.copy()
+    for _ in range(times):
         at = chance.randrange(len(found))
         kind = chance.random()
         if kind < 0.35:
@@ -162,4 +184,43 @@ def mutate(program: Program, chance: random.Random) -> npt.NDArray[np.int64]:
             found = np.insert(found, at, chance.choice((0, 1, -1, 5)))
         else:
             found = found[: at + 1].copy()
-    return np.concatenate([head, kernels, found])
+    return found
+
+
+def run_plan(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) -> str:
+    """Decode and run on waves under small limits; how it ended."""
+
+    def run(host: Host) -> object:
+        width, frames = chance.choice((1, 3, 4096)), chance.choice((50, 2000))
+        is_finite, goes_deep, threads = chance.random() < 0.2, chance.random() < 0.4, chance.choice((1, 1, 2))
+        limits = (frames, 60, 1 << 22, 0.05, is_finite)
+        return plan.run(program.inputs, host.apply, [], width, *limits, goes_deep, threads)
+
+    try:
+        plan = _core.decode(rows, program.words, program.constants)
+    except ValueError:
+        return "refused"
+    return _end_of(run, program)
+
+
+def run_templates(program: Program, rows: npt.NDArray[np.int64], chance: random.Random) -> str:
+    """The same on expand."""
+
+    def run(host: Host) -> object:
+        limits = (chance.choice((50, 2000)), 60, 1 << 22, 0.05, chance.random() < 0.2)
+        return plan.run(program.inputs, host.apply, [], *limits)
+
+    try:
+        plan = _core.decode_templates(rows, program.words, program.constants)
+    except ValueError:
+        return "refused"
+    return _end_of(run, program)
+
+
+def _end_of(run: Callable[[Host], object], program: Program) -> str:
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            run(Host(program.graph, {}))
+    except Exception as error:
+        return "stopped" if isinstance(error, _core.Stopped) else type(error).__name__
+    return "ran"

@@ -73,7 +73,7 @@ struct Merge {
 };
 void each_field(auto&& see, Merge& x) { see(x.to); see(x.sides); }
 
-/// A register that a fused pass reads: some elements of an operand, as they stand there.
+/// A register that a fused pass reads: consecutive elements of an operand.
 struct FusedInput {
   Operand from{};
   int32_t offset{};  ///< elements that come before
@@ -84,8 +84,8 @@ void each_field(auto&& see, FusedInput& x) { see(x.from); see(x.offset); see(x.c
 /// One step of a fused pass. Registers are numbered: first the inputs, then the result of each instruction.
 struct Instruction {
   InstructionKind kind{};
-  int32_t kernel{};  ///< the operator on each element, or the one that adds up
-  int32_t to{};  ///< what it computes: the result of an operator that the pass stands for
+  int32_t kernel{};  ///< the operator on elements, or the one that folds a row
+  int32_t to{};  ///< the result that it computes, of one of the fused operators
   std::vector<int32_t> inputs{};  ///< registers
 };
 void each_field(auto&& see, Instruction& x) { see(x.kind); see(x.kernel); see(x.to); see(x.inputs); }
@@ -104,7 +104,7 @@ struct OpFields {
   int32_t kernel{};
   std::vector<Operand> inputs{};
   std::vector<int32_t> outputs{};
-  std::vector<int32_t> last{};  ///< inputs that are arrays with one owner, and read for the last time here
+  std::vector<int32_t> last{};  ///< indices of inputs that are arrays with one owner, read here for the last time
 };
 void each_field(auto&& see, OpFields& x) { see(x.node); see(x.kernel); see(x.inputs); see(x.outputs); see(x.last); }
 
@@ -112,12 +112,12 @@ void each_field(auto&& see, OpFields& x) { see(x.node); see(x.kernel); see(x.inp
 struct BranchFields {
   int32_t branch{};  ///< number among the branches of its region
   int32_t pred{};
-  int32_t visit{};  ///< lanes are divided in the first; later ones find them as they were. Also the program of each side
+  int32_t visit{};  ///< the first divides the lanes, later ones keep that division; also the program of each side
   bool is_last{};  ///< of this phase
-  std::array<int32_t, 2> regions{};  ///< where the predicate is true, and where it is not
+  std::array<int32_t, 2> regions{};  ///< where the predicate is true, where it is false
   std::array<std::vector<Transfer>, 2> transfers{};
   std::vector<Merge> merges{};
-  std::vector<int32_t> drops{};  ///< slots that nobody reads when the sides have them
+  std::vector<int32_t> drops{};  ///< slots that are not read again once the sides have them
 };
 void each_field(auto&& see, BranchFields& x) { see(x.branch); see(x.pred); see(x.visit); see(x.is_last); see(x.regions); see(x.transfers); see(x.merges); see(x.drops); }
 
@@ -126,29 +126,29 @@ struct CallFields {
   int32_t site{};  ///< label
   int32_t call{};  ///< number among the calls of its region
   int32_t phase{};
-  std::vector<int32_t> callees{};  ///< one; of several, `selector` says which a lane calls
+  std::vector<int32_t> callees{};  ///< if there are several, `selector` says which one a lane calls
   Operand selector{};
-  int32_t resume_group{};  ///< equal for calls that ask for later phases at the same points: their lanes may share chunks
+  int32_t resume_group{};  ///< equal for calls whose later phases are requested at the same points: they may share chunks
   std::vector<Operand> arguments{};
-  std::vector<Operand> hoists{};  ///< given to the entry that it makes, if any
+  std::vector<Operand> hoists{};  ///< given to the entry that it makes, if it makes one
   std::vector<int32_t> results{};
   std::vector<int32_t> visits{};  ///< of the callee, by the visits - 1 of the caller; first phase only
-  int32_t family{};  ///< the site of the first of some sibling calls, whose lanes stand between each other
-  int32_t sibling{};  ///< its place among these
+  int32_t family{};  ///< the site of the first of its sibling calls, whose lanes are interleaved
+  int32_t sibling{};  ///< its place among them
   int32_t siblings{};  ///< how many there are
-  std::vector<int32_t> drops{};  ///< slots that nobody reads when the callee has them
+  std::vector<int32_t> drops{};  ///< slots that are not read again once the callee has them
 };
 void each_field(auto&& see, CallFields& x) { see(x.site); see(x.call); see(x.phase); see(x.callees); see(x.selector); see(x.resume_group); see(x.arguments); see(x.hoists); see(x.results); see(x.visits); see(x.family); see(x.sibling); see(x.siblings); see(x.drops); }
 
-/// A loop: lanes go round until they leave.
+/// A loop: each lane iterates until its predicate is false.
 struct LoopFields {
   int32_t site{};
   int32_t loop{};  ///< number among the loops of its region
   int32_t body{};
-  int32_t branch{};  ///< of the loop's body: going on or leaving
+  int32_t branch{};  ///< the branch of the body that decides whether a lane continues
   std::vector<Transfer> variables{};
   std::vector<Transfer> outers{};
-  std::vector<Operand> next{};  ///< of each variable, in the branch where the loop goes on
+  std::vector<Operand> next{};  ///< of each variable, in the side of that branch where the loop continues
   std::vector<Exit> exits{};
 };
 void each_field(auto&& see, LoopFields& x) { see(x.site); see(x.loop); see(x.body); see(x.branch); see(x.variables); see(x.outers); see(x.next); see(x.exits); }
@@ -167,10 +167,10 @@ struct MapFields {
 };
 void each_field(auto&& see, MapFields& x) { see(x.site); see(x.map); see(x.phase); see(x.body); see(x.counted); see(x.mapped); see(x.outers); see(x.results); see(x.visits); }
 
-/// Reads what the entry was given, or what main shares.
+/// Reads an argument of the entry, or a value that main shares.
 struct ReadFields {
   int32_t to{};
-  int32_t index{};  ///< of what the entry was given, or slot of main
+  int32_t index{};  ///< of the entry's argument, or slot of main
   bool is_shared{};  ///< by main
 };
 void each_field(auto&& see, ReadFields& x) { see(x.to); see(x.index); see(x.is_shared); }
@@ -178,24 +178,24 @@ void each_field(auto&& see, ReadFields& x) { see(x.to); see(x.index); see(x.is_s
 /// Adds a value of each lane to a sum that its entry keeps.
 struct CollectFields {
   int32_t node{};
-  int32_t index{};  ///< of what the entry was given
-  CollectKind kind{};  ///< the value; rows with their numbers; or transposed x times g, which is not made lane by lane
+  int32_t index{};  ///< of the entry's argument
+  CollectKind kind{};  ///< a whole value; rows with their indices; or a product x.T @ g, computed for all lanes at once
   std::vector<Operand> values{};
 };
 void each_field(auto&& see, CollectFields& x) { see(x.node); see(x.index); see(x.kind); see(x.values); }
 
-/// What was collected below the entry that a call made.
+/// The sum that was collected below the entry that a call made.
 struct CollectedFields {
   int32_t call{};  ///< number among the calls of its region
   int32_t index{};
   Operand like{};
-  std::vector<int32_t> to{};  ///< the sum; or numbers of rows, and rows
+  std::vector<int32_t> to{};  ///< the sum; or indices of rows, and rows
 };
 void each_field(auto&& see, CollectedFields& x) { see(x.call); see(x.index); see(x.like); see(x.to); }
 
 /// Operators that run together, in one pass over their lanes.
 struct FusedFields {
-  std::vector<OpFields> ops{};  ///< all that it stands for, in order: these run where the result of each is looked at
+  std::vector<OpFields> ops{};  ///< the fused operators, in order: they run one by one where each result is inspected
   int32_t width{};  ///< elements of a row
   std::vector<FusedInput> inputs{};
   std::vector<Instruction> instructions{};
@@ -206,16 +206,16 @@ void each_field(auto&& see, FusedFields& x) { see(x.ops); see(x.width); see(x.in
 /// A place for one value of each lane.
 struct SlotFields : ValueType {
   SlotKind kind{};  ///< or a handle into a table that grows, alive as long as an entry or the run
-  Home home{};  ///< what feeds no predicate, index or shape may live with the lanes, on a device
+  Home home{};  ///< a value that feeds no predicate, index or shape may live with the lanes, on a device
   bool is_shared{};  ///< one value for all lanes of a table, in every wave below an entry
-  bool is_passed{};  ///< only calls read it: its rows may stand apart
+  bool is_passed{};  ///< only calls read it: its rows need not be contiguous
 };
 void each_field(auto&& see, SlotFields& x) { see(static_cast<ValueType&>(x)); see(x.kind); see(x.home); see(x.is_shared); see(x.is_passed); }
 
 /// Bodies that are recursive together, and how they run.
 struct GroupFields {
   Schedule schedule{};
-  bool is_narrow{};  ///< of numbers, one call at a time: where lanes are few, each goes its way alone
+  bool is_narrow{};  ///< numbers only, one call at a time: where lanes are few, each runs alone
   bool is_parallel{};  ///< several threads may run parts of a wave
   bool is_scalar{};  ///< numbers only: waves may be cut anywhere
 };
@@ -224,11 +224,11 @@ void each_field(auto&& see, GroupFields& x) { see(x.schedule); see(x.is_narrow);
 /// A straight run of operators, then what is entered together.
 struct StageFields {
   std::vector<Item> straight{};
-  std::vector<Item> deferred{};  ///< the end of the straight run, which may wait for those of other tables
-  std::vector<int32_t> ahead{};  ///< of these, one by one, what belongs to the next phase, and runs only if that comes
+  std::vector<Item> deferred{};  ///< the end of the straight run, which may wait for that of other tables
+  std::vector<int32_t> ahead{};  ///< which of these, counted singly, belong to the next phase and run only if it comes
   DeferredKind deferred_kind{};
-  int32_t wide{};  ///< a table with so many lanes does not wait
-  std::vector<int32_t> drops{};  ///< slots that nobody reads behind the straight run
+  int32_t wide{};  ///< a table with at least so many lanes does not wait
+  std::vector<int32_t> drops{};  ///< slots that are not read after the straight run
   std::vector<Item> entered{};
 };
 void each_field(auto&& see, StageFields& x) { see(x.straight); see(x.deferred); see(x.ahead); see(x.deferred_kind); see(x.wide); see(x.drops); see(x.entered); }
@@ -245,7 +245,7 @@ struct RegionFields {
   RegionKind kind{};
   int32_t body{};  ///< that it belongs to
   int32_t group{};  ///< of bodies that are recursive together
-  int32_t hoisted{};  ///< values of its entry that it, or what it enters, needs
+  int32_t hoisted{};  ///< number of values of its entry that it, or what it enters, needs
   std::vector<Slot> slots{};
   std::vector<Program> programs{};
   std::vector<std::vector<int32_t>> params{};  ///< by phase; of bodies only

@@ -54,7 +54,6 @@ struct GemmFunctions {
                      void* out, int64_t out_row, int64_t out_step);
 };
 
-constexpr int kUpdates = 7;
 constexpr int kMostUpdated = 3;  // a parameter, and what is remembered of it
 
 /// An update rule of an optimizer. See optimize.h.
@@ -85,7 +84,7 @@ struct Functions {
   const FlatRows* flat[3];  // arith, logic, math
   const RowFunctions* rows;
   const GemmFunctions* gemm[kDTypes];  // null but for F32 and F64
-  const UpdateRule* updates[kDTypes];  // the same
+  const UpdateRule* updates[kDTypes];  // the same; behind the last is one without a name
   const LaneFunctions* lanes;
 };
 

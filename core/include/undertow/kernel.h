@@ -9,6 +9,7 @@
 // stood if `Kernel::in_place` says so of that input; else they do not overlap.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -88,18 +89,56 @@ struct Fault {
 
 const char* name_of(Fault::Code code);
 
-/// Memory for one call of a kernel at a time; it only grows. One for each thread.
+/// What a kernel has of its caller: memory for one call at a time, which only grows, and a lookout that may stop it.
+/// One for each thread.
 class Scratch {
  public:
+  using Lookout = void (*)(void* context);
+
+  static constexpr int64_t kLook = int64_t{1} << 22;  ///< bytes: a few milliseconds, whatever is done with them
+
   /// At least that many bytes, 64-byte aligned and padded; what was given before is gone.
   void* get(int64_t bytes);
 
+  /// From now on `lookout` is called after every few milliseconds of work. What it throws ends the kernel, whose
+  /// outputs then hold anything.
+  void watch(Lookout lookout, void* context) {
+    lookout_ = lookout;
+    context_ = context;
+  }
+
+  /// Some work is done: bytes that were read and written, or as many as take that long.
+  void worked(int64_t bytes) {
+    work_ += bytes;
+    if (work_ >= kLook) look();
+  }
+
+  /// Multiplications with additions, as work.
+  static int64_t products(int64_t count) { return count / 8; }
+
+  /// Work on 0, 1, ... n - 1, some at a time: work(first, count), where each takes so many bytes.
+  template <class Work>
+  [[gnu::always_inline]] void in_steps(int64_t n, int64_t bytes, Work&& work) {
+    const int64_t most = n * bytes <= kLook / 4 ? n : step_of(bytes);
+    for (int64_t first = 0; first < n; first += most) {
+      const int64_t count = std::min(most, n - first);
+      work(first, count);
+      worked(count * bytes);
+    }
+  }
+
  private:
+  void look();
+  static int64_t step_of(int64_t bytes);
+
   struct Release {
     void operator()(void* block) const;
   };
   std::unique_ptr<void, Release> block_;
   int64_t size_ = 0;
+  int64_t work_ = 0;
+  Lookout lookout_ = nullptr;
+  void* context_ = nullptr;
 };
 
 struct Elementwise;

@@ -20,7 +20,8 @@ class PackedMatrix {
   void pack(const void* b, int64_t row_stride, int64_t column_stride);
 
   /// out (m x n) = A (m x k) times this, or += where `add`. The rows of A and of out stand side by side.
-  void multiply(int64_t m, const void* a, int64_t a_row, void* out, int64_t out_row, bool add = false) const;
+  void multiply(int64_t m, const void* a, int64_t a_row, void* out, int64_t out_row, Scratch& scratch,
+                bool add = false) const;
 
  private:
   const GemmFunctions* gemm_;

@@ -1,7 +1,5 @@
 // Updates of parameters: one pass over a parameter, what is remembered of it, and its gradient.
-//
-// Each element is computed as `undertow.api.optim` writes it down, operation by operation, so that the bits are the
-// same.
+// Each element is computed as `undertow.api.update_rules` says, operation by operation, so that the bits are the same.
 #pragma once
 
 #include "undertow/isa.h"

@@ -23,7 +23,7 @@ void Table::put(const Path& path, uint64_t* record) {
   ++used_;
 }
 
-/// The row of a path, or the empty one where it would be.
+/// The row of a path, or the empty row where it belongs.
 Table::Row* Table::find(const Path& path) {
   size_t place = home(path);
   while (rows_[place].record != nullptr && rows_[place].path != path) place = (place + 1) & (size_ - 1);

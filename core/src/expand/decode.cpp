@@ -1,4 +1,4 @@
-// Decode templates: every number is looked at once, here, so that a run need not.
+// Decode templates. Every number is checked here, once, so that runs need not.
 #include <algorithm>
 #include <new>
 #include <string_view>
@@ -50,7 +50,7 @@ class Decoder {
   }
 
  private:
-  /// A list, one after the other.
+  /// A list: its length, then its members.
   template <class T, class Each>
   void read(std::vector<T>& to, Each&& each) {
     to.resize(z(in_.count()));
@@ -138,7 +138,7 @@ class Decoder {
         Arena::size_number(std::max(static_cast<int64_t>(sizeof(Copy)),
                                     made.counts_at + 4 * static_cast<int64_t>((made.counts.size() + 3) / 4 * 4)));
     made.record_size = Arena::size_number(8 * int64_t{made.record.all});
-    while (made.counts.size() % 4 != 0) made.counts.push_back(0);  // so that they are copied in whole lines
+    while (made.counts.size() % 4 != 0) made.counts.push_back(0);  // `open` copies 16 bytes at a time
   }
 
   void read_step(Template& made, Step& step) {
@@ -267,7 +267,7 @@ class Decoder {
     step.extra = added(plan_.enterings, std::move(row));
   }
 
-  /// What could not be looked at before everything was there.
+  /// Checks that need all templates decoded.
   void check(const Template& made) const {
     const auto steps = static_cast<int32_t>(made.steps.size());
     check(made, made.start, steps);
@@ -339,7 +339,7 @@ class Decoder {
   Plan& plan_;
   IntReader in_;
   std::span<const std::string> words_;
-  std::vector<BoundKernel> kernels_;  // their kernels are the plan's
+  std::vector<BoundKernel> kernels_;  // `kernel` has been moved to the plan
 };
 
 }  // namespace

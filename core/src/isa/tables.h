@@ -13,8 +13,8 @@ extern const FlatRows kMathRows;
 extern const RowFunctions kRowFunctions;
 extern const GemmFunctions kGemmF32;
 extern const GemmFunctions kGemmF64;
-extern const UpdateRule kUpdatesF32[kUpdates];
-extern const UpdateRule kUpdatesF64[kUpdates];
+extern const UpdateRule kUpdatesF32[];
+extern const UpdateRule kUpdatesF64[];
 extern const LaneFunctions kLaneFunctions;
 
 extern const Functions kFunctions;

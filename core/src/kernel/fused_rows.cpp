@@ -119,7 +119,7 @@ struct Fused::Rows {
     }
   }
 
-  Stop run(int64_t lanes, int64_t block, int64_t piece) {
+  Stop run(int64_t lanes, int64_t block, int64_t piece, Scratch& scratch) {
     for (int64_t lane = 0; lane < lanes; lane += block) {
       const int64_t some = std::min(block, lanes - lane);
       for (int64_t first = 0; first < plan.n_; first += piece) {
@@ -131,6 +131,7 @@ struct Fused::Rows {
         }
         lay_out(lane, some, lane == 0 || block == 1, count);
         if (Stop stop = step(lane, some, first, count); stop.fault) return stop;
+        scratch.worked(some * count * static_cast<int64_t>(plan.instructions_.size()) * plan.widest_);
       }
     }
     return {};
@@ -191,7 +192,7 @@ Fused::Stop Fused::run_rows(int64_t lanes, const Lanes* given, const Lanes* outp
   Rows::Call calls[kMostRegisters];
   Rows rows{*this, outputs, memory, slot_bytes, places, calls};
   rows.prepare(given);
-  return rows.run(lanes, block, piece);
+  return rows.run(lanes, block, piece, scratch);
 }
 
 }  // namespace undertow

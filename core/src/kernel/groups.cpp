@@ -38,20 +38,20 @@ int64_t row_strides(const View& x, uint64_t axes, int64_t* strides) {
 
 }  // namespace
 
-void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows) {
+void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows, Scratch& scratch) {
   Strides to;
   View out = x;
   out.data = rows;
   out.stride = row_strides(x, axes, to.steps);
-  copy_strided(lanes, x, Strides(x), out, to, sizes_of(x));
+  copy_strided(lanes, x, Strides(x), out, to, sizes_of(x), scratch);
 }
 
-void spread_reduced(int64_t lanes, void* rows, uint64_t axes, const View& out) {
+void spread_reduced(int64_t lanes, void* rows, uint64_t axes, const View& out, Scratch& scratch) {
   Strides from;
   View x = out;
   x.data = rows;
   x.stride = row_strides(out, axes, from.steps);
-  copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
+  copy_strided(lanes, x, from, out, Strides(out), sizes_of(out), scratch);
 }
 
 }  // namespace undertow

@@ -18,7 +18,7 @@ struct Groups {
 };
 
 /// Copy lanes so that the reduced axes are the last ones; or back.
-void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows);
-void spread_reduced(int64_t lanes, void* rows, uint64_t axes, const View& out);
+void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows, Scratch& scratch);
+void spread_reduced(int64_t lanes, void* rows, uint64_t axes, const View& out, Scratch& scratch);
 
 }  // namespace undertow

@@ -99,6 +99,25 @@ inline int64_t place_of(int64_t index, int64_t length) {
   return place >= 0 && place < length ? place : -1;
 }
 
+/// For each of `count` indices, from one on: work(n, place on an axis of that length), each with so many bytes. False
+/// where there is no such place.
+template <class Work>
+[[gnu::always_inline]] inline bool each_place(Scratch& scratch, int64_t count, int64_t bytes, const View& indices, int64_t lane, int64_t from,
+                int64_t length, Work&& work) {
+  bool are_there = true;
+  scratch.in_steps(count, 2 * bytes + 8, [&](int64_t first, int64_t some) {
+    for (int64_t n = first; n < first + some; ++n) {
+      const int64_t place = place_of(integer_at(indices, lane, from + n), length);
+      if (place < 0) {
+        are_there = false;
+        return;
+      }
+      work(n, place);
+    }
+  });
+  return are_there;
+}
+
 /// The product of sizes[first..last).
 inline int64_t product(const int64_t* sizes, int first, int last) {
   int64_t out = 1;

@@ -13,8 +13,8 @@ namespace undertow {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 46;  // of a block: more than any machine has
-constexpr int64_t kLarge = int64_t{1} << 26;      // blocks that are not kept: the system has better use for them
-constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes that are kept while nothing runs
+constexpr int64_t kLarge = int64_t{1} << 26;      // bytes of a block that goes back to the system when it is dropped
+constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes kept while nothing runs
 
 void free_block(Block* block) {
   if (block->is_away()) give_guarded(block->data(), block->size);
@@ -31,20 +31,20 @@ Block* new_block(int64_t size, int64_t behind) {
 
 constexpr size_t kMostSets = 64;
 
-/// What is kept while nothing runs: the blocks that each run, or each thread of one, has left. Nobody waits for it: who
-/// finds it taken gets fresh memory, and gives it back to the system. (So a process that was forked at a bad moment
-/// does not wait for ever.)
+/// Blocks kept for the next run: a set from each run, or from each thread of one. Nobody waits for the lock: whoever
+/// finds it held uses fresh memory, and gives that back to the system. (So a child that was forked while another thread
+/// held the lock does not deadlock.)
 struct Spare {
   std::mutex mutex;
   std::vector<Blocks> sets;
   int64_t bytes = 0;
 
-  /// One of them; an empty one, if there is none.
+  /// One of the sets; a new empty one if there is none.
   Blocks& any() { return sets.empty() ? sets.emplace_back() : sets.back(); }
 };
 
 Spare& spare() {
-  static Spare& all = *new Spare;  // for ever: arrays may outlive whatever is destroyed at exit
+  static Spare& all = *new Spare;  // never destroyed: arrays may outlive the static objects
   return all;
 }
 
@@ -144,7 +144,7 @@ Pool::~Pool() {
   } else {
     Blocks& some = spare().any();
     const int64_t before = some.bytes();
-    // Half of what there is room for: if all were full, the next run would take a block more, and we were here again.
+    // Only half of the room: if it were filled, the next run would need a block more and come here again.
     some.adopt(blocks_, before + room / 2);
     spare().bytes += some.bytes() - before;
   }

@@ -91,7 +91,7 @@ Fused::Stop OperatorRunner::run_pieces(const FusedItem& item, int64_t lanes, con
                                        const Fused::Lanes* outputs) {
   const Access access;
   if (lanes * item.bytes <= kPiece) {
-    worked(lanes * item.bytes);
+    tables_.scratch().worked(lanes * item.bytes);
     return item.program.run(lanes, given, outputs, tables_.scratch());
   }
   const size_t registers = item.program.types().size();
@@ -229,7 +229,7 @@ Fault OperatorRunner::run_lanes(const Table& table, const OpItem& item, const Ke
   const int64_t bytes = bytes_of(kernel, inputs, outputs);
   if (bytes * lanes <= kPiece) {
     const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), cache);
-    if (!found) worked(lanes * bytes);
+    if (!found) tables_.scratch().worked(lanes * bytes);
     return found;
   }
   std::mutex mutex;
@@ -411,7 +411,7 @@ void OperatorRunner::run_host(Table& table, const OpItem& item, int64_t lanes, b
       const Access access;
       host_.apply(item.node, inputs, outputs);
     }
-    worked(kTick / 256);  // the host is slow
+    tables_.scratch().worked(Scratch::kLook / 256);  // the host is slow
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (item.outputs[i] == kNoSlot) continue;
       const Slot& slot = table.region->slots[z(item.outputs[i])];

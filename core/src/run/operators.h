@@ -36,8 +36,6 @@ class OperatorRunner {
 
   int64_t lane = 0;  ///< of the last fault
   Position position;
-  void (*tick)(void*) = nullptr;  ///< called after every few milliseconds of work; may throw
-  void* context = nullptr;
 
  private:
   struct Group {  // lanes whose operands have the same shapes
@@ -105,13 +103,6 @@ class OperatorRunner {
   Fused::Stop run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given, const Fused::Lanes* outputs);
   [[noreturn]] void fault(const Table& table, const OpItem& item, int64_t lane);
   void check_finite(const Table& table, const OpItem& item);
-  /// Some bytes have been worked on.
-  void worked(int64_t bytes) {
-    work_ += bytes;
-    if (work_ < kTick) return;
-    work_ = 0;
-    if (tick != nullptr) tick(context);
-  }
 
   const Plan& plan_;
   Tables& tables_;
@@ -129,10 +120,8 @@ class OperatorRunner {
   template <class Work>
   void in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work);
 
-  static constexpr int64_t kTick = int64_t{1} << 22;   // bytes: a few milliseconds, whatever is done with them
   static constexpr int64_t kPiece = int64_t{1} << 19;  // bytes that one thread works on: they stay in its cache
   static constexpr int64_t kReused = 32;  // bytes of a matrix that cost as much as one of what is multiplied with it
-  int64_t work_ = 0;
   // Of the operator at hand: kept, so that small ones need no memory of their own.
   std::vector<View> inputs_, outputs_;
   std::vector<Shape> shapes_;
@@ -164,12 +153,12 @@ void OperatorRunner::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Wor
     ++stats_.shared_steps;
     team_->run(
         pieces - 1, tables_.scratch(), [&](int64_t piece, Scratch& scratch) { one(piece + 1, scratch); },
-        [&] { worked(most * bytes); });
+        [&] { tables_.scratch().worked(most * bytes); });
     done = pieces;
   }
   for (; done < pieces; ++done) {
     one(done, tables_.scratch());
-    worked(most * bytes);
+    tables_.scratch().worked(most * bytes);
   }
 }
 

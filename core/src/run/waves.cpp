@@ -15,8 +15,7 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
       tables(of, with.memory),
       operators(of, tables, by, with, counts),
       poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()) {
-  operators.context = this;
-  operators.tick = [](void* self) { static_cast<Run*>(self)->poll.look(); };
+  tables.scratch().watch([](void* self) { static_cast<Poll*>(self)->look(); }, &poll);
   tables.most_frames = options.frames;
   stats.fired.assign(z(plan.nodes), 0);
   clock.start(options.is_timed);
@@ -30,6 +29,7 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
 }
 
 Run::~Run() {
+  tables.scratch().watch(nullptr, nullptr);
   if (stack_.empty() && space_->waves.is_small()) Idle<RunSpace>::all().give(std::move(space_));
 }
 

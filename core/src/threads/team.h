@@ -22,7 +22,8 @@ class Team {
   ~Team();
 
   /// Do pieces 0, 1, ...: `work(piece, scratch)`, in any order. `between()` is called by the caller after each piece of
-  /// its own. What is thrown, by whomever, is thrown here when nobody works any more.
+  /// its own, and now and then while it waits for the others. What is thrown, by whomever, stops the others at their
+  /// next look, and is thrown here when nobody works any more.
   template <class Work, class Between>
   void run(int64_t pieces, Scratch& own, Work&& work, Between&& between) {
     Job job;
@@ -38,7 +39,7 @@ class Team {
         between();
       }
     });
-    finish();
+    while (!has_finished()) job.guarded(between);
     if (job.raised) std::rethrow_exception(job.raised);
   }
 
@@ -50,6 +51,7 @@ class Team {
     std::atomic<int64_t> next = 0;
     std::mutex mutex;
     std::exception_ptr raised;  // under the mutex
+    std::atomic<bool> is_stopped = false;
 
     template <class Some>
     void guarded(Some&& some) {
@@ -59,12 +61,13 @@ class Team {
         const std::lock_guard lock(mutex);
         if (!raised) raised = std::current_exception();
         next = pieces;  // nobody begins another
+        is_stopped = true;
       }
     }
   };
 
   void begin(Job& job);
-  void finish();
+  bool has_finished();
   void help();
 
   const int64_t threads_;

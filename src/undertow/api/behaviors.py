@@ -13,6 +13,7 @@ from undertow.engines.reference import Reference
 from undertow.engines.reference.behaviors import Outcome, explore
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
+from undertow.frontend.values.state import values_of
 
 BUDGET = 10_000
 
@@ -70,7 +71,7 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
         begin(settings())
         given = program.__undertow_arguments__(args, {})
         made = program.__undertow_program__(given)
-        state = {name: variable.value for name, variable in made.captured.variables.items()}
+        state = values_of(made.captured.variables)
         return find_behaviors(made, made.inputs(given.leaves, settings()), state, budget)
 
     return apart(search)

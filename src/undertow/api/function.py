@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -117,15 +116,22 @@ class Program:
         try:
             plan = plan or self.ready(chosen)
             limits = limits_left(chosen)
-            if captured.variables:
-                with transaction(captured.variables, captured.written) as state:
-                    values, stats = plan.run(inputs, limits, state)
-            else:
+            if not captured.variables:
                 values, stats = plan.run(inputs, limits)
+                return tree.unflatten(captured.result, values[: captured.result_count]), stats
+            return self._run_on_variables(plan, inputs, limits)
         except OSError as fault:
             check_written(fault, chosen)
             raise
-        return tree.unflatten(captured.result, values[: captured.result_count]), stats
+
+    def _run_on_variables(self, plan: Plan, inputs: list[Any], limits: Options) -> tuple[Any, Stats]:
+        captured = self.captured
+
+        def work(state: dict[str, Any]) -> tuple[Any, Stats]:
+            values, stats = plan.run(inputs, limits, state)
+            return tree.unflatten(captured.result, values[: captured.result_count]), stats
+
+        return transaction(captured.variables, captured.written, work)  # which commits last: then nothing can fail
 
     def ready(self, chosen: Settings) -> Plan:
         """The plan of the chosen engine, which is made within the limits."""
@@ -152,33 +158,29 @@ class Programs:
     """The signatures of a function captured so far; shared by all threads and by its bound methods."""
 
     def __init__(self) -> None:
-        self._captured: dict[Any, list[Program]] = {}  # append only, under the lock
-        self._lock = threading.Lock()
+        # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
+        self._captured: dict[Any, list[Program]] = {}
         self.quick: Quick[Program] = Quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
         """The program that takes arguments of these types, captured on first use."""
-        with self._lock:
-            for program in self._captured.get(key, ()):
-                if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
-                    return program
-        # Captured outside the lock, so that a slow or interrupted capture does not block other threads.
+        for program in self._captured.get(key, ()):
+            if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
+                return program
         with capturing(None), collection_paused():
             program = Program(capture(), name)
         self.add(key, program)
         return program
 
     def add(self, key: Any, program: Program) -> None:
-        with self._lock:
-            self._captured.setdefault(key, []).append(program)
+        self._captured.setdefault(key, []).append(program)
 
     def items(self) -> list[tuple[Any, Program]]:
         """All current programs, with their keys."""
-        with self._lock:
-            return [(key, program) for key, programs in self._captured.items() for program in programs]
+        return [(key, program) for key, programs in list(self._captured.items()) for program in programs]
 
     def __len__(self) -> int:
-        return sum(len(programs) for programs in self._captured.values())
+        return sum(len(programs) for programs in list(self._captured.values()))
 
 
 class GraphView:

@@ -23,6 +23,13 @@ from undertow.types import DType, Type, type_of
 INLINE = 32  # arrays of more elements are printed as a reference
 DEEPEST = 100  # lists in attributes: hashing nested tuples recurses in C, so the depth must not be the text's choice
 
+# Operators as a person reads them between their operands: in Python's signs. Graph text has their names.
+INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+    "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|", "matmul": "@",
+}  # fmt: skip
+
 # --------------------------------------------------------------------------------------------------------------
 # Constants
 

@@ -1,7 +1,7 @@
 """The table of fields: the layout of the rows that the core reads, derived from the classes of `plan`.
 
-A record is its fields, one after the other; a tuple is a count and then its members, unless its type says how many; a
-word out of several is its number among them; an item is the number of its kind, and then its fields.
+A record is its fields, one after the other; a tuple is a count and then its members, unless its type fixes the count;
+a word of a `Literal` is its index there; an item is the number of its kind, and then its fields.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ FRAMES = (plan.Slot, plan.Group, plan.Stage, plan.Program, plan.Region)
 RECORDS = {cls.__name__: cls for cls in (*PARTS, *KINDS, *FRAMES)}
 _WORDS = ("RegionKind", "SlotKind", "Home", "DeferredKind", "CollectKind", "InstructionKind", "Schedule")
 WORDS: dict[str, tuple[str, ...]] = {name: get_args(getattr(plan, name)) for name in _WORDS}
-_LEFT_OUT = ("Name", "tuple[Item, ...]", "tuple[tuple[int, int], ...]")  # what is there before a plan is in order, too
+_LEFT_OUT = ("Name", "tuple[Item, ...]", "tuple[tuple[int, int], ...]")  # names, and what only unordered plans have
 
 
 class Field(NamedTuple):
-    """A field of a record, and its type as it is written there."""
+    """A field of a record, and its type as written in the class."""
 
     name: str
     type: str
 
 
 def fields_of(record: type[Any]) -> list[Field]:
-    """The fields of a record that the core is told."""
+    """The fields of a record that the core reads."""
     return [Field(f.name, str(f.type)) for f in fields(record) if f.type not in _LEFT_OUT]
 
 

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from undertow.ir.graph import Const, Node, Operand, Port, Region, StaticGraph
 from undertow.ir.structure import BACK, BODIES, INWARD, READS, SOURCES, STATIC, Role
-from undertow.ir.text import dump_nodes, show_const
+from undertow.ir.text import INFIX, dump_nodes, show_const
 from undertow.ir.walk import is_parameter
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
@@ -26,11 +26,7 @@ _CORNER = 7.0
 # --------------------------------------------------------------------------------------------------------------
 # Looks
 
-INFIX = {
-    "add": "+", "subtract": "−", "multiply": "×", "divide": "÷", "floor_divide": "//", "remainder": "%",
-    "power": "**", "matmul": "@", "equal": "=", "not_equal": "≠", "less": "<", "less_equal": "≤", "greater": ">",
-    "greater_equal": "≥", "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|",
-}  # fmt: skip
+_TYPESET = {"-": "−", "*": "×", "/": "÷", "==": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +113,8 @@ def _primitive(node: Node, short: str) -> tuple[str, str]:
     operands = [_operand(operand) for operand in node.inputs]
     named = short if not short.startswith(node.op) else node.op
     if node.op in INFIX and len(operands) == 2:
-        return f"{operands[0]} {INFIX[node.op]} {operands[1]}", named
+        sign = INFIX[node.op]
+        return f"{operands[0]} {_TYPESET.get(sign, sign)} {operands[1]}", named
     if node.op == "identity" and len(operands) == 1 and isinstance(node.inputs[0], Const):
         return operands[0], named
     if any(isinstance(operand, Const) for operand in node.inputs):

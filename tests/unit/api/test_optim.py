@@ -129,6 +129,29 @@ def lazy(formula: Formula, table: Any, grads: list[ut.IndexedRows], name: str) -
 # Functional updates
 
 
+def test_an_optimizer_of_ones_own() -> None:
+    """A rule is any function of a gradient, slots and settings: here the sign of a decaying mean (Lion, shortened)."""
+
+    def lion(g: Any, mean: Any, rate: Any, fresh: Any) -> tuple[Any, Any]:
+        to_mean = fresh * (g - mean)
+        return -rate * ut.sign(mean + to_mean), to_mean
+
+    class Lion(ut.optim.Optimizer):
+        @property
+        def slots(self) -> dict[str, float]:
+            return {"mean": 0.0}
+
+        def rule(self, rate: Any, count: Any) -> Any:
+            return lion, (rate, 0.1)
+
+    opt, g = Lion(0.5), np.array([3.0, -1.0])
+    here = opt.update(g, opt.init(np.zeros(2)), np.zeros(2))
+    inside = ut.function(lambda g, state, x: opt.update(g, state, x))(g, opt.init(np.zeros(2)), np.zeros(2))
+    for x, state in (here, inside):
+        assert x.tolist() == [-0.5, 0.5] and state.step == 1
+        np.testing.assert_allclose(state.slots["mean"], [0.3, -0.1])
+
+
 @each_dtype
 @each_optimizer
 def test_formula(name: str, dtype: Any) -> None:

@@ -10,17 +10,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.support.spoiled import mutate, plans
+from tests.support.spoiled import mutate, templates
 
 from undertow import _core
 from undertow.engines.expand import ExpandPlan
-from undertow.engines.expand.encode import encode
-
-FIRST = 4  # version, two counts, the number of kernels
 
 
 def test_templates_that_are_templates_run() -> None:
-    for program in plans(encode, FIRST):
+    for program in templates():
         _core.decode_templates(program.rows, program.words, program.constants)
         results, _ = ExpandPlan(program.graph).run(program.inputs)
         assert results
@@ -28,7 +25,7 @@ def test_templates_that_are_templates_run() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_spoiled_templates(seed: int) -> None:
-    programs = plans(encode, FIRST)
+    programs = templates()
     found: Counter[str] = Counter()
     for k in range(500):
         chance = random.Random(1000 * seed + k)
@@ -43,7 +40,7 @@ def test_spoiled_templates(seed: int) -> None:
 
 
 def test_what_is_said() -> None:
-    program = plans(encode, FIRST)[0]
+    program = templates()[0]
     for rows in ([], program.rows[:-1], [*program.rows, 0], [99, *program.rows[1:]]):
         with pytest.raises(ValueError, match="not a plan"):
             _core.decode_templates(np.array(rows, np.int64), program.words, program.constants)

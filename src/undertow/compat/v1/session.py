@@ -7,7 +7,6 @@ and see the last committed values.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
+from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
@@ -70,9 +70,7 @@ class Session:
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
         self.graph = get_default_graph() if graph is None else graph
-        # Replaced as a whole when a run commits, under the lock, and never changed: readers need no lock.
-        self._values: dict[str, Any] = {}
-        self._writing = threading.Lock()
+        self._cell = Cell({})  # the values of variables by name: a dict that is replaced as a whole, and never changed
         self._is_open = True
         self._entered: list[contextlib.ExitStack] = []
 
@@ -100,7 +98,7 @@ class Session:
     def close(self) -> None:
         """Forget the values of variables."""
         self._is_open = False
-        self._values = {}
+        self._cell = Cell({})
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -124,7 +122,7 @@ class Session:
         inputs = self._inputs(asked, self._settings())
         graphs = asked.fetched.program.captured.library.functions.values()
         names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
-        state = {name: value for name, value in self._values.items() if name in names}
+        state = {name: value for name, value in self._cell.value.items() if name in names}
         return find_behaviors(asked.fetched.program, inputs, state, budget, asked.results)
 
     def _run(self, fetches: Any, feed_dict: Any) -> Any:
@@ -133,7 +131,7 @@ class Session:
         asked = self._asked(fetches, feed_dict)
         if not asked.leaves:
             return asked.results([])
-        return asked.results(self._execute(asked.fetched, self._inputs(asked, chosen), chosen))
+        return self._execute(asked, self._inputs(asked, chosen), chosen)
 
     def _asked(self, fetches: Any, feed_dict: Any) -> _Asked:
         self._check_open()
@@ -156,18 +154,22 @@ class Session:
             inputs.insert(asked.fetched.seed, chosen.draw_seed())
         return inputs
 
-    def _execute(self, fetched: Fetched, inputs: list[Any], chosen: Settings) -> list[Any]:
+    def _execute(self, asked: _Asked, inputs: list[Any], chosen: Settings) -> Any:
+        fetched = asked.fetched
         with self.graph.lock:
             plan = fetched.program.ready(chosen)
         limits = limits_left(chosen)
         try:
             if not fetched.written:
-                return plan.run(inputs, limits, dict(self._values))[0]
-            with self._writing:
-                before, state = self._values, dict(self._values)
+                return asked.results(plan.run(inputs, limits, dict(self._cell.value))[0])
+
+            def work(cells: dict[str, Any]) -> Any:
+                before, state = cells["values"], dict(cells["values"])
                 values, _ = plan.run(inputs, limits, state)
-                self._values = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
-                return values
+                cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
+                return asked.results(values)
+
+            return transact({"values": self._cell}, ["values"], work, lambda held: held, lambda _: "variables")
         except OSError as fault:
             check_written(fault, chosen)
             raise

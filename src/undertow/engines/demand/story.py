@@ -15,16 +15,12 @@ from undertow.engines.demand.index import FAR, DemandIndex
 from undertow.engines.demand.store import Frame
 from undertow.ir.graph import Const, Node, Operand, Port
 from undertow.ir.structure import BACK, INWARD
+from undertow.ir.text import INFIX
 from undertow.ir.trace import show_label, show_tag, show_value
 from undertow.ir.walk import in_order, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
-_INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
-    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
-    "logical_and": "and", "logical_or": "or", "matmul": "@",
-}  # fmt: skip
 _LONGEST = 60  # characters of an expression that is written inside another
 _DEEPEST = 20  # levels of indentation
 
@@ -215,10 +211,10 @@ class Story:
         if node.op not in CATALOGUE:
             return ("start",)
         made: list[str | Leaf] = []
-        if node.op in _INFIX:
+        if node.op in INFIX:
             self._loose.add(number)
             left, right = (self._inner(operand) for operand in node.inputs)
-            made = [*left, f" {_INFIX[node.op]} ", *right]
+            made = [*left, f" {INFIX[node.op]} ", *right]
         else:
             made.append(f"{node.op}(")
             for index, operand in enumerate(node.inputs):

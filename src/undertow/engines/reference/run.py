@@ -203,18 +203,10 @@ class Run(Frames):
         if up is not None:
             parent = target.parent
             assert parent is not None
-            slots, pend = parent.slots, parent.pend
             # Return: of all sites that call this body, only the one that opened the frame, its label, takes the token.
             # A frame that has ended does not visit the phase which gives this result.
-            hits = up.get(target.site, ()) if slots else ()
-            if weight and hits:
-                self.hold(value, len(hits))
-            for at, slot in hits:
-                slots[slot] = value
-                count = pend[at] - 1
-                pend[at] = count
-                if not count & COUNT:
-                    push((parent, at))
+            for at, slot in up.get(target.site, ()) if parent.slots else ():
+                self.put(parent, at, slot, value)
         if is_far:
             self.deliver_far(target, value, out)
 

@@ -93,7 +93,7 @@ class BlockSession(CaptureSession):
 
     def variable_name(self, variable: Any) -> str:
         """One that no other variable has, in any session: a graph that it goes into finds a better one."""
-        return self.variables.setdefault(variable, f"{variable.name}~v{variable.number}")
+        return self.variables.setdefault(variable, f"{variable.name}~v{next(numbers)}")
 
     def uses_variable(self, variable: Any, writes: bool) -> bool:
         """The block runs once, so all operations on a variable are in program order."""

@@ -1,0 +1,19 @@
+"""The kinds of cases, by name. A kind makes the same case of the same random numbers, in whatever process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tests.fuzz.case import Case
+from tests.fuzz.plans import spoiled_plan, spoiled_templates
+
+KINDS: dict[str, Callable[[Random], Case]] = {
+    "plans": spoiled_plan,
+    "templates": spoiled_templates,
+}
+
+
+def make(name: str) -> Case:
+    """The case of a name: `kind:seed:number`."""
+    return KINDS[name.split(":")[0]](Random(name))
