@@ -141,7 +141,7 @@ class PythonRun(Generic[F]):
             len(graph.nodes) + 1
         )  # live firings by node; the last element counts steps that are not firings
         self.dead = 0
-        self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
+        self.deadline = time.perf_counter() + options.seconds_left()
         self.started = 0
         self.activations = 0
         self.peak_frames = 0
