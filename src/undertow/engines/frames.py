@@ -45,7 +45,7 @@ def _bytes_of(type_: Type) -> int:
 
 
 def _bytes_ahead(node: Node, values: Sequence[Value]) -> int:
-    """How many bytes the result of an operator will take, as far as its operands tell; 0 where its kernel refuses it."""
+    """How many bytes the result of an operator will take, as far as its operands tell; 0 if its kernel refuses it."""
     shape, item = node.attrs.get("shape"), node.types[0].dtype.numpy.itemsize
     if node.op == "arange":
         start, stop, step = (float(value) for value in values)
