@@ -6,9 +6,11 @@ from collections.abc import Callable
 from random import Random
 
 from tests.fuzz.case import Case
+from tests.fuzz.files import spoiled_file
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
 
 KINDS: dict[str, Callable[[Random], Case]] = {
+    "files": spoiled_file,
     "plans": spoiled_plan,
     "templates": spoiled_templates,
 }

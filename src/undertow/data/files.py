@@ -156,7 +156,7 @@ def load(path: str | os.PathLike[str]) -> Forest:
             if known is not None and numbers.max(initial=-1) >= len(known):
                 raise ValueError(f"{numbers.max()} is out of range: it has names for {len(known)}")
         return forest
-    except (ValueError, KeyError) as fault:
+    except (ValueError, KeyError, SystemError) as fault:  # the last one for characters beyond those that there are
         raise _no_forest(path, str(fault)) from None
 
 
@@ -174,7 +174,10 @@ def _arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
                 )
             file.seek(0)
             held = np.load(file, allow_pickle=False)
-            return {name: held[name] for name in held.files}
+            arrays = {name: held[name] for name in held.files}
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):  # NumPy gives what is none as bytes
+                raise ValueError("an entry is not an array")
+            return arrays
         except DataError:
             raise
         except Exception:  # NumPy and zipfile have a dozen ways to say that a file is broken

@@ -102,6 +102,7 @@ ARRAYS: list[Any] = [
     ["a", "a"], np.array(["2020-01-01"], "M8[D]"), [0, 9, 1, 2, 2],
 ]  # fmt: skip
 HEADS = [
+    "",
     "{'descr': '<i4', 'fortran_order': False, 'shape': (10000000000000,), }",
     "{'descr': '<i4', 'fortran_order': False, 'shape': (-1,), }",
     "{'descr': '|O', 'fortran_order': False, 'shape': (5,), }",
@@ -138,8 +139,16 @@ def test_heads_of_arrays(head: str, tmp_path: Path) -> None:
         for name, value in arrays_of(FOREST, tmp_path).items():
             plain = io.BytesIO()
             np.save(plain, value)
-            lied = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(packed)) + packed + b"\0" * 40
+            magic = b"\x93NUMPY" if head else b"\x93NUMPI"
+            lied = magic + b"\x01\x00" + struct.pack("<H", len(packed)) + packed + b"\0" * 40
             file.writestr(f"{name}.npy", lied if name == "depths" else plain.getvalue())
+    with pytest.raises(ut.DataError, match="does not hold a forest"):
+        ut.data.read(path)
+
+
+def test_characters_that_are_none(tmp_path: Path) -> None:
+    path, words = tmp_path / "x.npz", np.array([2**31], np.uint32).view("<U1")
+    np.savez(path, **{**arrays_of(FOREST, tmp_path), "vocabulary": words})
     with pytest.raises(ut.DataError, match="does not hold a forest"):
         ut.data.read(path)
 
