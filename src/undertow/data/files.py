@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from undertow.api.options import settings
 from undertow.data.checks import check_text
 from undertow.data.forest import Forest
 from undertow.data.nested import from_nested
@@ -20,6 +19,10 @@ from undertow.data.scan import refuse
 from undertow.data.unparse import to_brackets, to_jsonl, to_listops, to_sexpressions
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
+
+# What an .npz file may unpack to: zeros take a thousandth of their size.
+_MOST_BYTES = 1 << 28
+_MOST_TIMES = 100  # the size of the file
 
 
 class MissingFile(DataError, FileNotFoundError):
@@ -161,17 +164,14 @@ def load(path: str | os.PathLike[str]) -> Forest:
 
 
 def _arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The arrays of an .npz file, if they fit in the memory that runs may use."""
-    most = settings().limits.memory
+    """The arrays of an .npz file, if they are not absurdly larger than the file."""
     with open(path, "rb") as file:  # NumPy would leave a broken one open
         try:
             with zipfile.ZipFile(file) as entries:
                 size = sum(info.file_size for info in entries.infolist())
-            if most is not None and size > most:  # packed, they may be a thousandth of it
-                raise DataError(
-                    f"the arrays of {os.fspath(path)!r} take {size:,} bytes, more than memory={most:,}",
-                    hint="with ut.options(memory=...): allows more",
-                )
+            most = max(_MOST_BYTES, _MOST_TIMES * os.fstat(file.fileno()).st_size)
+            if size > most:
+                raise _no_forest(path, f"its arrays would take {size:,} bytes, more than {most:,}")
             file.seek(0)
             held = np.load(file, allow_pickle=False)
             arrays = {name: held[name] for name in held.files}
