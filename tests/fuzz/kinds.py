@@ -6,11 +6,13 @@ from collections.abc import Callable
 from random import Random
 
 from tests.fuzz.case import Case
+from tests.fuzz.files import spoiled_file
 from tests.fuzz.interrupts import interrupted_runs
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
 from tests.fuzz.programs import exact_run
 
 KINDS: dict[str, Callable[[Random], Case]] = {
+    "files": spoiled_file,
     "plans": spoiled_plan,
     "templates": spoiled_templates,
     "programs": exact_run,
