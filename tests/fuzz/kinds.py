@@ -7,6 +7,7 @@ from random import Random
 
 from tests.fuzz.agreement import gradient_run, python_run, vectors_run, ways_run
 from tests.fuzz.case import Case
+from tests.fuzz.interrupts import interrupted_runs
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
 from tests.fuzz.programs import concurrent_run, exact_run, limited_run
 
@@ -20,6 +21,7 @@ KINDS: dict[str, Callable[[Random], Case]] = {
     "ways": ways_run,
     "vectors": vectors_run,
     "gradients": gradient_run,
+    "interrupts": interrupted_runs,
 }
 
 

@@ -106,8 +106,8 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
     return leaves, tuple(tokens)
 
 
-def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, static: Any = None) -> Any:
-    """The container with this structure and these leaves; `build` and `static` may replace how tokens are built."""
+def unflatten(structure: Structure, leaves: Sequence[Any], construct: Any = None, static: Any = None) -> Any:
+    """The container with this structure and these leaves; `construct` and `static` may replace how tokens are built."""
     if structure == (LEAF,):
         return leaves[0]
     # Each entry: the token, and the values gathered for it so far.
@@ -126,7 +126,7 @@ def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, st
             stack.append((token, held))
         while len(held) == stack[-1][0][1] and len(stack) > 1:
             done, _ = stack.pop()
-            made = (build or _build)(done, held)
+            made = (construct or build)(done, held)
             held = stack[-1][1]
             held.append(made)
     return stack[0][1][0]
@@ -156,7 +156,8 @@ def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list
     return found
 
 
-def _build(token: Token, held: list[Any]) -> Any:
+def build(token: Token, held: list[Any]) -> Any:
+    """The container of a token with those contents."""
     kind = token[0]
     if kind == "tuple":
         return tuple(held)
