@@ -22,7 +22,12 @@ MOST_SHOWN = 5  # failures that are printed in full; all of them are in the fold
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Run hostile input.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz",
+        description="Run hostile input and random programs.",
+        epilog="\n".join(f"{kind:12} {(made.__doc__ or '').splitlines()[0]}" for kind, made in KINDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--seconds", type=float, default=math.inf, help="without it, until Ctrl-C")
     parser.add_argument("--seed", type=int, help="1 if there is an end, else another one each time")
     parser.add_argument("--workers", type=int, default=2)

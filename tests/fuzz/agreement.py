@@ -26,7 +26,7 @@ _INPUTS = ((2, 3, 0.5, True), (1, -1, -0.0, False), (3, 0, float("nan"), True), 
 
 
 def python_run(chance: Random) -> Case:
-    """All that the language has, beside plain Python."""
+    """All that the language has (containers, closures, arrays of run-time length, prints): what plain Python does."""
     source = write(chance)
     arguments = [tuple(argument(chance, letter) for letter in source.params) for _ in range(2)]
 
@@ -38,7 +38,7 @@ def python_run(chance: Random) -> Case:
 
 
 def ways_run(chance: Random) -> Case:
-    """Waves of some width, schedule, limit and number of threads, and expand, beside reference."""
+    """Any width, schedule, limit and number of threads: values, faults, prints and counts of `reference`."""
     function, source = random_program(chance, invariants=True)
     args, seed = (*chance.choice(_INPUTS), -0.75, 4), chance.random()
 
@@ -66,6 +66,6 @@ def vectors_run(chance: Random) -> Case:
 
 
 def gradient_run(chance: Random) -> Case:
-    """Gradients beside differences."""
+    """A gradient is what finite differences say, on every engine."""
     program, seed = chance.choice((smooth, rough))(chance), chance.random()
     return Case(lambda: compare_slopes(program, Random(seed)), program.text)

@@ -21,7 +21,10 @@ _LIMITED = (ut.FrameLimit, ut.RecursionLimit)
 
 
 def exact_run(chance: Random) -> Case:
-    """A program, four calls of it, and the same as lanes of a map."""
+    """Signed zeros, nan, constants mixed with traced values, variables: every engine has the bits of plain Python.
+
+    Four calls, and the same as lanes of a map.
+    """
     program = exact_program(chance)
     calls = [exact_arguments(chance) for _ in range(4)]
     options = {"threads": chance.choice((1, 2)), "frames": chance.choice((None, 30)), "timeout": 30.0}
@@ -53,7 +56,7 @@ _LIMITS: dict[str, tuple[tuple[Any, ...], type[ut.RunError]]] = {
 
 
 def limited_run(chance: Random) -> Case:
-    """A program with limits: it gives the right bits or what a limit raises, which leaves nothing behind."""
+    """Such a program with random limits: the right bits, or the error of a limit, which leaves nothing behind."""
     program, call = exact_program(chance), exact_arguments(chance)
     chosen = chance.sample(sorted(_LIMITS), chance.randint(1, 2))
     limits = {name: chance.choice(_LIMITS[name][0]) for name in chosen}
@@ -79,7 +82,7 @@ def limited_run(chance: Random) -> Case:
 
 
 def concurrent_run(chance: Random) -> Case:
-    """A function that several threads call and map at once, each run with threads of its own."""
+    """Such a program, called and mapped by several Python threads at once, each run with threads of its own."""
     while (program := exact_program(chance)).has_state:  # with a variable, the order of commits would matter
         pass
     calls = [exact_arguments(chance) for _ in range(4)]
