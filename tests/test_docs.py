@@ -22,6 +22,7 @@ from types import ModuleType
 
 import pytest
 from docs import manual
+from tests.fuzz.kinds import KINDS
 
 import undertow as ut
 from undertow import errors, ops
@@ -211,6 +212,23 @@ def test_every_op_is_in_the_reference() -> None:
 def test_every_error_is_in_the_reference(kind: type) -> None:
     text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     assert f"`{kind.__name__}`" in text or f"`ut.{kind.__name__}`" in text, "docs/reference/errors.md leaves it out"
+
+
+def test_promises_name_real_tests() -> None:
+    """And every row names at least one; kinds of fuzzing are those of `tests/fuzz/kinds.py`."""
+    page = (ROOT / "docs" / "reference" / "promises.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| promise ")]
+    assert len(rows) > 30
+    for row in rows:
+        promise, _, held = (cell.strip() for cell in row.strip("|").split(" | "))
+        tests = re.findall(r"`([\w/]+\.py)::(\w+)`", held)
+        assert tests, f"no test holds: {promise}"
+        for path, name in tests:
+            assert re.search(rf"^ *def {name}\(", (ROOT / "tests" / path).read_text(encoding="utf-8"), re.MULTILINE), (
+                name
+            )
+        for kinds in re.findall(r'`make fuzz KIND="?([\w ]+)"?`', held):
+            assert set(kinds.split()) <= set(KINDS), kinds
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def limits_of(options: Options) -> tuple[int, int, int, float, bool]:
         NO_LIMIT if options.frames is None else options.frames,
         NO_LIMIT if options.max_depth is None else options.max_depth,
         NO_LIMIT if options.memory is None else options.memory,
-        FOR_EVER if options.timeout is None else options.seconds_left(),
+        options.seconds_left(),
         bool(options.check_finite),
     )
 
