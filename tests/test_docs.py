@@ -232,7 +232,7 @@ def test_promises_name_real_tests() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The glossary
+# Files and names in the glossary and in CONTRIBUTING.md
 
 
 def glossary_file(path: str) -> Path:
@@ -248,9 +248,10 @@ def test_glossary_names_real_files() -> None:
         assert glossary_file(path).exists(), f"docs/glossary.md: {path} does not exist"
 
 
-def test_glossary_names_real_names() -> None:
-    """Names in brackets behind a file are defined there: `ir/graph.py` (`Site`)."""
-    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["docs/glossary.md", "CONTRIBUTING.md"])
+def test_names_behind_files_are_defined_there(page: str) -> None:
+    """For example Site: `ir/graph.py` (`Site`)."""
+    text = (ROOT / page).read_text(encoding="utf-8")
     for path, names in re.findall(r"`([\w/]+\.(?:py|h|cpp))` \(((?:`[\w.]+`(?:, )?)+)\)", text):
         source = glossary_file(path).read_text(encoding="utf-8")
         for name in re.findall(r"[\w.]+", names):
@@ -258,6 +259,21 @@ def test_glossary_names_real_names() -> None:
             defined = rf"^\s*(class|struct|def|using) {first}\b|^{first}\b"
             assert re.search(defined, source, re.MULTILINE), f"{path} has no {name}"
             assert all(re.search(rf"\b{part}\b", source) for part in inner), f"{path} has no {name}"
+
+
+def test_contributing_names_real_files_and_tests() -> None:
+    """A file may be named by the end of its path; NAME stands for what the reader adds."""
+    text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    folders = ("src", "core", "tests", "docs", "benchmarks")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.*")] + list(ROOT.glob("*.*"))
+    named = re.findall(r"`(?:python |pytest )?([\w/.]+\.(?:py|h|cpp|md|txt|cmake))\b(?:::(\w+))?[^`]*`", text)
+    assert len(named) > 80
+    for path, test in named:
+        if "NAME" not in path:
+            ends = [file for file in files if f"/{name_of(file)}".endswith(f"/{path}")]
+            assert ends, f"CONTRIBUTING.md: there is no {path}"
+            sources = [file.read_text(encoding="utf-8") for file in ends if test]
+            assert not test or any(f"def {test}(" in source for source in sources), f"{path} has no {test}"
 
 
 def test_glossary_has_a_row_for_each_term_once() -> None:
