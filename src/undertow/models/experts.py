@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 """Hierarchical mixture of experts: gates at the inner nodes of a tree send an input to the experts at its leaves.
 
-Jordan and Jacobs 1994, "Hierarchical Mixtures of Experts and the EM Algorithm". Where an input goes depends on
-computed values: branches that a gate gives less than `floor` of the whole are never entered.
+Jordan and Jacobs 1994, "Hierarchical Mixtures of Experts and the EM Algorithm". The route of an input depends
+on computed values: branches whose share of the whole is below `floor` are never entered.
 """
 
 import functools
@@ -37,7 +37,7 @@ class Experts:
 
     @functools.cache  # noqa: B019
     def mixture(self) -> ut.Function:
-        """The function (params, x, node, share) -> what the experts below this node say of x, times their shares."""
+        """The function (params, x, node, share) -> the outputs of the experts below this node for x, weighted."""
         K, gates, floor = self.classes, 2**self.levels - 1, self.floor
 
         @ut.function

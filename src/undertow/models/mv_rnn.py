@@ -33,7 +33,7 @@ class MVRNN(TreeClassifier):
 
     def _first(self, name, shape, random):
         made = super()._first(name, shape, random)
-        # A word that changes nothing is the identity: the paper starts there, with a little noise.
+        # The paper starts near the identity, a word that changes nothing, with a little noise.
         return made * np.float32(0.1) + np.eye(self.width, dtype=np.float32) if name == "embed_matrix" else made
 
     @functools.cache  # noqa: B019

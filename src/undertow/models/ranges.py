@@ -56,7 +56,7 @@ RANGES: dict[str, Range] = {
 
 
 def check_ranges(**given: Any) -> None:
-    """Refuse what is out of its range; what has no range is passed over."""
+    """Reject values out of range; names without a range are not checked."""
     for name, value in given.items():
         allowed = RANGES.get(name)
         if allowed is None or (value is None and allowed.may_be_none):

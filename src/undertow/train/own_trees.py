@@ -1,7 +1,7 @@
 """Training on the user's own trees: a file that is split, or a folder of files, with shared words and labels.
 
-Each file is read as it is. Then all use the vocabulary of the training trees, in any format: words that occur only in
-the others are unknown.
+Each file is read on its own, in any format. Then all get the vocabulary of the training trees: words that occur only
+in the other files are unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from undertow.data.select import first_odd, renumbered
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError
 
-Parts = tuple[Forest, Forest, Forest]  # to train on, to choose by, to report on
+Parts = tuple[Forest, Forest, Forest]  # training, dev, test
 
 
 def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
@@ -32,15 +32,15 @@ def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
     return train, dev, test[0] if test else dev
 
 
-def some(forest: Forest, path: str | Path) -> Forest:
-    """The same trees, if there are any."""
+def not_empty(forest: Forest, path: str | Path) -> Forest:
+    """These trees; a DataError if there are none."""
     if not len(forest):
         raise DataError(f"{str(path)!r} holds no trees", hint="each file needs at least one")
     return forest
 
 
 def named(forest: Forest) -> Forest:
-    """The same trees with names for their words: a word that is a number is called what it is written as."""
+    """The same trees with a vocabulary: a numeric word is named by its digits."""
     if forest.vocabulary is not None:
         return forest
     used = np.unique(forest.word[forest.word >= 0])
@@ -89,13 +89,13 @@ def _read(path: Path, binary: bool) -> Forest:
             hint=f"undertow data convert {path.name} trees.npz --from brackets",
         )
     format = format_of(path, None)
-    forest = some(read(path, format, **({"binary": binary} if format == "listops" else {})), path)
+    forest = not_empty(read(path, format, **({"binary": binary} if format == "listops" else {})), path)
     if binary and not forest.is_binary:
         raise DataError(
             f"{path}: {first_odd(np.diff(forest.offsets), forest.roots)}, but 0 or 2 are required",
             hint="the models childsum and drnn accept any number of children; in Python, use binary=False",
         )
-    return replace(named(forest), fields={})  # no model looks at other fields
+    return replace(named(forest), fields={})  # no model reads other fields
 
 
 def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
@@ -113,7 +113,7 @@ def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
 
 
 def _alike(parts: Sequence[Forest], path: Path) -> list[Forest]:
-    """The same trees with the same numbers for labels of the same names; any part may have further ones."""
+    """The same trees with labels of the same name numbered alike; each part may have labels that others lack."""
     names = [part.labels for part in parts if (part.label >= 0).any()]
     if all(found is None for found in names):
         return list(parts)
