@@ -75,8 +75,8 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
     """The requested format, or that of the file's suffix."""
-    found = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
-    if found not in FORMATS:
+    known_format = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
+    if known_format not in FORMATS:
         known = ", ".join(FORMATS)
         if format:
             raise DataError(f"unknown tree format {brief(format)}", hint=f"the formats are {known}")
@@ -84,7 +84,7 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> str:
             f"cannot tell the format from the name {brief(Path(path).name)}",
             hint=f"set format=, or --from or --to on the command line; the formats are {known}",
         )
-    return found
+    return known_format
 
 
 def parse_jsonl(text: str, **options: Any) -> Forest:
@@ -124,9 +124,9 @@ def save(forest: Forest, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Forest:
     """Read a file written by `save`. Nothing in it is executed."""
     try:
-        with open(path, "rb") as file:  # NumPy would leave a broken one open
-            held = np.load(file, allow_pickle=False)
-            arrays = {name: held[name] for name in held.files}
+        with open(path, "rb") as file:  # NumPy would leave the handle of a damaged file open
+            archive = np.load(file, allow_pickle=False)
+            arrays = {name: archive[name] for name in archive.files}
     except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
         raise _no_forest(path, "it is damaged, or not an .npz file") from None
     if missing := [name for name in ("depths", "word", "label", "binary") if name not in arrays]:

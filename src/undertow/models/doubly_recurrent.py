@@ -83,7 +83,7 @@ class DoublyRecurrent(TreeGenerator):
         def of_place(
             params, forest, places: P, place: ut.i32, end: ut.i32, way: ut.i32, word: ut.i32, a: V, f: V
         ) -> ut.f32:
-            """The loss of the node at a place, of all below it, and of its next siblings, which stand there up to the end.
+            """The loss of the node at a place, of all below it, and of its next siblings, in the places up to the end.
 
             The word and the states are those of the node it is reached from, and `way` says how. Whether there is a
             node is checked here and not by the caller, so that both calls of all nodes go into one wave.

@@ -27,13 +27,13 @@ class Experts:
         """Initial parameters: small normal numbers, zero biases."""
         random, experts = np.random.default_rng(seed), 2**self.levels
         edge = self.inputs**-0.5
-        made = {
+        initial = {
             "gate": random.normal(size=(max(experts - 1, 1), self.inputs), scale=edge),
             "gate_bias": np.zeros(max(experts - 1, 1)),
             "expert": random.normal(size=(experts, self.inputs, self.classes), scale=edge),
             "expert_bias": np.zeros((experts, self.classes)),
         }
-        return {name: values.astype(np.float32) for name, values in made.items()}
+        return {name: values.astype(np.float32) for name, values in initial.items()}
 
     @functools.cache  # noqa: B019
     def mixture(self) -> ut.Function:
@@ -45,8 +45,8 @@ class Experts:
             if share < floor:
                 return ut.zeros((K,), dtype=ut.f32)
             if node >= gates:
-                given = x @ params["expert"][node - gates] + params["expert_bias"][node - gates]
-                strength = ut.exp(given - ut.max(given))
+                logits = x @ params["expert"][node - gates] + params["expert_bias"][node - gates]
+                strength = ut.exp(logits - ut.max(logits))
                 return share * strength / ut.sum(strength)
             gate = ut.sigmoid(ut.sum(params["gate"][node] * x) + params["gate_bias"][node])
             left = mix(params, x, 2 * node + 1, share * gate)

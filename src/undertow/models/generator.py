@@ -69,7 +69,7 @@ class TreeGenerator:
 
     def init(self, seed: int = 0) -> Params:
         """Initial parameters: Glorot uniform matrices, small normal vectors, zero biases."""
-        random, made = np.random.default_rng(seed), {}
+        random, params = np.random.default_rng(seed), {}
         for name, shape in self.shapes().items():
             if name.endswith("bias"):
                 values = np.zeros(shape)
@@ -77,8 +77,8 @@ class TreeGenerator:
                 values = random.normal(size=shape, scale=0.1)
             else:
                 values = random.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape))
-            made[name] = np.asarray(values, np.float32)
-        return made
+            params[name] = np.asarray(values, np.float32)
+        return params
 
     def check(self, forest: Any) -> None:
         """Reject trees that do not fit the model."""

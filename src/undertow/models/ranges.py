@@ -55,9 +55,9 @@ RANGES: dict[str, Range] = {
 }
 
 
-def check_ranges(**given: Any) -> None:
+def check_ranges(**options: Any) -> None:
     """Reject values out of range; names without a range are not checked."""
-    for name, value in given.items():
+    for name, value in options.items():
         allowed = RANGES.get(name)
         if allowed is None or (value is None and allowed.may_be_none):
             continue

@@ -72,8 +72,8 @@ class TopDownTreeLSTM(TreeGenerator):
     def words_of(self, sampled: bool = False) -> ut.Function:
         """The function (params, start) -> the words and the depths of one generated tree, in preorder.
 
-        Decisions are the likeliest, or sampled by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes a
-        tree of them.
+        Decisions are the likeliest, or sampled by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes
+        a tree of them.
         """
         d, V, N = self.width, ut.f32[self.width], ut.i32["nodes"]
 

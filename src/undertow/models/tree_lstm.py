@@ -14,7 +14,7 @@ from undertow.models.classifier import TreeClassifier, drop, plus
 
 @dataclass(frozen=True)
 class TreeLSTM(TreeClassifier):
-    """c = i * u + f_left * c_left + f_right * c_right and h = o * tanh(c), where the gates are computed from [h_left; h_right]."""
+    """c = i * u + f_left * c_left + f_right * c_right and h = o * tanh(c), with gates of [h_left; h_right]."""
 
     width: int = 150
     embedding: int = 300

@@ -202,15 +202,20 @@ def _updated(
     """Parameters and optimizer state after a step; embeddings have their own rate."""
     if embed_rate == 1:
         return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
-    before, made = state.optimizer, []
+    before, updates = state.optimizer, []
     embeddings = {name for name in state.params if name.startswith("embed")}
     for names, factor in ((embeddings, embed_rate), (state.params.keys() - embeddings, 1.0)):
-        held = ut.optim.State(before.step, {slot: _of(values, names) for slot, values in before.slots.items()})
+        slots_of_part = ut.optim.State(before.step, {slot: _of(values, names) for slot, values in before.slots.items()})
         params = _of(state.params, names)
-        made.append(optimizer.update(_of(grads, names), held, params, np.float32(rate * factor), donate=True))
-    (one, of_one), (other, of_other) = made
-    slots = {slot: {**values, **of_one.slots[slot], **of_other.slots[slot]} for slot, values in before.slots.items()}
-    return {**state.params, **one, **other}, ut.optim.State(before.step + 1, slots)
+        updates.append(
+            optimizer.update(_of(grads, names), slots_of_part, params, np.float32(rate * factor), donate=True)
+        )
+    (embedding_params, embedding_state), (other_params, other_state) = updates
+    slots = {
+        slot: {**values, **embedding_state.slots[slot], **other_state.slots[slot]}
+        for slot, values in before.slots.items()
+    }
+    return {**state.params, **embedding_params, **other_params}, ut.optim.State(before.step + 1, slots)
 
 
 def _of(values: Params, names: Collection[str]) -> Params:

@@ -64,7 +64,7 @@ def _split(forest: Forest, path: Path, seed: int, min_count: int) -> Parts:
 
 def _files(folder: Path) -> list[Path]:
     """The files train, dev and perhaps test of a folder, all of one format."""
-    found: list[Path] = []
+    all_files: list[Path] = []
     for part in ("train", "dev", "test"):
         files = sorted(p for p in folder.iterdir() if p.stem == part and p.suffix[1:].lower() in ENDINGS)
         if len(files) > 1:
@@ -74,11 +74,11 @@ def _files(folder: Path) -> list[Path]:
                 f"{str(folder)!r} has no {part} file",
                 hint="it needs train and dev files, such as train.txt and dev.txt; trees:FILE splits one file",
             )
-        found += files
-    if len({format_of(file, None) for file in found}) > 1:
-        names = " and ".join(file.name for file in found)
+        all_files += files
+    if len({format_of(file, None) for file in all_files}) > 1:
+        names = " and ".join(file.name for file in all_files)
         raise DataError(f"{names} have different formats", hint="`undertow data convert` converts between formats")
-    return found
+    return all_files
 
 
 def _read(path: Path, binary: bool) -> Forest:
@@ -115,13 +115,15 @@ def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
 def _alike(parts: Sequence[Forest], path: Path) -> list[Forest]:
     """The same trees with labels of the same name numbered alike; each part may have labels that others lack."""
     names = [part.labels for part in parts if (part.label >= 0).any()]
-    if all(found is None for found in names):
+    if all(vocabulary is None for vocabulary in names):
         return list(parts)
-    if any(found is None for found in names):
+    if any(vocabulary is None for vocabulary in names):
         raise DataError(
             f"{str(path)!r} has files with numeric labels and files with named labels", hint="use one kind in all files"
         )
-    every = Vocabulary(tuple(dict.fromkeys(name for found in names if found for name in found)), unknown=None)
+    every = Vocabulary(
+        tuple(dict.fromkeys(name for vocabulary in names if vocabulary for name in vocabulary)), unknown=None
+    )
     return [
         part if part.labels is None else replace(part, label=renumbered(part.label, part.labels, every), labels=every)
         for part in parts
