@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.fuzz.case import Case
+from tests.fuzz.interrupts import interrupted_runs
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
 from tests.fuzz.programs import exact_run
 
@@ -13,6 +14,7 @@ KINDS: dict[str, Callable[[Random], Case]] = {
     "plans": spoiled_plan,
     "templates": spoiled_templates,
     "programs": exact_run,
+    "interrupts": interrupted_runs,
 }
 
 

@@ -22,6 +22,13 @@ _LETTERS = "ijxyp"  # of each dtype, in this order
 _HEAD = "(n: ut.i64, i0: ut.i64, j0: ut.i32, x0: ut.f64, y0: ut.f32, p0: ut.bool)"
 _RESULT = "tuple[ut.i64, ut.i32, ut.f64, ut.f32, ut.bool]"
 _FLOATS = ["0.0", "-0.0", "1.0", "-1.0", "0.5", "-2.5", "3.0", 'float("nan")', 'float("inf")', '-float("inf")']
+_START = [
+    "A = np.array([3, -4, 0])",
+    "F = np.array([0.0, -0.0, np.nan, 2.5])",
+    "X = np.float64(-1.0)",
+    "def same(x, y=-0.0):",
+    "    return x if x == x else x + y",
+]
 _CONSTANTS = {
     "i": ["0", "1", "-1", "7", str(2**63 - 1), str(-(2**63))],
     "j": ["0", "1", "-1", "5", str(2**31 - 1), str(-(2**31))],
@@ -42,13 +49,18 @@ _REALS = [
     "({e} ~+ - * / // %~ {e})", "({e} ~+ - * /~ {k})", "({k} ~+ - * / // %~ {e})", "(-{e})", "(+{e})", "abs({e})",
     "~min max~({e}, {e})", "min({e}, {e}, {e})", "({e} if {p} else {e})", "np.~floor ceil trunc rint sign sqrt~({e})",
     "np.~add subtract multiply divide floor_divide remainder~({e}, {e})", "({e} * {k} + {k})",
+    "ut.~maximum minimum~({e}, {e})", "ut.where({p}, {e}, {e})", "ut.~max min~(ut.stack([{e}, {e}, {e}]))",
+    "ut.sort(ut.stack([{e}, {e}, {e}]))[~0 1 2~]", "ut.cumulative_sum(ut.stack([{e}, {e}]))[1]", "ut.relu({e})",
+    "[{e}, {e}][~0 1~]", "same({e})", "ut.clip({e}, {e}, {e})",
 ]  # fmt: skip
 _FORMS = {
     "i": [*(form.replace("{e}", "{i}").replace("{k}", "{ki}") for form in _INTEGERS), "({i} + {j})", "A[{i} % 3]"],
     "j": [*(form.replace("{e}", "{j}").replace("{k}", "{kj}") for form in _INTEGERS), "{i}.astype(np.int32)"],
     "x": [
         *(form.replace("{e}", "{x}").replace("{k}", "{kx}") for form in _REALS),
-        "({y} * X)", "({i} * ~0.5 -0.0~)", "({x} + {i})", "({x} * (0.0 if {p} else -0.0))", "F[{i} % 4]", "({i} / 4)",
+        "({y} * X)", "({i} * ~0.5 -0.0~)", "(F ~+ - *~ {x})[{i} % 4]", "(F * X)[{i} % 4]", "np.abs(F)[{i} % 4]",
+        "(F ~+ - *~ A.sum())[{i} % 4]", "ut.sum(ut.asarray([{x}]))", "({x} + {i})",
+        "({x} * (0.0 if {p} else -0.0))", "F[{i} % 4]", "({i} / 4)",
     ],
     "y": [*(form.replace("{e}", "{y}").replace("{k}", "{ky}") for form in _REALS), "{x}.astype(np.float32)"],
     "p": [
@@ -130,7 +142,7 @@ class _Writer:
         return ", ".join(self.expression(letter, names, 1) for letter in _LETTERS)
 
     def program(self) -> ExactProgram:
-        self.lines += ["A = np.array([3, -4, 0])", "F = np.array([0.0, -0.0, np.nan, 2.5])", "X = np.float64(-1.0)"]
+        self.lines += _START
         if self.has_state:
             self.lines.append("S = ut.Variable(0.0)")
         for number in range(self.functions):

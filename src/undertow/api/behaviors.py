@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.api.function import Function, Program, apart
+from undertow.api.function import Function, Program, apart, begin
 from undertow.api.options import settings
 from undertow.engines.contract import Result
 from undertow.engines.reference import Reference
@@ -67,14 +67,14 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
             hint="for a graph of compat.v1, call session.behaviors(fetches)",
         )
 
-    def prepare() -> tuple[Program, list[Any]]:
+    def search() -> Behaviors:
+        begin(settings())
         arguments = program.__undertow_arguments__(args, {})
         captured = program.__undertow_program__(arguments)
-        return captured, captured.inputs(arguments.leaves, settings())
+        state = values_of(captured.captured.variables)
+        return find_behaviors(captured, captured.inputs(arguments.leaves, settings()), state, budget)
 
-    captured, inputs = apart(prepare)
-    state = values_of(captured.captured.variables)
-    return find_behaviors(captured, inputs, state, budget)
+    return apart(search)
 
 
 def find_behaviors(

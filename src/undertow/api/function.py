@@ -15,7 +15,7 @@ from undertow.api.collection import collection_paused
 from undertow.api.options import ENGINES, Settings, settings
 from undertow.api.planned import PlanView
 from undertow.api.quick import Quick
-from undertow.engines.contract import Engine, Plan, Stats
+from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
@@ -29,7 +29,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
-from undertow.ir import text
+from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
@@ -37,11 +37,23 @@ from undertow.types import Type
 
 _Result = TypeVar("_Result")
 MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
+_DISTRUST = "a file that grows so much may have been made to do harm; capture the function from its source instead"
 
 
 def apart(work: Callable[..., _Result], *args: Any) -> _Result:
     """Call in a copied context: even if Ctrl-C interrupts, no context variable stays changed."""
     return copy_context().run(work, *args)
+
+
+def begin(chosen: Settings) -> None:
+    """A call begins, in a context of its own: its limits hold from now on."""
+    budget.begin(chosen.limits.timeout, chosen.limits.memory)
+
+
+def limits_left(chosen: Settings) -> Options:
+    """The limits that hold for the run: capture and planning have taken their part of the time."""
+    clock = budget.clock()
+    return chosen.limits if clock is None else Begun.at(clock[1], clock[0], chosen.limits)
 
 
 def check_written(fault: OSError, chosen: Settings) -> None:
@@ -78,20 +90,28 @@ class Program:
         """The library that an engine runs."""
         key = engine.takes_hoisted and simplify, simplify
         if key not in self.libraries:
-            self.libraries[key] = make_library(self.captured.library, *key)
+            self.libraries[key] = apart(self._within_bounds, make_library, self.captured.library, *key)
         return self.libraries[key]
 
     def static(self, library: Library) -> StaticGraph:
         """The static graph of one of the libraries, built on first use."""
         if id(library) not in self.graphs:
-            self.graphs[id(library)] = flatten(library, self.name)
+            self.graphs[id(library)] = apart(self._within_bounds, flatten, library, self.name)
         return self.graphs[id(library)]
 
     def plan(self, engine: Engine, simplify: bool = True) -> Plan:
         if (engine.name, simplify) not in self.plans:
             with collection_paused():
-                self.plans[engine.name, simplify] = engine.plan(self.static(self.library(engine, simplify)))
+                graph = self.static(self.library(engine, simplify))
+                self.plans[engine.name, simplify] = apart(self._within_bounds, engine.plan, graph)
         return self.plans[engine.name, simplify]
+
+    def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
+        """Call what makes a library, graph or plan: the passes may not make too much of a file."""
+        if self.captured.most_nodes is not None:
+            budget.bound(self.captured.most_nodes, "a file of its size may become", _DISTRUST)
+        budget.start_step("planning")
+        return make(*args)
 
     def inputs(self, leaves: Sequence[Any], chosen: Settings) -> list[Any]:
         """The inputs of a run: the leaves of the arguments, and a seed if random numbers are drawn."""
@@ -102,27 +122,41 @@ class Program:
         captured = self.captured
         inputs = self.inputs(leaves, chosen)
         try:
-            plan = plan or self.plan(chosen.find_engine(), chosen.simplify)
+            plan = plan or self.ready(chosen)
+            limits = limits_left(chosen)
             if not captured.variables:
-                values, stats = plan.run(inputs, chosen.limits)
+                values, stats = plan.run(inputs, limits)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
-            return self._run_on_variables(plan, inputs, chosen)
+            return self._run_on_variables(plan, inputs, limits)
         except OSError as fault:
             check_written(fault, chosen)
             raise
 
-    def _run_on_variables(self, plan: Plan, inputs: list[Any], chosen: Settings) -> tuple[Any, Stats]:
+    def _run_on_variables(self, plan: Plan, inputs: list[Any], limits: Options) -> tuple[Any, Stats]:
         captured = self.captured
 
         def work(state: dict[str, Any]) -> tuple[Any, Stats]:
-            values, stats = plan.run(inputs, chosen.limits, state)
+            values, stats = plan.run(inputs, limits, state)
             return tree.unflatten(captured.result, values[: captured.result_count]), stats
 
         return transaction(captured.variables, captured.written, work)  # which commits last: then nothing can fail
 
+    def ready(self, chosen: Settings) -> Plan:
+        """The plan of the chosen engine, which is made within the limits."""
+        engine = chosen.find_engine()
+        plan = self.plans.get((engine.name, chosen.simplify))
+        if plan is None:
+            begin(chosen)
+            plan = self.plan(engine, chosen.simplify)
+        return plan
+
     def view(self, simplify: bool | None = None) -> GraphView:
         """The static graph for display; by default the one that the current options run."""
+        return apart(self._view, simplify)
+
+    def _view(self, simplify: bool | None) -> GraphView:
         chosen = settings()
+        begin(chosen)
         with collection_paused():
             library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
             return GraphView(self.static(library), library)
@@ -255,7 +289,10 @@ class Function:
 
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
-        program, engine = self._program_for(args, kwargs), ENGINES["waves"]
+        return apart(self._plan, args, simplify, kwargs)
+
+    def _plan(self, args: Sequence[Any], simplify: bool | None, kwargs: dict[str, Any]) -> PlanView:
+        program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
         graph = program.static(program.library(engine, is_simple))
@@ -279,7 +316,11 @@ class Function:
         return self._program_for(args, kwargs).captured.library
 
     def _program_for(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
-        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs)))
+        return apart(self._find_program, args, kwargs)
+
+    def _find_program(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
+        begin(settings())
+        return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))
 
     # -- internals -----------------------------------------------------------------------------------------
 
@@ -288,6 +329,7 @@ class Function:
         if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
             program, leaves = known
             return program.run(leaves, chosen)
+        begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program = self.__undertow_program__(arguments)
         if is_plain:
@@ -295,6 +337,7 @@ class Function:
         return program.run(arguments.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        begin(chosen)
         try:
             arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:

@@ -1,24 +1,20 @@
 """Everything about a saved function except its graphs, as plain JSON: structures, types, parameters, defaults.
 
-Structures refer to classes by number, and a table lists the name and fields of each class. Reading looks
+Structures refer to classes by number, and a table lists the name and fields of each class (classes.py). Reading looks
 for such a class in modules that are already imported, and imports only our own: a file cannot run code.
-If there is none, a class with that name and those fields is created.
 """
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import importlib
-import keyword
 import math
-import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api.classes import build_quietly, find_class, make_class
 from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.values import tree
@@ -31,6 +27,7 @@ from undertow.types import DTYPES, Dim, Type
 Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
+_MOST_FIELDS = 10_000  # of all classes together
 # Our own container classes: their names in files, and where they are. Files refer to no other module.
 _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
 
@@ -151,16 +148,22 @@ class Decoder:
         self.kinds: list[str] = []
         self.classes: list[type] = []
         self.arrays = arrays
-        for number, row in enumerate(want(class_table, list, "the table of classes")):
+        table = want(class_table, list, "the table of classes")
+        size = 0
+        for number, row in enumerate(table):
             what = f"class {number}"
             kind, module = entry(row, "kind", str, what), entry(row, "module", str, what)
             qualname = entry(row, "qualname", str, what)
             fields = tuple(want(name, str, f"a field of {what}") for name in entry(row, "fields", list, what))
+            size += 1 + len(fields)
+            if size > _MOST_FIELDS:  # making a class takes a millisecond
+                raise LoadError(f"its {len(table):,} classes have more than {_MOST_FIELDS:,} fields")
             if kind not in ("dataclass", "namedtuple"):
                 raise LoadError(f"{what} is a {kind!r:.40}, neither a dataclass nor a namedtuple")
             self.kinds.append(kind)
-            found = _find_class(kind, module, qualname, fields)
-            self.classes.append(found or _made_class(kind, module, qualname, fields))
+            self.classes.append(
+                find_class(kind, module, qualname, fields) or make_class(kind, module, qualname, fields)
+            )
 
     def structure(self, tokens: Json, what: str) -> tree.Structure:
         """A complete structure: every container has as many children as it declares, and there is one root."""
@@ -229,7 +232,7 @@ class Decoder:
         structure = self.structure(entry(row, "structure", list, what), what)
         leaves = [self._leaf(leaf, what) for leaf in entry(row, "leaves", list, what)]
         check_leaves(structure, len(leaves), what)
-        return tree.unflatten(structure, leaves)
+        return tree.unflatten(structure, leaves, build_quietly)
 
     def _leaf(self, leaf: Json, what: str) -> Any:
         if type(leaf) in (bool, int, float):
@@ -249,47 +252,3 @@ def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None
     leaves = structure.count(tree.LEAF)
     if leaves != count:
         raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} types or values")
-
-
-def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type | None:
-    """The class of that name in an already imported module, if it has those fields."""
-    owner = sys.modules.get(module)
-    if not isinstance(owner, ModuleType):
-        return None
-    # Bypasses __getattr__ and __getattribute__, with which modules can import others on lookup.
-    cls: Any = None
-    names: Any = ModuleType.__getattribute__(owner, "__dict__")
-    for part in qualname.split("."):
-        cls = names.get(part)
-        if not isinstance(cls, type):
-            return None
-        names = cls.__dict__
-    try:
-        is_dataclass = dataclasses.is_dataclass(cls)
-        if is_dataclass != (kind == "dataclass") or (not is_dataclass and not issubclass(cls, tuple)):
-            return None
-        if _fields(cls) != fields:
-            return None
-        # Some classes cannot be built without their __init__.
-        instance = tree.unflatten((_class_token(kind, cls), *[tree.LEAF] * len(fields)), [0.0] * len(fields))
-        return cls if type(instance) is cls else None
-    except Exception:
-        return None
-
-
-def _made_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type:
-    """A plain class with that name and those fields."""
-    name = qualname.rpartition(".")[2]
-    for word in (name, *fields):
-        if not word.isidentifier() or keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
-            raise LoadError(f"{word!r:.80} is not a valid name of a class or field")
-    try:
-        cls: type = (
-            dataclasses.make_dataclass(name, [(field, Any) for field in fields])
-            if kind == "dataclass"
-            else collections.namedtuple(name, fields)
-        )
-    except (TypeError, ValueError) as fault:  # a name twice, a name that namedtuples do not allow
-        raise LoadError(f"a {kind} cannot have the fields {fields!r:.80}: {fault}") from None
-    cls.__module__, cls.__qualname__ = module, qualname
-    return cls

@@ -6,6 +6,7 @@ A plan is immutable and holds no state of a run, so a run that fails or is inter
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
@@ -37,6 +38,10 @@ class Options:
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
 
+    def seconds_left(self) -> float:
+        """How long a run may take that begins now."""
+        return float("inf") if self.timeout is None else float(self.timeout)
+
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.scheduler not in SCHEDULERS:
             raise UndertowError(
@@ -67,6 +72,21 @@ class Options:
             wanted = "a number of seconds" if name == "timeout" else "an integer"
             raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Begun(Options):
+    """Options of a run whose timeout began before it: the call has been captured and planned since."""
+
+    began: float = 0.0  # by time.perf_counter
+
+    @classmethod
+    def at(cls, began: float, timeout: float, options: Options) -> Begun:
+        chosen = {field.name: getattr(options, field.name) for field in fields(Options)}
+        return cls(**chosen | {"timeout": timeout}, began=began)
+
+    def seconds_left(self) -> float:
+        return max(0.0, Options.seconds_left(self) - (time.perf_counter() - self.began))
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from undertow.ir.graph import Node, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, SOURCES, STATIC
 from undertow.ir.walk import ports_of
+from undertow.ops.attributes import MOST_ELEMENTS
 from undertow.ops.op import CATALOGUE
 from undertow.types import Type, type_of
 
@@ -44,14 +45,16 @@ def _bytes_of(type_: Type) -> int:
 
 
 def _bytes_ahead(node: Node, values: Sequence[Value]) -> int:
-    """How many bytes the result of an operator will take, as far as its operands tell; at least 0."""
+    """How many bytes the result of an operator will take, as far as its operands tell; 0 if its kernel refuses it."""
     shape, item = node.attrs.get("shape"), node.types[0].dtype.numpy.itemsize
     if node.op == "arange":
         start, stop, step = (float(value) for value in values)
-        return int(max((stop - start) / step, 0)) * item if step and np.isfinite([start, stop, step]).all() else 0
+        count = (stop - start) / step if step else 0.0
+        return int(count) * item if 0 < count <= MOST_ELEMENTS else 0
     if isinstance(shape, tuple) and None in shape:
         sizes = iter(values[1:])
-        return max(math.prod(d if isinstance(d, int) else int(next(sizes)) for d in shape), 0) * item
+        elements = math.prod(d if isinstance(d, int) else int(next(sizes)) for d in shape)
+        return elements * item if 0 < elements <= MOST_ELEMENTS else 0
     # No other result is larger than all combinations of elements: the rule is asked only where these are many.
     most: int = math.prod(d or 1 for value in values for d in value.shape) * item
     if most <= _FEW_BYTES:
@@ -141,7 +144,7 @@ class PythonRun(Generic[F]):
             len(graph.nodes) + 1
         )  # live firings by node; the last element counts steps that are not firings
         self.dead = 0
-        self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
+        self.deadline = time.perf_counter() + options.seconds_left()
         self.started = 0
         self.activations = 0
         self.peak_frames = 0

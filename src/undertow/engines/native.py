@@ -28,7 +28,6 @@ from undertow.types import CTL, DTYPES, Type, dtype_of
 
 DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
 NO_LIMIT = 2**62
-FOR_EVER = float("inf")
 _UNKNOWN = -1  # a length known only at run time
 _DEFAULTS = Options()
 Signature = Sequence[tuple[str, int]]
@@ -198,7 +197,7 @@ def limits_of(options: Options) -> tuple[int, int, int, float, bool]:
         NO_LIMIT if options.frames is None else options.frames,
         NO_LIMIT if options.max_depth is None else options.max_depth,
         NO_LIMIT if options.memory is None else options.memory,
-        FOR_EVER if options.timeout is None else options.timeout,
+        options.seconds_left(),
         bool(options.check_finite),
     )
 

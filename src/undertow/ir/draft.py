@@ -10,11 +10,14 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
+from undertow.ir import budget
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port, Region
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERING, SOURCES
 from undertow.ir.walk import node_phases, phase_of
 from undertow.types import Type
+
+_BATCH = 256  # nodes that are paid for at once: a second look at the clock for each would show
 
 
 class Draft:
@@ -33,6 +36,8 @@ class Draft:
     def add(self, node: Node) -> int:
         """Append a node, renamed if its name is taken; returns its number."""
         number = len(self.nodes)
+        if not number % _BATCH and number:
+            budget.pay(_BATCH)
         name = self._names.fresh(node.name)
         self.nodes.append(node if name == node.name else replace(node, name=name))
         self.phases.append(phase_of(node) if node.op in SOURCES else self.waits_for(node))
@@ -110,6 +115,7 @@ class Draft:
         self, old: FunctionGraph, phases: Iterable[Phase], carried: int, shared: Iterable[Port] = ()
     ) -> FunctionGraph:
         """The finished graph, with the name, group and span of `old`."""
+        budget.pay(len(self.nodes) % _BATCH)
         starts: list[list[tuple[int, Port]]] = [[] for _ in self.regions]
         for phase, pivots in self._pivots.items():
             for region, port in pivots.items():

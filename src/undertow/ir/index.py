@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from undertow.errors import GraphError
+from undertow.ir.budget import paced
 from undertow.ir.graph import Const, FunctionGraph, Graph, Library, Node, Operand, Phase, Port, Site, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, LIBRARY, LINKED, PRIMITIVE, SITED, STARTS, STATIC, Structural
 from undertow.ir.walk import (
@@ -232,7 +233,7 @@ class StaticIndex(GraphIndex):
     def visits(self) -> dict[tuple[int, int], Visit]:
         """The operators of each (site, phase)."""
         visits: defaultdict[tuple[int, int], Visit] = defaultdict(Visit)
-        for number, node in enumerate(self.nodes):
+        for number, node in enumerate(paced(self.nodes)):
             if node.op in SITED and node.op != "next":
                 visit = visits[self.visit_key(node)]
                 parts = visit.starts if node.op in STARTS else visit.backs if node.op in BACK else visit.arguments

@@ -9,8 +9,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from undertow.ir.budget import check, paced
 from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, INWARD, READS, SOURCES, STARTS
+
+_BATCH = 1024  # items between looks at the clock
 
 
 def is_inward(node: Node, index: int) -> bool:
@@ -20,8 +23,10 @@ def is_inward(node: Node, index: int) -> bool:
 
 def is_parameter(graph: Graph, node: Node) -> bool:
     """Is it a merge of what sites send? Such a one takes one token in each frame; others join the sides of a branch."""
-    ports = ports_of(node.inputs) if node.op == "merge" else []
-    return bool(ports) and is_inward(graph.nodes[ports[0].node], ports[0].index)
+    if node.op != "merge":
+        return False
+    first = next((port for port in node.inputs if port.__class__ is Port), None)  # of as many as there are sites
+    return first is not None and is_inward(graph.nodes[first.node], first.index)
 
 
 def ports_of(operands: Iterable[Operand]) -> list[Port]:
@@ -93,6 +98,7 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
     """
     indices: dict[Name, int] = {}
     low: dict[Name, int] = {}
+    positions: dict[Name, int] = {}  # on the stack
     stack: list[Name] = []
     is_on_stack: set[Name] = set()
     groups: list[list[Name]] = []
@@ -102,7 +108,9 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
         path: list[tuple[Name, Iterator[Name]]] = []
 
         def enter(name: Name, path: list[tuple[Name, Iterator[Name]]] = path) -> None:
+            check()
             indices[name] = low[name] = len(indices)
+            positions[name] = len(stack)
             stack.append(name)
             is_on_stack.add(name)
             path.append((name, iter(edges(name))))
@@ -121,7 +129,7 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[name])
                 if low[name] == indices[name]:
-                    at = stack.index(name)
+                    at = positions[name]
                     groups.append(stack[at:])
                     is_on_stack.difference_update(stack[at:])
                     del stack[at:]
@@ -139,6 +147,8 @@ def in_order(before: Mapping[Name, Iterable[Name]]) -> list[Name]:
     ready = [name for name in reversed([*before]) if not missing[name]]
     order: list[Name] = []
     while ready:
+        if not len(order) % _BATCH:
+            check()
         order.append(ready.pop())
         for name in after.get(order[-1], ()):
             missing[name] -= 1
@@ -156,6 +166,7 @@ def reachable(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) ->
     reached = dict.fromkeys(names)
     todo = list(reached)
     for name in todo:  # it grows meanwhile
+        check()
         for other in edges(name):
             if other not in reached:
                 reached[other] = None
@@ -178,6 +189,7 @@ def fixpoint(names: Iterable[Name], update: Callable[[Name], bool], users: Calla
     """
     waiting = OrderedDict.fromkeys(names)
     while waiting:
+        check()
         name, _ = waiting.popitem(last=False)
         if update(name):
             waiting.update(dict.fromkeys(users(name)))
@@ -240,7 +252,7 @@ def node_phases(graph: Graph) -> list[int]:
     if not is_static and not any(phases):
         return phases
     users: list[list[int]] = [[] for _ in graph.nodes]  # in the same frame
-    for number, node in enumerate(graph.nodes):
+    for number, node in enumerate(paced(graph.nodes)):
         # `awaited`, inlined: it would be called for every node.
         for port in node.controls if node.op in BACK or node.op in READS else (*node.inputs, *node.controls):
             if port.__class__ is not Port:

@@ -7,9 +7,10 @@ argument that recursive calls only use to compute itself is never marked. What i
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 
+from undertow.ir.budget import paced
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
@@ -116,8 +117,7 @@ class _Liveness:
             body.finish()
 
     def drain(self) -> None:
-        while self.todo:
-            body, port = self.todo.popleft()
+        for body, port in paced(self.waiting()):
             node = body.graph.nodes[port.node]
             self.need_node(body, port.node)
             if node.op == "param":
@@ -132,6 +132,10 @@ class _Liveness:
                 index = node.attrs.integer("index")
                 self.main.shared.add(index)
                 self.need(self.main, self.main.graph.shared[index])
+
+    def waiting(self) -> Iterator[tuple[_Body, Port]]:
+        while self.todo:
+            yield self.todo.popleft()
 
     def need(self, body: _Body, operand: Operand) -> None:
         if isinstance(operand, Port) and operand not in body.ports:

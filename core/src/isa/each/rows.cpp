@@ -42,6 +42,8 @@ T strands(const T* x, int64_t n, T start) {
 
 UNDERTOW_BINARY(Sum, T, x + y)
 UNDERTOW_BINARY(Prod, T, x* y)
+UNDERTOW_BINARY(Max, T, y > x || y != y ? y : x)  // nan if any is; of equal zeros either
+UNDERTOW_BINARY(Min, T, y < x || y != y ? y : x)
 
 template <class T>
 T sum_of(const T* x, int64_t n) {
@@ -60,15 +62,20 @@ void prod(const void* x, void* out, int64_t n) {
   *static_cast<T*>(out) = strands<Prod, T>(static_cast<const T*>(x), n, T(1));
 }
 
-template <class F, class T>
+/// Few are zero: only then is it worth asking for the sign, which `Exact` knows.
+template <class F, class Exact, class T>
 void extreme(const void* x, void* out, int64_t n) {
   const T* row = static_cast<const T*>(x);
-  *static_cast<T*>(out) = strands<F, T>(row, n, row[0]);
+  T found = strands<F, T>(row, n, row[0]);
+  if constexpr (std::is_floating_point_v<T>)
+    if (found == 0)
+      for (int64_t i = 0; i < n; ++i) found = Exact::apply(found, row[i]);
+  *static_cast<T*>(out) = found;
 }
 template <class T>
-constexpr ReduceRow max = &extreme<Maximum, T>;
+constexpr ReduceRow max = &extreme<Max, Maximum, T>;
 template <class T>
-constexpr ReduceRow min = &extreme<Minimum, T>;
+constexpr ReduceRow min = &extreme<Min, Minimum, T>;
 
 template <bool kAll>
 void truth(const void* x, void* out, int64_t n) {
@@ -83,7 +90,7 @@ void truth(const void* x, void* out, int64_t n) {
 /// -inf for no elements.
 template <class T>
 T top_of(const T* x, int64_t n) {
-  return strands<Maximum, T>(x, n, -T(INFINITY));
+  return strands<Max, T>(x, n, -T(INFINITY));
 }
 
 /// The sum of exp(x - top); stores each term to `out`, if there is one.

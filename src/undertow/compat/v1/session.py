@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
-from undertow.api.function import check_written
+from undertow.api.function import begin, check_written, limits_left
 from undertow.api.options import Settings, settings
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
@@ -117,6 +117,7 @@ class Session:
         return copy_context().run(self._behaviors, fetches, feed_dict, budget)
 
     def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
+        begin(self._settings())
         request = self._request(fetches, feed_dict)
         inputs = self._inputs(request, self._settings())
         graphs = request.fetched.program.captured.library.functions.values()
@@ -125,7 +126,9 @@ class Session:
         return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
 
     def _run(self, fetches: Any, feed_dict: Any) -> Any:
-        request, chosen = self._request(fetches, feed_dict), self._settings()
+        chosen = self._settings()
+        begin(chosen)
+        request = self._request(fetches, feed_dict)
         if not request.leaves:
             return request.results([])
         return self._execute(request, self._inputs(request, chosen), chosen)
@@ -154,14 +157,15 @@ class Session:
     def _execute(self, request: _Request, inputs: list[Any], chosen: Settings) -> Any:
         fetched = request.fetched
         with self.graph.lock:
-            plan = fetched.program.plan(chosen.find_engine(), chosen.simplify)
+            plan = fetched.program.ready(chosen)
+        limits = limits_left(chosen)
         try:
             if not fetched.written:
-                return request.results(plan.run(inputs, chosen.limits, dict(self._cell.value))[0])
+                return request.results(plan.run(inputs, limits, dict(self._cell.value))[0])
 
             def work(cells: dict[str, Any]) -> Any:
                 before, state = cells["values"], dict(cells["values"])
-                values, _ = plan.run(inputs, chosen.limits, state)
+                values, _ = plan.run(inputs, limits, state)
                 cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
                 return request.results(values)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from undertow.engines.frames import check_runnable
 from undertow.errors import GraphError
+from undertow.ir.budget import paced
 from undertow.ir.graph import Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, SITED
@@ -34,7 +35,7 @@ class DemandIndex(StaticIndex):
         self.counts = {  # map -> the port of its number of lanes
             node.attrs.integer("site"): Port(n, 1) for n, node in self.of("fan_start") if phase_of(node) == 0
         }
-        self.deciders = {n: p for n, node in enumerate(graph.nodes) if (p := self._decider(node)) is not None}
+        self.deciders = {n: p for n, node in enumerate(paced(graph.nodes)) if (p := self._decider(node)) is not None}
         self.wanted = self._find_wanted()
         self.preds = {self.site(node).callee: self.deciders[n] for n, node in self.of("exit") if n in self.deciders}
         self.eager = self._find_eager()
@@ -52,7 +53,7 @@ class DemandIndex(StaticIndex):
         is_plain = [node.op in MOVES and node.types[0] == CTL for node in nodes]
         users: list[list[int]] = [[] for _ in nodes]
         todo = [number for number, plain in enumerate(is_plain) if not plain]
-        for number, node in enumerate(nodes):
+        for number, node in enumerate(paced(nodes)):
             # The predicate of a switch and the array that a map counts are values: they do not order.
             before = {"switch": node.inputs[1:], "fan_start": ()}.get(node.op, node.inputs)
             for port in (*before, *node.controls):

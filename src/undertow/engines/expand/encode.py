@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED, NODE, PASSED, RESULT, Event
 from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
 from undertow.engines.native import Encoded, Encoder, type_row
+from undertow.ir.budget import paced
 from undertow.ir.graph import Const, Port, StaticGraph
 from undertow.ir.structure import BODIES, COLLECTED, COLLECTS
+from undertow.ir.walk import grouped
 from undertow.plan.lower import acts_on_world, kernel_of
 from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
@@ -41,6 +43,8 @@ class _TemplateEncoder(Encoder):
         self.steps: dict[Event, int] = {}  # of the current template
         self.counts: dict[Event, int] = {}  # step that waits for several events -> number of its counter
         self.tails: dict[Event, Event] = {}  # event -> the step that follows it directly
+        self.sizes: Counter[int] = Counter()  # region -> the number of chains of steps that begin in it
+        self.backs: dict[Event, list[int]] = {}  # entering of a site -> the nodes that take its results
         self.template: Template
 
     def run(self) -> Encoded:
@@ -102,6 +106,14 @@ class _TemplateEncoder(Encoder):
         several = (event for event, waits in template.steps.items() if len(waits) > 1)
         self.counts = {event: number for number, event in enumerate(several)}
         self.tails = self._find_tails(template)
+        tails = set(self.tails.values())
+        self.sizes = Counter(region for event, region in template.regions.items() if event not in tails)
+        self.backs = grouped(
+            (event_before, event[1])
+            for event, waits in template.timing.waits.items()
+            if event[0] == RESULT and len(waits) == 1
+            for event_before in waits
+        )
         row = [template.body, template.phase, int(self.graph.regions[template.body].kind == "function")]
         row += self.counts_of(slots)
         for value in slots:
@@ -113,7 +125,7 @@ class _TemplateEncoder(Encoder):
         row += [len(self.counts), *(len(template.steps[event]) for event in self.counts)]
         row += [self.size_of(template.body), *self.program(None)]
         row.append(len(self.steps))
-        for event in self.steps:
+        for event in paced(self.steps):
             row += self.write_step(event)
         return row
 
@@ -143,8 +155,7 @@ class _TemplateEncoder(Encoder):
 
     def size_of(self, region: int) -> int:
         """The number of chains of steps that begin in a region."""
-        tails = set(self.tails.values())
-        return sum(home == region and event not in tails for event, home in self.template.regions.items())
+        return self.sizes[region]
 
     def program(self, event: Event | None) -> list[int]:
         """The actions that an event triggers, and the step that follows it directly."""
@@ -244,10 +255,8 @@ class _TemplateEncoder(Encoder):
     def write_results(self, site: int, phase: int) -> list[int]:
         """For each result of the entered body: its slot, and the program that its arrival triggers."""
         graph = self.graph
-        taken = {}
-        for event in self.template.timing.waits:
-            if event[0] == RESULT and self.template.timing.waits[event] == frozenset([(ENTERED, site, phase)]):
-                taken[graph.nodes[event[1]].attrs.integer("index")] = event[1]
+        backs = self.backs.get((ENTERED, site, phase), ())
+        taken = {graph.nodes[number].attrs.integer("index"): number for number in backs}
         row = [max(taken, default=-1) + 1]
         for index in range(row[0]):
             if index not in taken:

@@ -13,6 +13,7 @@ from functools import cached_property, reduce
 from operator import and_
 
 from undertow.errors import GraphError
+from undertow.ir.budget import NODE_BYTES, paced, pay
 from undertow.ir.graph import Node, Operand, Port
 from undertow.ir.index import StaticIndex, Visit
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, READS, SOURCES, STARTS
@@ -45,6 +46,17 @@ class ExpandIndex(StaticIndex):
             raise GraphError(f"{stuck.name} depends on itself", stuck.span)
         return grouped((self.bodies[number], number) for number in order)
 
+    @cached_property
+    def entered_in(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """The (site, phase) that each phase of each body visits."""
+        visits = self.visits.items()
+        return grouped(((self.bodies[visit.start], self.phase_entered(*key)), key) for key, visit in visits)
+
+    @cached_property
+    def loops_of(self) -> dict[int, list[int]]:
+        """The sites that go on from an iteration of each body to the next."""
+        return grouped((self.sites[site - 1].callee, site) for site in self.nexts)
+
     def is_order_only(self, node: Node) -> bool:
         """Does an operator only wait: pure, with order tokens as its only results?"""
         row = CATALOGUE.get(node.op)
@@ -71,17 +83,16 @@ class Timing:
         self.numbers: dict[Event, int] = {}
         self.implied: list[int] = []  # by number of an event: a mask of all events before it
         nodes = [n for n in index.nodes_of.get(body, ()) if index.phases[n] == phase]
-        for number in nodes:
+        for number in paced(nodes):
             self._note_ports(number, self.graph.nodes[number])
-        for number in nodes:
+        for number in paced(nodes):
             self._note_waits(number, self.graph.nodes[number])
-        for (site, part), visit in index.visits.items():
-            if index.bodies[visit.start] == body and index.phase_entered(site, part) == phase:
-                self._note_entering(site, part, visit, shared)
-        for site, members in index.nexts.items():
-            if self.graph.sites[site - 1].callee == body:
-                taken = [port for n in members for port in awaited(self.graph.nodes[n])]
-                self.waits[AGAIN, site] = self._all(taken, self.graph.nodes[members[0]].region)
+        for site, part in index.entered_in.get((body, phase), ()):
+            self._note_entering(site, part, index.visits[site, part], shared)
+        for site in index.loops_of.get(body, ()):
+            members = index.nexts[site]
+            taken = [port for n in members for port in awaited(self.graph.nodes[n])]
+            self.waits[AGAIN, site] = self._all(taken, self.graph.nodes[members[0]].region)
         self._imply()
 
     # -- ports ---------------------------------------------------------------------------------------------
@@ -173,6 +184,7 @@ class Timing:
         for number, event in enumerate(order):
             self.numbers[event] = number
             sides = self.arrivals[event] if event in self.arrivals else [self.waits[event]]
+            pay(1 + number // (8 * NODE_BYTES))  # a bit for each event before it
             self.implied.append(1 << number | reduce(and_, map(self._bits, sides), -1))
 
     def _bits(self, events: Events) -> int:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from undertow.engines.expand import events as kinds
 from undertow.engines.expand.events import Event, Events, ExpandIndex, Timing
+from undertow.ir.budget import paced
 from undertow.ir.graph import Operand, Port, StaticGraph
 from undertow.ir.structure import COLLECTED
 from undertow.ir.walk import grouped, ports_of, reachable
@@ -149,7 +150,7 @@ class Templates:
 
     def _find_steps(self, template: Template) -> None:
         timing, graph = template.timing, self.graph
-        for event, waits in timing.waits.items():
+        for event, waits in paced(timing.waits.items()):
             if event[0] not in FIRES:
                 continue
             template.steps[event] = timing.fewest(waits)
@@ -186,14 +187,14 @@ class Templates:
         for result, operand in self.results.get((template.body, template.phase), {}).items():
             source = None if self.graph.type_of(operand) == CTL else index.value_of(operand)
             attach(Up(result, source), timing.look(operand), template.body)
-        for event, waits in template.steps.items():
+        for event, waits in paced(template.steps.items()):
             others: list[Event | None] = [*waits] or [None]
             for other in others:
                 own.setdefault(other, []).append(Wake(event))
         # Later merges first, so that the program of a merge is complete before others include it.
         for event in sorted(timing.arrivals, key=lambda e: -timing.numbers[e]):
             own[event] = list(_expanded(own.get(event, []), own))
-        for key in list(own):
+        for key in paced(list(own)):
             if key is None or key[0] != kinds.MERGED:
                 template.programs[key] = list(_expanded(own[key], own))
 
@@ -207,7 +208,7 @@ class Templates:
             uses.update(template.saves)
             if body == 0:
                 uses.update(value for value in self.shared if isinstance(value, Port))
-            for event in template.steps:
+            for event in paced(template.steps):
                 uses.update(x for x in self._operands(event) if isinstance(x, Port | Cell))
             actions = [action for program in template.programs.values() for action in program]
             uses.update(action.value for action in actions if isinstance(action, Up) and isinstance(action.value, Port))

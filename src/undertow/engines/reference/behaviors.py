@@ -28,6 +28,7 @@ from undertow.engines.reference.plan import number_graph
 from undertow.engines.reference.rows import NumberedGraph
 from undertow.engines.reference.run import Run
 from undertow.errors import RunError, Timeout
+from undertow.ir.budget import check
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag, show_tag
 from undertow.ops.op import CATALOGUE
@@ -92,6 +93,7 @@ def explore(graph: StaticGraph, inputs: Sequence[Result], state: State, budget: 
         if explored.runs == budget:
             explored.is_complete = False
             break
+        check()
         schedule, asleep = todo.pop()
         explored.runs += 1
         end = program.replay(schedule)

@@ -9,6 +9,7 @@ from undertow.engines.checks import as_plain
 from undertow.engines.frames import check_runnable, kernel_of
 from undertow.engines.reference.rows import CODES, COUNT, Kind, Layout, NumberedGraph, Out, Quiet, Row, SitePlan
 from undertow.errors import GraphError
+from undertow.ir.budget import paced
 from undertow.ir.graph import Const, Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, INWARD, SOURCES, STARTS
@@ -70,7 +71,7 @@ class _Planner:
     def make(self) -> NumberedGraph:
         self.lay_out()
         self.connect()
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(paced(self.graph.nodes)):
             self.layouts[self.home[number]].rows.append(self.row(number, node))
         first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in SOURCES)
         return NumberedGraph(
@@ -81,7 +82,7 @@ class _Planner:
 
     def lay_out(self) -> None:
         """Give every node a number, a count and slots in its body, and every site a cell."""
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(paced(self.graph.nodes)):
             layout = self.layouts[self.home[number]]
             self.local[number] = len(layout.nodes)
             self.first[number] = len(layout.slots)
@@ -105,9 +106,9 @@ class _Planner:
 
     def count(self, node: Node) -> int:
         """The number of tokens that a node waits for."""
-        ports = ports_of((*node.inputs, *node.controls))
         if self.index.is_parameter(node):
             return 1
+        ports = ports_of((*node.inputs, *node.controls))
         if node.op == "hoist_read":
             if not node.controls or not node.inputs or len(ports) < len(node.inputs) + len(node.controls):
                 raise GraphError(f"{node.name}: a hoist_read takes ports and a control edge", node.span)
@@ -124,7 +125,7 @@ class _Planner:
 
     def connect(self) -> None:
         """Record the consumers of every port."""
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(paced(self.graph.nodes)):
             for index, operand in enumerate(node.inputs):
                 if isinstance(operand, Port):
                     self.connect_input(number, node, index, operand)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from undertow.frontend.interpret.drive import Work
+from undertow.ir.budget import check
 
 
 class StartOver(Exception):
@@ -25,6 +26,7 @@ class StartOver(Exception):
 def until_fixpoint(owner: object, attempt: Callable[[], Any]) -> Work:
     """The result of the first attempt that learns nothing new about its owner."""
     while True:
+        check()
         try:
             return (yield attempt())
         except StartOver as restart:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.errors import CaptureError, InternalError, Span
+from undertow.ir import budget
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port, Region
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import SOURCES
@@ -22,6 +23,7 @@ from undertow.types import CTL, Type, bool_
 
 START = Port(0)
 NOTHING: Mapping[Port, Port] = {}
+_BATCH = 256  # nodes that are paid for at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class Builder:
         region: int | None = None,
     ) -> int:
         """Append a node to the current (or the given) region; its inputs must be visible there."""
+        if not len(self.nodes) % _BATCH:
+            budget.pay(_BATCH if self.nodes else 0)
         where = self.region if region is None else region
         triggered = op in SOURCES or any(isinstance(i, Port) for i in inputs)
         if op not in ("start", "param", "switch", "merge") and region is None:
@@ -281,6 +285,7 @@ class Builder:
         fed: Mapping[Port, Port] = NOTHING,
     ) -> FunctionGraph:
         """These nodes and regions, renumbered."""
+        budget.pay(len(order) % _BATCH)
         place = {old: new for new, old in enumerate(order)}
         region_of = {old: new for new, old in enumerate(kept)}
 

@@ -44,6 +44,7 @@ class Captured:
     needs_seed: bool
     variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
     written: frozenset[str] = frozenset()
+    most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
 
 
 def capture_main(

@@ -106,8 +106,8 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
     return leaves, tuple(tokens)
 
 
-def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, static: Any = None) -> Any:
-    """The container with this structure and these leaves; `build` and `static` may replace how tokens are built."""
+def unflatten(structure: Structure, leaves: Sequence[Any], construct: Any = None, static: Any = None) -> Any:
+    """The container with this structure and these leaves; `construct` and `static` may replace how tokens are built."""
     if structure == (LEAF,):
         return leaves[0]
     # Each entry: the token, and the values gathered for it so far.
@@ -126,7 +126,7 @@ def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, st
             stack.append((token, contents))
         while len(contents) == stack[-1][0][1] and len(stack) > 1:
             done, _ = stack.pop()
-            value = (build or _build)(done, contents)
+            value = (construct or build)(done, contents)
             contents = stack[-1][1]
             contents.append(value)
     return stack[0][1][0]
@@ -156,7 +156,8 @@ def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list
     return ranges
 
 
-def _build(token: Token, contents: list[Any]) -> Any:
+def build(token: Token, contents: list[Any]) -> Any:
+    """The container of a token with these contents."""
     kind = token[0]
     if kind == "tuple":
         return tuple(contents)
