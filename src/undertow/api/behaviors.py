@@ -39,20 +39,20 @@ class Behavior:
 class Behaviors(Sequence[Behavior]):
     """All outcomes found, without duplicates. `is_complete` is False if the budget cut the search short."""
 
-    found: tuple[Behavior, ...]
+    outcomes: tuple[Behavior, ...]
     is_complete: bool
     runs: int  # how many schedules were tried, in part or to the end
 
     def __getitem__(self, index: Any) -> Any:
-        return self.found[index]
+        return self.outcomes[index]
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.outcomes)
 
     def __str__(self) -> str:
-        count = f"{len(self.found)} outcome{'s' * (len(self.found) != 1)}"
+        count = f"{len(self.outcomes)} outcome{'s' * (len(self.outcomes) != 1)}"
         said = count if self.is_complete else f"at least {count}: the budget of {self.runs} runs is used up"
-        return "\n".join([said, *map(str, self.found)])
+        return "\n".join([said, *map(str, self.outcomes)])
 
 
 def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behaviors:

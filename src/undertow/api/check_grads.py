@@ -103,12 +103,12 @@ class _Checked:
         args[number] = tree.unflatten(structure, moved)
         return tuple(args)
 
-    def compare(self, number: int, found: Sequence[Floats], wanted: Sequence[Floats], what: str, other: str) -> None:
+    def compare(self, number: int, actual: Sequence[Floats], wanted: Sequence[Floats], what: str, other: str) -> None:
         """Raise an error if two derivatives differ."""
-        for at, (a, b) in enumerate(zip(found, wanted, strict=True)):
+        for at, (a, b) in enumerate(zip(actual, wanted, strict=True)):
             if not np.allclose(a, b, rtol=self.rtol, atol=self.atol, equal_nan=True):
                 worst = np.unravel_index(np.argmax(np.abs(a - b)), np.shape(a)) if np.ndim(a) else ()
-                result = f"result {at} " if len(found) > 1 else "the result "
+                result = f"result {at} " if len(actual) > 1 else "the result "
                 place = f"at {list(map(int, worst))} " if worst else ""
                 raise GradientMismatch(
                     f"the derivative of {result}{place}along argument {number} is {float(a[worst]):.9g} by {what}, "

@@ -79,11 +79,11 @@ class Program:
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
 
-    def takes(self, given: Arguments) -> bool:
+    def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
         wanted = self.captured
-        return wanted.structures == given.structures and all(
-            a.accepts(b) for a, b in zip(wanted.types, given.types, strict=True)
+        return wanted.structures == arguments.structures and all(
+            a.accepts(b) for a, b in zip(wanted.types, arguments.types, strict=True)
         )
 
     def library(self, engine: Engine, simplify: bool) -> Library:
@@ -301,14 +301,14 @@ class Function:
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
-        given = self.__undertow_arguments__(args, {})
-        if not program.takes(given):
+        arguments = self.__undertow_arguments__(args, {})
+        if not program.takes(arguments):
             raise UndertowError(
                 "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
                 hint="make a plan for these arguments: f.plan(...)",
             )
-        result, counted = apart(program.run, given.leaves, chosen, plan)
+        result, counted = apart(program.run, arguments.leaves, chosen, plan)
         return (result, counted) if stats else result
 
     def library(self, *args: Any, **kwargs: Any) -> Library:
@@ -330,20 +330,20 @@ class Function:
             program, leaves = known
             return program.run(leaves, chosen)
         begin(chosen)
-        given = self.__undertow_arguments__(args, kwargs)
-        program = self.__undertow_program__(given)
+        arguments = self.__undertow_arguments__(args, kwargs)
+        program = self.__undertow_program__(arguments)
         if is_plain:
-            self.__undertow_programs__.quick.add(args, given, program)
-        return program.run(given.leaves, chosen)
+            self.__undertow_programs__.quick.add(args, arguments, program)
+        return program.run(arguments.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
         begin(chosen)
         try:
-            given, mapped = self._map_arguments(args)
+            arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
-        return self.__undertow_program__(given, mapped).run(given.leaves, chosen)
+        return self.__undertow_program__(arguments, mapped).run(arguments.leaves, chosen)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -358,7 +358,7 @@ class Function:
     def __undertow_arguments__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__
         try:
-            given = take_arguments(definition, [*self.__undertow_bound__, *args], kwargs)
+            arguments = take_arguments(definition, [*self.__undertow_bound__, *args], kwargs)
         except UndertowError as fault:
             fault.span = fault.span or definition.closure.span
             raise
@@ -368,7 +368,7 @@ class Function:
                 definition.closure.span,
                 hint="arguments must be numbers, arrays, or tuples, lists, dicts and dataclasses of them",
             ) from fault
-        for leaf in given.leaves:
+        for leaf in arguments.leaves:
             if isinstance(leaf, Traced) and leaf.builder.is_open:
                 raise CaptureError(
                     f"`{definition.name}` is run inside a captured function, with values known only at run time",
@@ -376,7 +376,7 @@ class Function:
                 )
             if isinstance(leaf, Traced):
                 raise used_too_late(leaf)
-        return given
+        return arguments
 
     def _map_arguments(self, args: Sequence[Any]) -> tuple[Arguments, tuple[Any, ...]]:
         """Arguments of `map`, and for each of them its structure if it is mapped, else None."""
@@ -406,17 +406,19 @@ class Function:
             mapped.append(not is_shared)
         common_length(f"`{definition.name}.map`", lengths, definition.closure.span)
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
-        given = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
-        return given, tuple(mapped)
+        arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
+        return arguments, tuple(mapped)
 
-    def __undertow_program__(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
+    def __undertow_program__(self, arguments: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
         """The program for these types, captured on first use."""
         definition = self.__undertow_definition__
 
         def capture() -> Captured:
-            return capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
+            return capture_call(definition, arguments) if mapped is None else capture_map(definition, arguments, mapped)
 
-        return self.__undertow_programs__.find((given.structures, mapped), given.types, definition.name, capture)
+        return self.__undertow_programs__.find(
+            (arguments.structures, mapped), arguments.types, definition.name, capture
+        )
 
 
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:

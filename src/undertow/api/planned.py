@@ -26,19 +26,19 @@ class PlanView:
         self.static = graph
         self.data = data
         self._feed = feed
-        self._made: WavesPlan | None = None
+        self._plan: WavesPlan | None = None
 
     @property
     def _ready(self) -> WavesPlan:
-        if self._made is None:
+        if self._plan is None:
             try:
-                self._made = WavesPlan(self.static, plan=self.data)
+                self._plan = WavesPlan(self.static, plan=self.data)
             except ValueError as wrong:
                 what = str(wrong).removeprefix("not a plan: ")
                 raise GraphError(
                     f"the core rejects this plan: {what}", hint="compare it with what print(f.plan(...)) shows"
                 ) from None
-        return self._made
+        return self._plan
 
     def __str__(self) -> str:
         """The text of the plan; comments show how the core runs narrow groups and agendas."""

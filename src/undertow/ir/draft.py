@@ -121,8 +121,8 @@ class Draft:
             for region, port in pivots.items():
                 starts[region].append((phase, port))
         regions = tuple(
-            replace(region, starts=tuple(port for _, port in sorted(found)))
-            for region, found in zip(self.regions, starts, strict=True)
+            replace(region, starts=tuple(port for _, port in sorted(pivots)))
+            for region, pivots in zip(self.regions, starts, strict=True)
         )
         return replace(
             old, nodes=tuple(self.nodes), regions=regions, phases=tuple(phases), carried=carried, shared=tuple(shared)
@@ -165,8 +165,8 @@ class Copy:
         sides = self.branches[region.pred, region.parent]
         names = tuple(self.prefix + self.graph.regions[side].name for side in sides)
         key = self.ports[region.pred], self.places[region.parent]
-        made = self.draft.pairs.get(key) or self.draft.branch(*key, (names[0], names[1]))
-        self.places.update(zip(sides, made, strict=True))
+        pair = self.draft.pairs.get(key) or self.draft.branch(*key, (names[0], names[1]))
+        self.places.update(zip(sides, pair, strict=True))
 
     def add(self, number: int, node: Node | None = None, outputs: Iterable[int] | None = None) -> int:
         """Add a node, as it is or as changed by the caller; `outputs` are the old outputs it keeps. Its new number."""

@@ -172,13 +172,13 @@ class Graph:
 
     def branches(self) -> dict[tuple[Port, int], tuple[int, int]]:
         """(predicate, parent region) -> (region of the true side, region of the false side)."""
-        found: dict[tuple[Port, int], list[int]] = {}
+        sides_of: dict[tuple[Port, int], list[int]] = {}
         for number, region in enumerate(self.regions):
             if region.kind == "branch":
                 assert region.pred is not None and region.parent is not None
-                sides = found.setdefault((region.pred, region.parent), [-1, -1])
+                sides = sides_of.setdefault((region.pred, region.parent), [-1, -1])
                 sides[0 if region.side else 1] = number
-        return {key: (sides[0], sides[1]) for key, sides in found.items()}
+        return {key: (sides[0], sides[1]) for key, sides in sides_of.items()}
 
 
 @dataclass(frozen=True, slots=True)

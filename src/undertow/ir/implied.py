@@ -70,8 +70,8 @@ def prefix(name: str) -> str:
 
 def homes_of(names: Sequence[str], paths: Sequence[str]) -> dict[str, int]:
     """Regions by unique name or path. A node called `name/...` or `path/...` need not state its region."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for words in (paths, names):
         count = Counter(words)
-        found.update({word: number for number, word in enumerate(words) if count[word] == 1})
-    return found
+        numbers.update({word: number for number, word in enumerate(words) if count[word] == 1})
+    return numbers

@@ -65,11 +65,11 @@ class Line:
 
     def take(self, *texts: str) -> str:
         """Take one of the given words or marks, if it comes next."""
-        found = self.peek()
-        if found not in texts:
+        token = self.peek()
+        if token not in texts:
             return ""
         self.at += 1
-        return found
+        return token
 
     def expect(self, *texts: str) -> str:
         return self.take(*texts) or self.fail(" or ".join(f"`{text}`" for text in texts))
@@ -108,7 +108,7 @@ class Line:
             return self.string()
         return self.read(what, "word", str) if self.peek() not in RESERVED else self.fail(what)
 
-    def some(self, item: Callable[[], _Item], close: str = "", between: str = ",") -> list[_Item]:
+    def items(self, item: Callable[[], _Item], close: str = "", between: str = ",") -> list[_Item]:
         """Items separated by commas; none if `close` comes at once."""
         if close and self.take(close):
             return []
@@ -121,7 +121,7 @@ class Line:
 
     def type(self) -> Type:
         dtype = DTYPES[self.take(*DTYPES) or self.fail("a type such as i64 or f32[3,?]")]
-        return Type(dtype, tuple(self.some(self.dim, "]")) if self.take("[") else ())
+        return Type(dtype, tuple(self.items(self.dim, "]")) if self.take("[") else ())
 
     def dim(self) -> int | None:
         number = None if self.take("?") else self.integer("a dimension")
@@ -132,7 +132,7 @@ class Line:
         if self.take("["):
             if depth == DEEPEST:
                 self.fail(f"lists at most {DEEPEST} deep")
-            return tuple(self.some(lambda: self.attr(depth + 1), "]"))
+            return tuple(self.items(lambda: self.attr(depth + 1), "]"))
         what = "an attribute: a number, string, list, true, false or null"
         return self.read(what, str(self.kind()), read_scalar)
 

@@ -276,15 +276,15 @@ class _Engine(Copy):
         """Add a node, unless there is an equal one."""
         if not (node.op in ("switch", "merge") or self.operators.is_pure(node.op)):
             return self.draft.add(node)
-        found = self.find(node)
-        if found is None:
-            found = self.known[_node_key(node)] = self.draft.add(node)
-        return found
+        number = self.find(node)
+        if number is None:
+            number = self.known[_node_key(node)] = self.draft.add(node)
+        return number
 
     def find(self, node: Node) -> int | None:
         """The number of an equal node, if there is one."""
-        found = self.known.get(_node_key(node))
-        return found if found is not None and _is_equal(self.draft.nodes[found], node) else None
+        number = self.known.get(_node_key(node))
+        return number if number is not None and _is_equal(self.draft.nodes[number], node) else None
 
     def above(self, node: Node) -> Port | None:
         """The same expression in the enclosing region, if a Switch already leads its value here."""
@@ -350,11 +350,11 @@ class _Engine(Copy):
             return None if made is None else Port(self.make(made), output.index)
         return match[output.name] if isinstance(output, (Var, Known)) else output
 
-    def build(self, made: Form, match: Match) -> Node | None:
+    def build(self, form: Form, match: Match) -> Node | None:
         """The node of a form; the nodes of the forms inside it are added. None if their types do not fit."""
         node = match.node
         inputs: list[Operand] = []
-        for part in made.inputs or ():
+        for part in form.inputs or ():
             operand = self.resolve(part, match)
             if operand is None:
                 return None
@@ -362,14 +362,14 @@ class _Engine(Copy):
         ports = ports_of(inputs)
         if not ports or any(self.draft.home(port) != node.region for port in ports):
             return None
-        attrs = made.attrs
+        attrs = form.attrs
         if "device" in node.attrs:
             attrs = Attrs(**attrs, device=node.attrs["device"])
         try:
-            types = self.operators.types(made.op, [self.draft.type_of(operand) for operand in inputs], attrs)
+            types = self.operators.types(form.op, [self.draft.type_of(operand) for operand in inputs], attrs)
         except UndertowError:
             return None
-        return Node(made.op, tuple(inputs), tuple(types), node.name, node.region, attrs, span=node.span)
+        return Node(form.op, tuple(inputs), tuple(types), node.name, node.region, attrs, span=node.span)
 
 
 def _is_freed(match: Match, became: Node | tuple[Operand, ...]) -> bool:

@@ -163,15 +163,15 @@ def reachable(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) ->
     >>> list(reachable("a", {"a": "bc", "b": "", "c": "da", "d": ""}.__getitem__))
     ['a', 'b', 'c', 'd']
     """
-    found = dict.fromkeys(names)
-    todo = list(found)
+    reached = dict.fromkeys(names)
+    todo = list(reached)
     for name in todo:  # it grows meanwhile
         check()
         for other in edges(name):
-            if other not in found:
-                found[other] = None
+            if other not in reached:
+                reached[other] = None
                 todo.append(other)
-    return found
+    return reached
 
 
 def fixpoint(names: Iterable[Name], update: Callable[[Name], bool], users: Callable[[Name], Iterable[Name]]) -> None:

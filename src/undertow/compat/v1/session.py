@@ -37,15 +37,15 @@ def get_default_session() -> Session | None:
 
 
 def session_for(session: Session | None, what: Any) -> Session:
-    """The session that is given, or that of the innermost `with`."""
-    found = session or get_default_session()
-    if found is None:
+    """This session, or that of the innermost `with`."""
+    chosen = session or get_default_session()
+    if chosen is None:
         raise GraphError(
             f"there is no session to run {what!r} in",
             here(),
             hint="use `with tf.Session():`, or pass one: x.eval(session=sess)",
         )
-    return found
+    return chosen
 
 
 class ConfigProto:
@@ -70,7 +70,7 @@ class Session:
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
         self.graph = get_default_graph() if graph is None else graph
-        self._cell = Cell({})  # the values of variables by name: a dict that is replaced as a whole, and never changed
+        self._cell = Cell({})  # values of variables by name: the dict is replaced as a whole, never changed
         self._is_open = True
         self._entered: list[contextlib.ExitStack] = []
 
@@ -90,7 +90,7 @@ class Session:
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Session]:
-        """`with sess.as_default():` makes it the one that `eval` uses, and does not close it."""
+        """Inside `with sess.as_default():`, `eval` uses this session; it is not closed at the end."""
         self._check_open()
         with _SESSIONS.pushed(self):
             yield self
@@ -215,5 +215,5 @@ def _frozen(value: Any) -> Any:
 
 
 def _own(value: Any) -> Any:
-    """A copy that the user may modify, never the value of a variable or a constant."""
+    """A copy that the user may modify; never the array of a variable or a constant."""
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value

@@ -63,10 +63,10 @@ def contents(env: Env) -> dict[int, tuple[Any, Any]]:
     return held
 
 
-def _refill(container: Any, held: Any) -> None:
-    if not _is_same(container, held):
+def _refill(container: Any, contents: Any) -> None:
+    if not _is_same(container, contents):
         container.clear()
-        (container.extend if isinstance(container, list) else container.update)(held)
+        (container.extend if isinstance(container, list) else container.update)(contents)
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -167,12 +167,12 @@ def name_of(container: Any, state: State) -> str:
     return f"a {type(container).__name__}"
 
 
-def _contained(held: Any) -> str:
-    if isinstance(held, dict):
-        return f"the keys {', '.join(map(repr, held))}" if held else "no keys"
-    if isinstance(held, set):
-        return f"the items {', '.join(sorted(map(repr, held)))}" if held else "no items"
-    return f"{len(held)} item{'' if len(held) == 1 else 's'}"
+def _contained(contents: Any) -> str:
+    if isinstance(contents, dict):
+        return f"the keys {', '.join(map(repr, contents))}" if contents else "no keys"
+    if isinstance(contents, set):
+        return f"the items {', '.join(sorted(map(repr, contents)))}" if contents else "no items"
+    return f"{len(contents)} item{'' if len(contents) == 1 else 's'}"
 
 
 def join_effects(before: State, ends: list[Port | None], regions: tuple[int, int], builder: Builder) -> None:

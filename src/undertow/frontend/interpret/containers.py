@@ -98,7 +98,7 @@ class Containers(Expressions):
             return iter(found)
         return found if isinstance(node, ast.ListComp) else set(found)
 
-    def _comprehend(self, node: Any, env: Env, found: list[Any]) -> Work:
+    def _comprehend(self, node: Any, env: Env, items: list[Any]) -> Work:
         # The nest of `for` clauses as a stack of iterators; its depth is the source's, not the data's.
         first = yield self.expr(node.generators[0].iter, env.parent or env)
         stack = [self.iterate(first, self.span(node.generators[0].iter, env))]
@@ -129,9 +129,9 @@ class Containers(Expressions):
                 stack.append(self.iterate((yield self.expr(following, env)), self.span(following, env)))
             elif isinstance(node, ast.DictComp):
                 key = yield self.expr(node.key, env)
-                found.append((_static(key, "a dict key", self.span(node.key, env)), (yield self.expr(node.value, env))))
+                items.append((_static(key, "a dict key", self.span(node.key, env)), (yield self.expr(node.value, env))))
             else:
-                found.append((yield self.expr(node.elt, env)))
+                items.append((yield self.expr(node.elt, env)))
 
     def iterate(self, value: Any, span: Span) -> Any:
         """An iterator over something whose length is known now."""

@@ -48,12 +48,12 @@ class Statements(Interpreter):
         yield self.assign(target, table[type(node.op)](before, value), env)
 
     def define(self, node: ast.FunctionDef, env: Env) -> Work:
-        made: Any = yield self.make_closure(node, env)
+        function: Any = yield self.make_closure(node, env)
         for decorator in reversed(node.decorator_list):
             wrap = yield self.expr(decorator, env)
             self.at(decorator, env)
-            made = yield self.call(wrap, [made], {}, env)
-        self.bind(node.name, made, env)
+            function = yield self.call(wrap, [function], {}, env)
+        self.bind(node.name, function, env)
 
     def check(self, node: ast.Assert, env: Env) -> Work:
         truth = yield self.condition(node.test, env)

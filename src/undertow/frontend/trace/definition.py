@@ -46,8 +46,8 @@ class Definition:
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
         self._notes: dict[str, Annotation | None] = {}
-        # What was made of it, such as its gradient, by what that is: so a second `ut.grad(f)` finds the first.
-        self.made: dict[Any, Any] = {}
+        # Functions derived from this one, such as its gradient, by its options: `ut.grad(f)` is made once.
+        self.derived: dict[Any, Any] = {}
 
     @property
     def closure(self) -> Closure:

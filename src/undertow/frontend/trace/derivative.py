@@ -32,9 +32,9 @@ from undertow.types import said
 
 def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]]:
     """The definition of what the user passes as a function, and the arguments that it is bound to."""
-    found = getattr(function, "__undertow_definition__", None)
-    if found is not None:
-        return found, tuple(getattr(function, "__undertow_bound__", ()))
+    definition = getattr(function, "__undertow_definition__", None)
+    if definition is not None:
+        return definition, tuple(getattr(function, "__undertow_bound__", ()))
     bound: tuple[Any, ...] = ()
     if isinstance(function, MethodType):
         function, bound = function.__func__, (function.__self__,)

@@ -43,13 +43,13 @@ class ReadyDefinition(Definition):
 
     def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
         """The token and contents of a container; one that looks like a saved class counts as that class."""
-        found = tree.children(value)
-        if found is None or found[0][0] not in ("dataclass", "namedtuple"):
-            return found
-        (kind, count, cls, *rest), held = found
+        container = tree.children(value)
+        if container is None or container[0][0] not in ("dataclass", "namedtuple"):
+            return container
+        (kind, count, cls, *rest), contents = container
         if cls not in self._classes_here:
             cls = self._classes.get(_looks(cls), cls)
-        return (kind, count, cls, *rest), held
+        return (kind, count, cls, *rest), contents
 
     def ready(self, arguments: Arguments) -> Ready:
         """The graphs for these arguments."""
@@ -98,6 +98,6 @@ def show_arguments(structures: Sequence[tree.Structure], types: Sequence[Any], n
     for name, structure in zip(names, structures, strict=True):
         if structure in ((("tuple", 0),), (("dict", 0, ()),)):  # empty *args or **kwargs
             continue
-        held = [next(rest) for token in structure if token == tree.LEAF]
-        parts.append(f"{name}: {tree.show(structure, held)}")
+        contents = [next(rest) for token in structure if token == tree.LEAF]
+        parts.append(f"{name}: {tree.show(structure, contents)}")
     return f"({', '.join(parts)})"

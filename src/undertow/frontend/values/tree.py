@@ -96,13 +96,13 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
             leaves.append(item)
             tokens.append(LEAF)
             continue
-        found = children(item)
-        if found is None:
+        container = children(item)
+        if container is None:
             tokens.append(("static", Identity(item)))
         else:
-            token, held = found
+            token, contents = container
             tokens.append(token)
-            stack.extend(reversed(held))
+            stack.extend(reversed(contents))
     return leaves, tuple(tokens)
 
 
@@ -116,19 +116,19 @@ def unflatten(structure: Structure, leaves: Sequence[Any], construct: Any = None
     for token in structure:
         kind = token[0]
         if kind == "leaf":
-            held = stack[-1][1]
-            held.append(next(rest))
+            contents = stack[-1][1]
+            contents.append(next(rest))
         elif kind == "static":
-            held = stack[-1][1]
-            held.append(token[1].value if static is None else static(token[1].value))
+            contents = stack[-1][1]
+            contents.append(token[1].value if static is None else static(token[1].value))
         else:
-            held = []
-            stack.append((token, held))
-        while len(held) == stack[-1][0][1] and len(stack) > 1:
+            contents = []
+            stack.append((token, contents))
+        while len(contents) == stack[-1][0][1] and len(stack) > 1:
             done, _ = stack.pop()
-            made = (construct or build)(done, held)
-            held = stack[-1][1]
-            held.append(made)
+            value = (construct or build)(done, contents)
+            contents = stack[-1][1]
+            contents.append(value)
     return stack[0][1][0]
 
 
@@ -148,32 +148,32 @@ def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list
     >>> [numbers for numbers, _ in numbered([(1, 2), 3])]
     [range(0, 2), range(2, 3)]
     """
-    found = []
+    ranges = []
     for value in values:
         leaves, structure = flatten(value, is_leaf)
-        found.append((range(at, at + len(leaves)), structure))
+        ranges.append((range(at, at + len(leaves)), structure))
         at += len(leaves)
-    return found
+    return ranges
 
 
-def build(token: Token, held: list[Any]) -> Any:
-    """The container of a token with those contents."""
+def build(token: Token, contents: list[Any]) -> Any:
+    """The container of a token with these contents."""
     kind = token[0]
     if kind == "tuple":
-        return tuple(held)
+        return tuple(contents)
     if kind == "list":
-        return held
+        return contents
     if kind == "namedtuple":
-        return token[2](*held)
+        return token[2](*contents)
     if kind == "dict":
-        return dict(zip(token[2], held, strict=True))
+        return dict(zip(token[2], contents, strict=True))
     if kind == "object":
-        return token[2].__undertow_whole__(token[4], held)
+        return token[2].__undertow_whole__(token[4], contents)
     # A dataclass may check its fields or have fields that __init__ does not take: set them directly.
-    made = object.__new__(token[2])
-    for name, value in zip(token[3], held, strict=True):
-        object.__setattr__(made, name, value)
-    return made
+    instance = object.__new__(token[2])
+    for name, value in zip(token[3], contents, strict=True):
+        object.__setattr__(instance, name, value)
+    return instance
 
 
 def along(
@@ -192,25 +192,25 @@ def along(
             return [value[key] for key in first[2]]
         except KeyError:
             return None
-    found: list[Any] = []
+    values: list[Any] = []
     stack: list[Any] = [value]
     for token in structure:
         item = stack.pop()
         if token is LEAF or token == LEAF or token in more:
-            found.append(item)
+            values.append(item)
         elif token[0] == "static":
             continue
         elif item is None:
             stack += [None] * token[1]
         else:
             if token[0] == "dict" and isinstance(item, dict) and set(item) == set(token[2]):
-                held = token, [item[key] for key in token[2]]
+                container = token, [item[key] for key in token[2]]
             else:
-                held = children(item)
-            if held is None or held[0] != token:
+                container = children(item)
+            if container is None or container[0] != token:
                 return None
-            stack += reversed(held[1])
-    return found
+            stack += reversed(container[1])
+    return values
 
 
 def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
@@ -219,18 +219,18 @@ def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
     >>> paths({"W": 1, "b": (2, 3)}, "params")
     ['params.W', 'params.b.0', 'params.b.1']
     """
-    found: list[str] = []
+    names: list[str] = []
     stack: list[tuple[str, Any]] = [(name, value)]
     while stack:
         path, item = stack.pop()
         if (is_leaf is not None and is_leaf(item)) or is_number(item):
-            found.append(path)
+            names.append(path)
         elif (inner := children(item)) is not None:
-            token, held = inner
+            token, contents = inner
             keys = {"dict": 2, "dataclass": 3, "object": 3}.get(token[0])
-            labels = range(len(held)) if keys is None else token[keys]
-            stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, held, strict=True)]))
-    return found
+            labels = range(len(contents)) if keys is None else token[keys]
+            stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, contents, strict=True)]))
+    return names
 
 
 _LONGEST = 120  # characters of a structure in a message
@@ -250,16 +250,16 @@ def show(structure: Structure, leaves: Sequence[object]) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _show_container(token: Token, held: list[str]) -> str:
+def _show_container(token: Token, texts: list[str]) -> str:
     kind = token[0]
     if kind == "tuple":
-        return f"({held[0]},)" if len(held) == 1 else f"({', '.join(held)})"
+        return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
     if kind == "list":
-        return f"[{', '.join(held)}]"
+        return f"[{', '.join(texts)}]"
     if kind == "dict":
-        return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], held, strict=True)) + "}"
+        return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], texts, strict=True)) + "}"
     names = token[2]._fields if kind == "namedtuple" else token[3]
-    return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, held, strict=True))})"
+    return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, texts, strict=True))})"
 
 
 def _show_static(value: object) -> str:
