@@ -34,7 +34,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_label(value: object) -> bool:
-    return _is_integer(value) or (type(value) is list and len(value) == 2 and all(map(_is_integer, value)))
+    return _is_integer(value) or (isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_integer, value)))
 
 
 # By what is written after the colon. A type that is not here is a KeyError the first time that anybody looks.
@@ -45,7 +45,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: type(value) is str,
     "int | None": lambda value: value is None or _is_integer(value),
     "Label | None": lambda value: value is None or _is_label(value),
-    "tuple[str, ...]": lambda value: type(value) is list and all(type(item) is str for item in value),
+    "tuple[str, ...]": lambda value: isinstance(value, (list, tuple)) and all(type(item) is str for item in value),
 }
 
 
