@@ -123,7 +123,7 @@ class Program:
         inputs = self.inputs(leaves, chosen)
         try:
             plan = plan or self.ready(chosen)
-            limits = limits_left(chosen)
+            limits = chosen.limits if budget.clock() is None else limits_left(chosen)
             if not captured.variables:
                 values, stats = plan.run(inputs, limits)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats

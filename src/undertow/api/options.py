@@ -85,7 +85,7 @@ class Settings:
     def draw_seed(self) -> np.int64:
         """The seed of a run: the given one, or a random one."""
         seed = self.limits.seed
-        return np.int64((secrets.randbits(63) if seed is None else seed) & (2**63 - 1))
+        return np.int64(secrets.randbits(63) if seed is None else seed)
 
 
 @functools.lru_cache(64)

@@ -53,7 +53,7 @@ def sentiment(trees: int = 1000, seed: int = 0, max_depth: int = _DEEPEST) -> Fo
     np.True_
     """
     check_whole("trees", trees, 0)
-    check_whole("seed", seed)
+    check_whole("seed", seed, 0)
     check_whole("max_depth", max_depth, 0)
     source = random.Random(seed)
     nodes = [node for _ in range(trees) for node in _sentence(source, max_depth)]

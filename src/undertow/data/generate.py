@@ -106,7 +106,7 @@ def _grown(
 ) -> Forest:
     """Expressions whose root is an operator; each argument is an expression with probability `chance`."""
     check_whole("trees", trees, 0)
-    check_whole("seed", seed)
+    check_whole("seed", seed, 0)  # Python's generator takes -1 for 1
     check_whole("max_depth", max_depth, 1)
     if max_nodes is not None:
         check_whole("max_nodes", max_nodes, 1)

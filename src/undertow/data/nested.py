@@ -114,7 +114,7 @@ def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]
     if isinstance(value, str) or _is_number(value):
         return value, None, [], {}
     if callable(getattr(value, "label", None)):
-        below = list(value)
+        below = _children(value, tree)
         if len(below) == 1 and isinstance(below[0], str):  # (NN dog) is one node, as in brackets
             return below[0], value.label(), [], {}
         return None, value.label(), below, {}
@@ -129,12 +129,21 @@ def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]
             f"{brief(value)} in tree {tree} is not a valid node",
             hint="a node is a word, a word number, a tuple, list, dict or dataclass",
         )
-    below = list(value.get("children") or ())
+    below = [] if value.get("children") is None else _children(value["children"], tree)
     sides = [value[side] for side in ("left", "right") if value.get(side) is not None]
     if below and sides:
         raise DataError(f"a node of tree {tree} has both `children` and `left` or `right`", hint="use one or the other")
     others = {name: entry for name, entry in value.items() if name not in _OWN and entry is not None}
     return value.get("word"), value.get("label"), below or sides, others
+
+
+def _children(value: Any, tree: int) -> list[Any]:
+    """The children of a node. Words are iterable too, letter by letter, and dicts key by key."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        return list(value)
+    raise DataError(
+        f"the children of a node of tree {tree} are {brief(value)}", hint="they must be a list of nodes, as in [node]"
+    )
 
 
 def _is_number(value: Any) -> bool:

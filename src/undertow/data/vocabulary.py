@@ -114,7 +114,10 @@ class Vocabulary:
     @classmethod
     def load(cls, path: str | os.PathLike[str], unknown: str | None = UNKNOWN) -> Vocabulary:
         """Read a file written by `save`. `unknown` names the unknown word, if the file has it."""
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        try:
+            lines = Path(path).read_text(encoding="utf-8").split("\n")
+        except UnicodeDecodeError as fault:
+            raise DataError(f"{os.fspath(path)!r} is not UTF-8 text: {fault}", hint="convert the file first") from None
         words = tuple(lines[:-1] if lines[-1] == "" else lines)
         return cls(words, unknown if unknown in words else None)
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,54 @@ from undertow.ir.trace import Event, Tag
 SCHEDULERS = ("fifo", "lifo", "random")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
 State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
+
+
+class _Range(NamedTuple):
+    """The numbers that an option may be."""
+
+    least: int
+    most: int
+    hint: str
+    kind: type[int] | type[float] = int
+
+    def checked(self, name: str, value: Any) -> int | float:
+        """The number as Python's own."""
+        kinds = (int, np.integer) if self.kind is int else (int, float, np.integer, np.floating)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            wanted = "an integer" if self.kind is int else "a number of seconds"
+            raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
+        if self.kind is float and value == float("inf"):
+            return float(value)  # no limit
+        if not self.least <= value <= self.most:  # nan too
+            if value != value:
+                what = "is not a number"
+            elif value < self.least:
+                what = "must not be negative" if self.least == 0 else f"must be at least {self.least}"
+            else:
+                what = f"must be at most {self.most:,}"
+            shown = brief(value) if isinstance(value, int) else value
+            raise UndertowError(f"{name}={shown} {what}", hint=self.hint)
+        return self.kind(value)
+
+
+_MOST = 2**62  # what the core counts up to
+_RANGES = {
+    **{name: _Range(0, _MOST, f"leave {name} out for no limit") for name in ("frames", "max_depth", "memory")},
+    "timeout": _Range(0, 10**9, "leave timeout out for no limit", float),
+    "threads": _Range(1, 1024, "leave threads out to use every core"),
+    "seed": _Range(-(2**63), 2**63 - 1, "a seed is an integer of 64 bits: two seeds never give the same numbers"),
+    "schedule_seed": _Range(0, _MOST, "any number from 0 on gives a schedule of its own"),
+}
+
+
+def _is_path(value: object) -> bool:
+    """Can a file have this name?"""
+    if not isinstance(value, (str, os.PathLike)):
+        return False
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,38 +88,25 @@ class Options:
 
     def seconds_left(self) -> float:
         """How long a run may take that begins now."""
-        return float("inf") if self.timeout is None else float(self.timeout)
+        return float("inf") if self.timeout is None else self.timeout
 
     def __post_init__(self) -> None:
-        if self.scheduler is not None and self.scheduler not in SCHEDULERS:
+        if self.scheduler is not None and not (isinstance(self.scheduler, str) and self.scheduler in SCHEDULERS):
             raise UndertowError(
                 f"unknown scheduler {brief(self.scheduler)}", hint=f"choose from {', '.join(SCHEDULERS)}"
             )
-        for name in ("frames", "max_depth", "memory", "timeout"):
-            limit = self._check_number(name)
-            if limit is not None and not limit >= 0:  # nan too
-                what = "must not be negative" if limit < 0 else "is not a number"
-                raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
-        threads, _, _ = map(self._check_number, ("threads", "seed", "schedule_seed"))
-        if threads is not None and threads < 1:
-            raise UndertowError(
-                f"threads must be at least 1, not {threads}", hint="leave threads out to use every core"
-            )
+        for name, allowed in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, allowed.checked(name, value))
         for name in ("check_finite", "timed"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
                 raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
-        if not isinstance(self.trace, (str, os.PathLike, list, type(None))) or "\0" in str(self.trace):
+            object.__setattr__(self, name, bool(chosen))
+        if not isinstance(self.trace, list | None) and not _is_path(self.trace):
             raise UndertowError(
                 f"trace must be a file name or a list, not {brief(self.trace)}", hint='write trace="run.jsonl"'
             )
-
-    def _check_number(self, name: str) -> Any:
-        value = getattr(self, name)
-        kinds = (int, float, np.integer, np.floating) if name == "timeout" else (int, np.integer)
-        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
-            wanted = "a number of seconds" if name == "timeout" else "an integer"
-            raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
-        return value
 
 
 @dataclass(frozen=True, slots=True)

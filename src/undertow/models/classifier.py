@@ -107,6 +107,7 @@ class TreeClassifier:
 
     def init(self, seed: int = 0) -> Params:
         """Initial parameters: Glorot uniform matrices, small normal embeddings, zero biases."""
+        check_ranges(seed=seed)
         random = np.random.default_rng(seed)
         return {name: self._first(name, shape, random) for name, shape in self.shapes().items()}
 

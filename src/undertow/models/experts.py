@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import undertow as ut
+from undertow.models.ranges import check_ranges
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Experts:
 
     def init(self, seed: int = 0) -> dict[str, Any]:
         """Initial parameters: small normal numbers, zero biases."""
+        check_ranges(seed=seed)
         random, experts = np.random.default_rng(seed), 2**self.levels
         edge = self.inputs**-0.5
         initial = {

@@ -69,6 +69,7 @@ class TreeGenerator:
 
     def init(self, seed: int = 0) -> Params:
         """Initial parameters: Glorot uniform matrices, small normal vectors, zero biases."""
+        check_ranges(seed=seed)
         random, params = np.random.default_rng(seed), {}
         for name, shape in self.shapes().items():
             if name.endswith("bias"):

@@ -84,6 +84,7 @@ class _Liveness:
             self.groups.setdefault(body.graph.group, []).append(body)
         self.acting = self.find_acting() if effects else ()
         self.todo: deque[tuple[_Body, Port]] = deque()
+        self.effects: list[tuple[_Body, int]] = []  # nodes that act: not visited at once, as calls may nest deep
 
     def target(self, body: _Body, node: Node) -> _Body:
         """The body that a call, resume, loop or map enters."""
@@ -134,8 +135,11 @@ class _Liveness:
                 self.need(self.main, self.main.graph.shared[index])
 
     def waiting(self) -> Iterator[tuple[_Body, Port]]:
-        while self.todo:
-            yield self.todo.popleft()
+        while self.todo or self.effects:
+            while self.effects:
+                self.need_node(*self.effects.pop())
+            if self.todo:
+                yield self.todo.popleft()
 
     def need(self, body: _Body, operand: Operand) -> None:
         if isinstance(operand, Port) and operand not in body.ports:
@@ -220,7 +224,7 @@ class _Liveness:
             for number, node in enumerate(body.graph.nodes):
                 enters = node.op in ENTERING
                 if target_of(body.graph, node) in self.acting if enters else acts(node.op):
-                    self.need_node(body, number)
+                    self.effects.append((body, number))
 
     def need_param(self, body: _Body, phase: int, index: int) -> None:
         """A parameter, and for a loop variable its next value; a hoisted one in all graphs of its group."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read
+from undertow.ops.attributes import MOST_AXES
 from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype
 from undertow.types import type_of as numpy_type_of
 
@@ -62,12 +63,23 @@ def as_operand(value: Any, dtype: DType | None = None) -> Any:
 
 
 def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in _leaves(item)]
-    return [read(value)]
+    """What is in nested lists. Depth is user data, and endless where a list contains itself."""
+    leaves: list[Any] = []
+    stack = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if not isinstance(item, (list, tuple)):
+            leaves.append(read(item))
+        elif depth == MOST_AXES:
+            what = f"lists are nested more than {MOST_AXES} deep"
+            raise TypeMismatch(what, hint=f"an array has at most {MOST_AXES} axes")
+        else:
+            stack += [(inner, depth + 1) for inner in reversed(item)]
+    return leaves
 
 
 def _stacked(value: Any, dtype: DType) -> Any:
+    """Nested lists as one array. (Recursion is as deep as an array has axes: `_leaves` has seen to that.)"""
     if isinstance(value, (list, tuple)):
         return emit("stack", [_stacked(item, dtype) for item in value], axis=0)[0]
     return as_operand(value, dtype)
