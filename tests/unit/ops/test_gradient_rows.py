@@ -112,6 +112,19 @@ def as_case(op: str, values: list[Any], attrs: dict[str, Any]) -> Case | None:
     return Case(op, moved, attrs) if out == "f64" and any(t.dtype.kind == "float" for t in types) else None
 
 
+def mirrored(case: Case) -> list[Case]:
+    """The case with its first float negated, and with all of them, where the operator has finite results there."""
+    floats = [k for k, value in enumerate(case.values) if is_float(value)]
+    made = []
+    for signs in {tuple(floats[:1]), tuple(floats)}:
+        values = [-value if k in signs else value for k, value in enumerate(case.values)]
+        with np.errstate(all="ignore"):
+            results = find(case.op).eval(values, Attrs(**case.attrs))
+        if all(np.isfinite(result).all() for result in results):
+            made.append(Case(case.op, values, case.attrs))
+    return made
+
+
 def cases() -> dict[str, list[Case]]:
     table: dict[str, list[Case]] = {}
     for op, examples in EXAMPLES.items():
@@ -123,7 +136,8 @@ def cases() -> dict[str, list[Case]]:
             (tuple(np.shape(v) if is_float(v) else repr(v) for v in case.values), repr(case.attrs)): case
             for case in found
         }
-        table[op] = [*unique.values(), *(Case(op, values, attrs) for values, attrs in MORE.get(op, []))]
+        negated = mirrored(next(iter(unique.values()))) if unique else []
+        table[op] = [*unique.values(), *negated, *(Case(op, values, attrs) for values, attrs in MORE.get(op, []))]
     return {op: rows for op, rows in table.items() if rows}
 
 
