@@ -41,7 +41,9 @@ class Reducer {
     row_ = binding.isa.rows->reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
     if (const char* step = kSteps[static_cast<int>(kind)]; step != nullptr && row_ != nullptr) {
       const Type pair[] = {{dtype, 0}, {dtype, 0}};
-      step_ = find_elementwise(binding.isa, step, pair, dtype)->flat[0];
+      const Elementwise* each = find_elementwise(binding.isa, step, pair, dtype);
+      step_ = each->flat[0];
+      if (kind == Reduction::Sum) first_ = each->flat[2];
     }
   }
 
@@ -79,13 +81,17 @@ class Reducer {
 
   /// Fold row after row into the result, all columns at once.
   void add_up(const std::byte* x, std::byte* out, const Groups& groups, int64_t row, Scratch& scratch) const {
+    static constexpr double zero = 0;  // of every dtype: all its bits are
     const int64_t element = row / groups.inner;
     const Flat step = step_;
     for (int64_t k = 0; k < groups.outer; ++k, x += groups.reduced * row, out += row) {
       scratch.in_steps(groups.inner, 2 * element, [&](int64_t first, int64_t count) {
         std::byte* to = out + first * element;
         const std::byte* from = x + first * element;
-        std::memcpy(to, from, static_cast<size_t>(count * element));
+        if (first_ != nullptr)
+          first_(from, &zero, nullptr, to, count);  // a sum begins with 0, so it never is -0
+        else
+          std::memcpy(to, from, static_cast<size_t>(count * element));
         for (int64_t r = 1; r < groups.reduced;) {
           const int64_t rows = std::min(kRows, groups.reduced - r);
           for (const int64_t end = r + rows; r < end; ++r) {
@@ -101,6 +107,7 @@ class Reducer {
   Reduction kind_;
   ReduceRow row_ = nullptr;
   Flat step_ = nullptr;
+  Flat first_ = nullptr;  ///< what adds one number to all, of a sum
 };
 
 class Reduce final : public Kernel {
@@ -220,7 +227,7 @@ class SoftmaxRow {
 template <bool kLog>
 class Softmax final : public SameShape {
  public:
-  Softmax(const Binding& binding, const SoftmaxRow<kLog>& row) : row_(row), axes_(axes_of(binding)) { in_place_ = 1; }
+  Softmax(const Binding& binding, const SoftmaxRow<kLog>& row) : row_(row), axes_(axes_of(binding)) {}
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];

@@ -36,6 +36,7 @@ from undertow.passes.pipeline import make_library
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
 _DISTRUST = "a file that grows so much may have been made to do harm; capture the function from its source instead"
 
 
@@ -56,7 +57,7 @@ def limits_left(chosen: Settings) -> Options:
 
 
 def check_written(fault: OSError, chosen: Settings) -> None:
-    """Name the trace file if writing it failed. Otherwise the program's own output could not be written."""
+    """The error of a failed write: of the trace file, or else of the program's own output."""
     path = chosen.limits.trace
     if path is None or isinstance(fault, BrokenPipeError):
         return
@@ -74,9 +75,16 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by what `library` is told
+    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+
+    def takes(self, arguments: Arguments) -> bool:
+        """Are these arguments of the types that it was captured for?"""
+        wanted = self.captured
+        return wanted.structures == arguments.structures and all(
+            a.accepts(b) for a, b in zip(wanted.types, arguments.types, strict=True)
+        )
 
     def library(self, engine: Engine, simplify: bool) -> Library:
         """The library that an engine runs."""
@@ -160,6 +168,7 @@ class Programs:
     def __init__(self) -> None:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
+        self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
         self.quick: Quick[Program] = Quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
@@ -170,9 +179,21 @@ class Programs:
         with capturing(None), collection_paused():
             program = Program(capture(), name)
         self.add(key, program)
+        self._by_age.append((key, program))
+        if len(self._by_age) > MOST_CAPTURED:
+            self._forget(*self._by_age.pop(0))
         return program
 
+    def _forget(self, key: Any, program: Program) -> None:
+        left = [other for other in self._captured.get(key, ()) if other is not program]
+        if left:
+            self._captured[key] = left
+        else:
+            self._captured.pop(key, None)
+        self.quick = Quick()  # it knows the program, too; what is called again comes back
+
     def add(self, key: Any, program: Program) -> None:
+        """A program that stays."""
         self._captured.setdefault(key, []).append(program)
 
     def items(self) -> list[tuple[Any, Program]]:
@@ -280,14 +301,14 @@ class Function:
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
-        given = self.__undertow_arguments__(args, {})
-        if self.__undertow_program__(given) is not program:
+        arguments = self.__undertow_arguments__(args, {})
+        if not program.takes(arguments):
             raise UndertowError(
                 "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
                 hint="make a plan for these arguments: f.plan(...)",
             )
-        result, counted = apart(program.run, given.leaves, chosen, plan)
+        result, counted = apart(program.run, arguments.leaves, chosen, plan)
         return (result, counted) if stats else result
 
     def library(self, *args: Any, **kwargs: Any) -> Library:
@@ -301,7 +322,7 @@ class Function:
         begin(settings())
         return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))
 
-    # -- what happens inside -------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------------------
 
     def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
@@ -309,20 +330,20 @@ class Function:
             program, leaves = known
             return program.run(leaves, chosen)
         begin(chosen)
-        given = self.__undertow_arguments__(args, kwargs)
-        program = self.__undertow_program__(given)
+        arguments = self.__undertow_arguments__(args, kwargs)
+        program = self.__undertow_program__(arguments)
         if is_plain:
-            self.__undertow_programs__.quick.add(args, given, program)
-        return program.run(given.leaves, chosen)
+            self.__undertow_programs__.quick.add(args, arguments, program)
+        return program.run(arguments.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
         begin(chosen)
         try:
-            given, mapped = self._map_arguments(args)
+            arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
-        return self.__undertow_program__(given, mapped).run(given.leaves, chosen)
+        return self.__undertow_program__(arguments, mapped).run(arguments.leaves, chosen)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -337,17 +358,17 @@ class Function:
     def __undertow_arguments__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__
         try:
-            given = take_arguments(definition, [*self.__undertow_bound__, *args], kwargs)
+            arguments = take_arguments(definition, [*self.__undertow_bound__, *args], kwargs)
         except UndertowError as fault:
             fault.span = fault.span or definition.closure.span
             raise
-        except Exception as fault:  # raised by a class of the user's
+        except Exception as fault:  # raised by a user's class
             raise CaptureError(
                 f"cannot flatten the arguments of `{definition.name}`: {type(fault).__name__}: {fault}",
                 definition.closure.span,
                 hint="arguments must be numbers, arrays, or tuples, lists, dicts and dataclasses of them",
             ) from fault
-        for leaf in given.leaves:
+        for leaf in arguments.leaves:
             if isinstance(leaf, Traced) and leaf.builder.is_open:
                 raise CaptureError(
                     f"`{definition.name}` is run inside a captured function, with values known only at run time",
@@ -355,7 +376,7 @@ class Function:
                 )
             if isinstance(leaf, Traced):
                 raise used_too_late(leaf)
-        return given
+        return arguments
 
     def _map_arguments(self, args: Sequence[Any]) -> tuple[Arguments, tuple[Any, ...]]:
         """Arguments of `map`, and for each of them its structure if it is mapped, else None."""
@@ -373,7 +394,7 @@ class Function:
             value = arg.value if is_shared else forms.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
-                # A list of Python numbers takes the dtype that is annotated for each of them.
+                # A list of Python numbers takes the dtype annotated for one of them.
                 value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
             found, structure = tree.flatten(value)
             values = [np.asarray(constant(x)) for x in found]
@@ -385,17 +406,19 @@ class Function:
             mapped.append(not is_shared)
         common_length(f"`{definition.name}.map`", lengths, definition.closure.span)
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
-        given = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
-        return given, tuple(mapped)
+        arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
+        return arguments, tuple(mapped)
 
-    def __undertow_program__(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
+    def __undertow_program__(self, arguments: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
         """The program for these types, captured on first use."""
         definition = self.__undertow_definition__
 
         def capture() -> Captured:
-            return capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
+            return capture_call(definition, arguments) if mapped is None else capture_map(definition, arguments, mapped)
 
-        return self.__undertow_programs__.find((given.structures, mapped), given.types, definition.name, capture)
+        return self.__undertow_programs__.find(
+            (arguments.structures, mapped), arguments.types, definition.name, capture
+        )
 
 
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:

@@ -145,7 +145,7 @@ class _Loader:
 
     def parameters(self) -> tuple[inspect.Signature, dict[str, Annotation]]:
         kinds = {kind.name: kind for kind in inspect._ParameterKind}
-        made: list[inspect.Parameter] = []
+        parameters: list[inspect.Parameter] = []
         notes: dict[str, Annotation] = {}
         for number, row in enumerate(entry(self.manifest, "parameters", list, archive.MANIFEST)):
             what = f"parameter {number}"
@@ -159,11 +159,11 @@ class _Loader:
             if kind not in kinds or not name.isidentifier():
                 raise LoadError(f"{what} has the invalid name {name!r:.40} or kind {kind!r:.40}")
             try:
-                made.append(inspect.Parameter(name, kinds[kind], default=default))
+                parameters.append(inspect.Parameter(name, kinds[kind], default=default))
             except ValueError as fault:
                 raise LoadError(f"{what} is invalid: {fault}") from None
         try:
-            return inspect.Signature(made), notes
+            return inspect.Signature(parameters), notes
         except ValueError as fault:
             raise LoadError(f"the parameters are invalid: {fault}") from None
 

@@ -19,6 +19,7 @@ from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import constant
+from undertow.ir.exact import keys_of
 from undertow.ir.graph import Array
 from undertow.ir.literal import digest
 from undertow.types import DTYPES, Dim, Type
@@ -27,7 +28,7 @@ Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
 _MOST_FIELDS = 10_000  # of all classes together
-# Containers that are classes of ours: what files call them, and where they are. No file names another module.
+# Our own container classes: their names in files, and where they are. Files refer to no other module.
 _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
 
 # --------------------------------------------------------------------------------------------------------------
@@ -58,14 +59,14 @@ class Encoder:
     def _token(self, token: tree.Token, what: str) -> Json:
         kind = token[0]
         if kind == "static":
-            held = token[1].value
-            if held is not None and type(held) is not str:
+            value = token[1].value
+            if value is not None and type(value) is not str:
                 raise SaveError(
-                    f"{what} contains a {type(held).__name__}, {held!r:.80}, which cannot be saved",
+                    f"{what} contains a {type(value).__name__}, {value!r:.80}, which cannot be saved",
                     hint="arguments and results may hold numbers, arrays, strings and None, in tuples, lists, dicts, "
                     "namedtuples and dataclasses",
                 )
-            return [kind, held]
+            return [kind, value]
         if kind == "dict":
             for key in token[2]:
                 if key is not None and (type(key) not in _PLAIN or (type(key) is float and not math.isfinite(key))):
@@ -134,10 +135,10 @@ def want(value: Json, kind: type[_T], what: str) -> _T:
 
 def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
     """The value of a key in a JSON object, checked to be of that kind."""
-    found = want(values, dict, what)
-    if key not in found:
+    entries = want(values, dict, what)
+    if key not in entries:
         raise LoadError(f"{what} has no `{key}`")
-    return want(found[key], kind, f"`{key}` of {what}")
+    return want(entries[key], kind, f"`{key}` of {what}")
 
 
 class Decoder:
@@ -165,18 +166,18 @@ class Decoder:
             )
 
     def structure(self, tokens: Json, what: str) -> tree.Structure:
-        """A structure that is complete: every container has as many children as it says, and there is one root."""
-        made: list[tree.Token] = []
+        """A complete structure: every container has as many children as it declares, and there is one root."""
+        decoded: list[tree.Token] = []
         missing = 1
         for row in want(tokens, list, f"the structure of {what}"):
             if missing == 0:
                 raise LoadError(f"the structure of {what} has extra tokens")
             token = self._token(want(row, list, f"a token of {what}"), what)
             missing += (token[1] if token[0] not in ("leaf", "static") else 0) - 1
-            made.append(token)
+            decoded.append(token)
         if missing:
             raise LoadError(f"the structure of {what} ends too early")
-        return tuple(made)
+        return tuple(decoded)
 
     def _token(self, row: list[Json], what: str) -> tree.Token:
         kind = row[0] if row else None
@@ -184,25 +185,25 @@ class Decoder:
             return tree.LEAF
         if len(row) != 2:
             raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
-        held = row[1]
+        content = row[1]
         if kind == "static":
-            return kind, tree.Identity(None if held is None else want(held, str, f"a part of {what}"))
-        if kind in ("tuple", "list") and type(held) is int and 0 <= held < 2**31:
-            return kind, held
+            return kind, tree.Identity(None if content is None else want(content, str, f"a part of {what}"))
+        if kind in ("tuple", "list") and type(content) is int and 0 <= content < 2**31:
+            return kind, content
         if kind == "dict":
-            keys = tuple(want(held, list, f"the keys of {what}"))
+            keys = keys_of(want(content, list, f"the keys of {what}"))
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are invalid: {keys!r:.80}")
             return kind, len(keys), keys
-        if type(kind) is str and kind in _OURS and type(held) is list:
+        if type(kind) is str and kind in _OURS and type(content) is list:
             module, name = _OURS[kind]
             try:
-                token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(held)
+                token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(content)
                 return token
             except (TypeError, ValueError):
                 raise LoadError(f"invalid token {row!r:.80} in the structure of {what}") from None
-        if type(held) is int and 0 <= held < len(self.classes) and self.kinds[held] == kind:
-            return _class_token(kind, self.classes[held])
+        if type(content) is int and 0 <= content < len(self.classes) and self.kinds[content] == kind:
+            return _class_token(kind, self.classes[content])
         raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
 
     def type(self, row: Json, what: str, named: bool = False) -> Type:

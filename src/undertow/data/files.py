@@ -78,8 +78,8 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
     """The requested format, or that of the file's suffix."""
-    found = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
-    if found not in FORMATS:
+    known_format = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
+    if known_format not in FORMATS:
         known = ", ".join(FORMATS)
         if format:
             raise DataError(f"unknown tree format {brief(format)}", hint=f"the formats are {known}")
@@ -87,7 +87,7 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> str:
             f"cannot tell the format from the name {brief(Path(path).name)}",
             hint=f"set format=, or --from or --to on the command line; the formats are {known}",
         )
-    return found
+    return known_format
 
 
 def parse_jsonl(text: str, **options: Any) -> Forest:

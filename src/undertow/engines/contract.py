@@ -19,7 +19,7 @@ from undertow.ir.trace import Event, Tag
 
 SCHEDULERS = ("fifo", "lifo", "random")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
-State = MutableMapping[str, Result]  # the values of variables, by the names that the graph knows them by
+State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
 
 
 class _Range(NamedTuple):
@@ -72,7 +72,7 @@ def _is_path(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run; what an engine has no use for it ignores. None means: no limit."""
+    """How to run; an engine ignores options that it has no use for. None means no limit."""
 
     scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: the engine's choice
     schedule_seed: int | None = None  # of the random scheduler
@@ -134,22 +134,22 @@ class Stats:
     per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
     activations: int = 0  # of functions: calls that were entered
     waves: int = 0  # batches of activations that ran together, if the engine forms any
-    mean_width: float = 0.0  # of these: activations in each
-    peak_width: int = 0  # of the widest
+    mean_width: float = 0.0  # activations per wave
+    peak_width: int = 0  # activations of the widest wave
     peak_frames: int = 0
     peak_bytes: int = 0
     max_depth: int = 0  # of nested calls
     deepest_tag: Tag = ()  # of the first activation at that depth
     seconds: float = 0.0
-    step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, of all threads; where `timed`
+    step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, over all threads; if `timed`
 
     def __str__(self) -> str:
-        """A short table: one line for each thing that was counted."""
-        return "\n".join(f"{what:<15} {held}" for what, held in rows_of(self))
+        """A short table: one line for each count."""
+        return "\n".join(f"{name:<15} {count}" for name, count in rows_of(self))
 
 
 def rows_of(stats: Stats) -> list[tuple[str, str]]:
-    """What was counted, in words; the time comes last."""
+    """(name, text) of each count; the time comes last."""
     rows = [
         ("engine", stats.engine),
         ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
@@ -164,21 +164,21 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
 
 
 class LateStats(Stats):
-    """Stats of an engine that counts fast: fields that cost more than a short run are filled in when asked for."""
+    """Stats whose fields are filled in when first read: building all of them can cost more than a short run."""
 
     __slots__ = ("_fill",)
     _fill: Callable[[str], Any]
 
     @classmethod
     def make(cls, fill: Callable[[str], Any], **known: Any) -> LateStats:
-        """The fields that are known; `fill` gives each of the others by its name."""
+        """Stats with the known fields; `fill(name)` gives each of the others."""
         stats = cls.__new__(cls)
         stats._fill = fill
         for name, value in known.items():
             setattr(stats, name, value)
         return stats
 
-    def __getattr__(self, name: str) -> Any:  # asked only for what is not there yet
+    def __getattr__(self, name: str) -> Any:  # called only for fields that are not filled in yet
         if name.startswith("_"):
             raise AttributeError(name)
         value = self._fill(name)
@@ -210,11 +210,11 @@ class Engine(Protocol):
 
     @property
     def is_lazy(self) -> bool:
-        """Does a run end though a value that no fetch needs would never arrive?"""
+        """Does a run end even if a value that no fetch needs would never arrive?"""
 
     @property
     def takes_hoisted(self) -> bool:
-        """Does it run graphs with values that are read through the entry (hoist, hoist_read)?"""
+        """Does it run graphs in which values are read from the entry (hoist, hoist_read)?"""
 
     def plan(self, graph: StaticGraph) -> Plan:
         """Make a graph ready; everything that does not depend on the inputs happens here."""

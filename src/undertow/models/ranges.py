@@ -62,9 +62,9 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def check_ranges(**given: Any) -> None:
-    """Refuse what is out of its range; what has no range is passed over."""
-    for name, value in given.items():
+def check_ranges(**options: Any) -> None:
+    """Reject values out of range; names without a range are not checked."""
+    for name, value in options.items():
         allowed = RANGES.get(name)
         if allowed is None or (value is None and allowed.may_be_none):
             continue

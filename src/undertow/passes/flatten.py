@@ -33,7 +33,7 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import BODIES, COLLECTED, ENTERING, ENTERS, SOURCES
 from undertow.ir.walk import arguments, link_of, node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
@@ -371,7 +371,7 @@ class _Flattener:
             inner = path.pop()
             pred = body.regions[inner].pred
             assert pred is not None
-            name = "start.if" if region == 0 else f"{body.regions[region].name}/start.if"
+            name = in_scope("start.if", body.regions, region)
             like = Node("switch", (), (CTL, CTL), name, region, span=body.graph.nodes[pred.node].span)
             switch = self.place(_StaticNode("switch", body, like, [body.ports[pred], body.pivots[region, phase]]))
             for side, number in enumerate(body.branches[pred, region]):

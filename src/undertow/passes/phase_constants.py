@@ -78,7 +78,7 @@ def _row(graph: FunctionGraph, operand: Operand) -> Operand | None:
     operand = origin(graph, operand)
     if isinstance(operand, Const):
         rows = operand.value
-        return Const(rows[0]) if len(rows) > 0 and bool((rows == rows[:1]).all()) else None
+        return Const(rows[0]) if len(rows) > 0 and rows.tobytes() == rows[0].tobytes() * len(rows) else None
     node = graph.nodes[operand.node]
     if node.op != "broadcast_to":
         return None

@@ -28,12 +28,12 @@ from undertow.train.loop import Record, State
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Tally
 
-FORMAT = 2  # 1 had what was trained on as a sentence
+FORMAT = 2  # format 1 described the training data in a sentence
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds. `source` is what was trained on: the options data, trees and min_count of the command."""
+    """The contents of a file. `source` names the training data: the options data, trees and min_count."""
 
     model: Model
     recipe: Recipe
@@ -41,7 +41,7 @@ class Checkpoint:
     vocabulary: Vocabulary | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
     labels: Vocabulary | None = None  # the names of classes, if they have names
-    inner_words: bool = False  # had inner nodes words, too, in what was trained on? Then typed trees are read so
+    inner_words: bool = False  # did inner nodes of the training trees have words? Then trees on the command line do
 
     @property
     def params(self) -> Params:
@@ -50,7 +50,7 @@ class Checkpoint:
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint, atomically: until it is complete, the old file stays."""
+    """Write a checkpoint atomically: the old file stays until the new one is complete."""
     state = checkpoint.state
     arrays = {f"params/{name}": value for name, value in state.params.items()}
     arrays |= {f"best/{name}": value for name, value in (state.best or {}).items()}
@@ -134,7 +134,7 @@ def _unpacked(metadata: Any, arrays: dict[str, Any]) -> Checkpoint:
         raise ValueError("its arrays must hold floats")
 
     def below(start: str) -> dict[str, Any]:
-        # As `init` orders them: gradients, and so sums over all of them, come in that order.
+        # In the order of `init`: sums over all gradients are taken in that order, and their bits depend on it.
         return {name: arrays[f"{start}/{name}"] for name in model.shapes()}
 
     slots = {slot: below(f"slots/{slot}") for slot in recipe.make_optimizer().slots}
