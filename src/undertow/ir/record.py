@@ -5,8 +5,8 @@ Python checks no types, so a file of a user's could put a string where a number 
 >>> from dataclasses import dataclass
 >>> @dataclass
 ... class Point:
-...     x: "int"
-...     y: "float" = 0.0
+...     x: int
+...     y: float = 0.0
 >>> record_of(Point, {"x": 1, "y": 2})
 Point(x=1, y=2)
 >>> record_of(Point, {"x": "1"})
