@@ -20,7 +20,7 @@ hint: raise `memory`, or make the program smaller: a derivative of lower order, 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
@@ -114,8 +114,22 @@ def check() -> None:
         budget.pay(0)
 
 
-def paced(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, with looks at the clock in between: for loops over all nodes of a program."""
+def paced(items: Iterable[Item]) -> Iterable[Item]:
+    """The items, with looks at the clock in between: for loops over all nodes of a program, or of a region."""
+    global _unseen
+    if isinstance(items, Sized) and len(items) < _BATCH:  # most regions: they pay together
+        _unseen += len(items)
+        if _unseen > _BATCH:
+            _unseen = 0
+            check()
+        return items
+    return _looking(items)
+
+
+_unseen = 0  # items since the last look; of all threads, and if they disagree, a look comes a little late
+
+
+def _looking(items: Iterable[Item]) -> Iterator[Item]:
     for number, item in enumerate(items):
         if not number % _BATCH:
             check()

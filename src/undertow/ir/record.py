@@ -5,8 +5,8 @@ Python checks no types, so a file of a user's could put a string where a number 
 >>> from dataclasses import dataclass
 >>> @dataclass
 ... class Point:
-...     x: "int"
-...     y: "float" = 0.0
+...     x: int
+...     y: float = 0.0
 >>> record_of(Point, {"x": 1, "y": 2})
 Point(x=1, y=2)
 >>> record_of(Point, {"x": "1"})
@@ -34,7 +34,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_label(value: object) -> bool:
-    return _is_integer(value) or (isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_integer, value)))
+    return _is_integer(value) or (type(value) is tuple and len(value) == 2 and all(map(_is_integer, value)))
 
 
 # By what is written after the colon. A type that is not here is a KeyError the first time that anybody looks.
@@ -45,7 +45,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: type(value) is str,
     "int | None": lambda value: value is None or _is_integer(value),
     "Label | None": lambda value: value is None or _is_label(value),
-    "tuple[str, ...]": lambda value: isinstance(value, (list, tuple)) and all(type(item) is str for item in value),
+    "tuple[str, ...]": lambda value: type(value) is tuple and all(type(item) is str for item in value),
 }
 
 
@@ -59,9 +59,9 @@ def record_of(kind: type[T], data: object) -> T:
     found: dict[str, Any] = {}
     for name, field in fields.items():
         if name in data:
-            if not _KINDS[str(field.type)](data[name]):
-                raise ValueError(f"`{name}` must be {field.type}, not {brief(data[name])}")
             found[name] = tuple(data[name]) if type(data[name]) is list else data[name]
+            if not _KINDS[str(field.type)](found[name]):
+                raise ValueError(f"`{name}` must be {field.type}, not {brief(data[name])}")
         elif field.default is dataclasses.MISSING:
             raise ValueError(f"{kind.__name__} lacks `{name}`")
     return kind(**found)
