@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch, brief
-from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read
-from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype
+from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read, stays_weak
+from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype, weak_kind
 from undertow.types import type_of as numpy_type_of
 
 
@@ -75,13 +75,14 @@ def _stacked(value: Any, dtype: DType) -> Any:
 
 def common_dtype(values: Sequence[Any]) -> DType:
     """The dtype that Python numbers and operands have together."""
-    strong = [type_of(v).dtype for v in values if not is_weak(v)]
+    strong = [type_of(v).dtype for v in values if not stays_weak(v)]
     found: DType | None = None
     for dtype in strong:
         found = dtype if found is None else promote(found, dtype)
     for value in values:
-        if is_weak(value):
-            taken = weak_dtype(value, found)
+        if stays_weak(value):
+            is_traced = isinstance(value, Traced)
+            taken = weak_kind(value.dtype.kind, found) if is_traced else weak_dtype(value, found)
             found = taken if found is None else promote(found, taken)
     assert found is not None, "at least one value"
     return found
